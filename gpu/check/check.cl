@@ -28,7 +28,7 @@
 // Defines, set in device_check.cpp   range            meaning
 //   STORED                           float, double    type of A, V and tau
 //   FACTOR                           STORED, double   type of Q and R (double where formed here)
-//   MMA                              0, 1             1: NVIDIA's float64 matrix units
+//   MMA                              0, 1             nvidia.clh; 1: its float64 matrix units
 //   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO
 //   VECTOR                           1, 2, 4          MMA 1: entries that are copied at a time, at
 //                                                     most 16 bytes; divides rows of A, Q and R
@@ -36,9 +36,9 @@
 // Local memory: 512 MICRO + 256 doubles; MMA 1: at most 42 KB.
 #include "gpu/check/check.clh"
 
-#define IS_WIDE_float 0
-#define IS_WIDE_double 1
-#define IS_WIDE JOIN(IS_WIDE_, FACTOR)
+#define WIDE_FACTORS_float 0
+#define WIDE_FACTORS_double 1
+#define HAS_WIDE_FACTORS JOIN(WIDE_FACTORS_, FACTOR)
 
 // Describes adjacent rows of a matrix. R is used as upper triangular.
 typedef struct {
@@ -46,36 +46,52 @@ typedef struct {
   int rows, cols;
   bool is_upper, is_scaled;
   Scaling scaling;
-} Matrix;
+} MatrixRows;
 
-// The functions of the body that sums the products of a tile.
+// The body that sums the products of a tile: its functions, the size of the tile, the number of a
+// work-item's entries and their positions in the tile, and the entries of local memory.
 #if MMA
 #include "gpu/check/check_units.clh"
 #define SUMS(name) JOIN(units_, name)
+#define CHECK_TILE UNITS_TILE
+#define CHECK_ENTRIES UNITS_ENTRIES
+#define ENTRY_ROW(e) UNITS_ENTRY_ROW(e)
+#define ENTRY_COL(e) UNITS_ENTRY_COL(e)
+#define SPACE_ENTRIES UNITS_SPACE_ENTRIES
+typedef UnitsSums TileSums;
+typedef FACTOR Space;
 #else
 #include "gpu/check/check_plain.clh"
 #define SUMS(name) JOIN(plain_, name)
+#define CHECK_TILE PLAIN_TILE
+#define CHECK_ENTRIES PLAIN_ENTRIES
+#define ENTRY_ROW(e) PLAIN_ENTRY_ROW(e)
+#define ENTRY_COL(e) PLAIN_ENTRY_COL(e)
+#define SPACE_ENTRIES PLAIN_SPACE_ENTRIES
+typedef PlainSums TileSums;
+typedef double Space;
 #endif
 #include "gpu/check/check_finish.clh"
 
-INLINE Matrix matrix_q(__global const FACTOR* q, CheckShape shape, index_t matrix) {
+INLINE MatrixRows matrix_q(__global const FACTOR* q, CheckShape shape, index_t matrix) {
   const Scaling none = {1, 1};
-  const Matrix m = {q + matrix * shape.m * shape.q_cols, shape.m, shape.q_cols, false, false, none};
+  const MatrixRows m = {
+      q + matrix * shape.m * shape.q_cols, shape.m, shape.q_cols, false, false, none};
   return m;
 }
-INLINE Matrix matrix_r(__global const FACTOR* r, CheckShape shape, index_t matrix, Scaling by) {
-  const Matrix m = {r + matrix * shape.r_rows * shape.n, shape.r_rows, shape.n, true, true, by};
+INLINE MatrixRows matrix_r(__global const FACTOR* r, CheckShape shape, index_t matrix, Scaling by) {
+  const MatrixRows m = {r + matrix * shape.r_rows * shape.n, shape.r_rows, shape.n, true, true, by};
   return m;
 }
 
 // Q := H_1 .. H_k [I; 0]: each work-item computes one column, from the last reflector to the first,
 // and copies one column of R. Work-items exchange nothing.
-__kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global const STORED* tau,
-                                           __global double* q, __global double* r,
-                                           CheckShape shape) {
-  const int k = shape.q_cols, blocks = (shape.n + GROUP_SIZE - 1) / GROUP_SIZE;
+__kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const STORED* v,
+                                                     __global const STORED* tau, __global double* q,
+                                                     __global double* r, CheckShape shape) {
+  const int k = shape.q_cols, blocks = (shape.n + CHECK_GROUP - 1) / CHECK_GROUP;
   index_t matrix;
-  const int col = split_group(blocks, &matrix) * GROUP_SIZE + get_local_id(0);
+  const int col = split_group(blocks, &matrix) * CHECK_GROUP + get_local_id(0);
   const index_t ld = shape.n, ldq = k;
   v += matrix * shape.m * ld;
   tau += matrix * k;
@@ -105,34 +121,36 @@ __kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global co
 // from the right, because their sums are the longest.
 #define BAND 16
 INLINE void place_of_tile(int tile, CheckShape shape, int* row0, int* col0) {
-  const int across = (shape.n + TILE - 1) / TILE, down = (shape.m + TILE - 1) / TILE;
+  const int across = (shape.n + CHECK_TILE - 1) / CHECK_TILE,
+            down = (shape.m + CHECK_TILE - 1) / CHECK_TILE;
   const int band = tile / (BAND * across), rest = tile - band * BAND * across;
   const int rows = min(BAND, down - band * BAND), col = rest / rows;
-  *row0 = (band * BAND + rest - col * rows) * TILE;
-  *col0 = (across - 1 - col) * TILE;
+  *row0 = (band * BAND + rest - col * rows) * CHECK_TILE;
+  *col0 = (across - 1 - col) * CHECK_TILE;
 }
 
 // partial[matrix][tile] = {||A - QR||^2, ||A||^2} over a tile.
-__kernel GROUP void measure_residual(__global const STORED* a, __global const FACTOR* q,
-                                     __global const FACTOR* r, __global const int* magnitudes,
-                                     __global double* partial, CheckShape shape) {
+__kernel IN_CHECK_GROUPS void measure_residual(__global const STORED* a, __global const FACTOR* q,
+                                               __global const FACTOR* r,
+                                               __global const int* magnitudes,
+                                               __global double* partial, CheckShape shape) {
   __local Space space[SPACE_ENTRIES] __attribute__((aligned(16)));
-  __local double scratch[GROUP_SIZE];
+  __local double scratch[CHECK_GROUP];
   index_t matrix;
   int row0, col0;
   place_of_tile(split_group(shape.residual_parts, &matrix), shape, &row0, &col0);
   const Scaling scaling = scaling_of(magnitudes[matrix]);
-  const Matrix left = matrix_q(q, shape, matrix), right = matrix_r(r, shape, matrix, scaling);
-  Sums sums;
+  const MatrixRows left = matrix_q(q, shape, matrix), right = matrix_r(r, shape, matrix, scaling);
+  TileSums sums;
   SUMS(clear_sums)(&sums);
-  const int end = min(shape.q_cols, col0 + TILE);
+  const int end = min(shape.q_cols, col0 + CHECK_TILE);
   SUMS(add_tile_terms)(&sums, space, &left, row0, &right, col0, 0, end, true);
 
-  STORED entries[ENTRIES];
+  STORED entries[CHECK_ENTRIES];
   SUMS(load_entries)(entries, a + matrix * shape.m * shape.n, shape, row0, col0);
   double error = 0, norm = 0;
 #pragma unroll
-  for (int e = 0; e < ENTRIES; ++e) {
+  for (int e = 0; e < CHECK_ENTRIES; ++e) {
     const double x = scaled((double)entries[e], scaling);
     const double d = x - SUMS(sum_of_entry)(&sums, e, scaling, 1);
     error = fma(d, d, error);
@@ -149,23 +167,23 @@ __kernel GROUP void measure_residual(__global const STORED* a, __global const FA
 // Finds the first row and column of a tile by its number, which counts row by row in the upper
 // triangle.
 INLINE void place_of_gram_tile(int tile, int size, int* row0, int* col0) {
-  const int across = (size + TILE - 1) / TILE;
+  const int across = (size + CHECK_TILE - 1) / CHECK_TILE;
   int first = 0;
   while (tile >= across - first) {
     tile -= across - first;
     ++first;
   }
-  *row0 = first * TILE;
-  *col0 = (first + tile) * TILE;
+  *row0 = first * CHECK_TILE;
+  *col0 = (first + tile) * CHECK_TILE;
 }
 
 // X = Q, or A for R alone, in slabs of rows. For R alone the last slab subtracts R'R.
 // gram_slabs = 1: partial[matrix][tile] = ||.||^2. Otherwise gram[matrix][slab] = X'X of the slab.
-__kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR* r,
-                                 __global const int* magnitudes, __global double* partial,
-                                 __global double* gram, CheckShape shape) {
+__kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global const FACTOR* r,
+                                           __global const int* magnitudes, __global double* partial,
+                                           __global double* gram, CheckShape shape) {
   __local Space space[SPACE_ENTRIES] __attribute__((aligned(16)));
-  __local double scratch[GROUP_SIZE];
+  __local double scratch[CHECK_GROUP];
   const bool is_r_alone = shape.q_cols == 0;
   const int slabs = shape.gram_slabs, size = shape.gram_size;
   index_t matrix;
@@ -174,16 +192,16 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
   int row0, col0;
   place_of_gram_tile(tile, size, &row0, &col0);
   const Scaling scaling = scaling_of(magnitudes[matrix]);
-  const Matrix rows = {x + matrix * shape.m * size, shape.m, size, false, is_r_alone, scaling};
-  const Matrix upper = matrix_r(r, shape, matrix, scaling);
+  const MatrixRows rows = {x + matrix * shape.m * size, shape.m, size, false, is_r_alone, scaling};
+  const MatrixRows upper = matrix_r(r, shape, matrix, scaling);
 
-  Sums sums;
+  TileSums sums;
   SUMS(clear_sums)(&sums);
   const int first = slab * shape.slab_rows, last = min(shape.m, first + shape.slab_rows);
   SUMS(add_tile_terms)(&sums, space, &rows, row0, &rows, col0, first, last, false);
   if (is_r_alone && slab == slabs - 1) {
     SUMS(negate_sums)(&sums);
-    const int end = min(shape.r_rows, row0 + TILE);
+    const int end = min(shape.r_rows, row0 + CHECK_TILE);
     SUMS(add_tile_terms)(&sums, space, &upper, row0, &upper, col0, 0, end, false);
     SUMS(negate_sums)(&sums);
   }
@@ -192,7 +210,7 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
   double squares = 0;
   gram += (matrix * slabs + slab) * size * size;
 #pragma unroll
-  for (int e = 0; e < ENTRIES; ++e) {
+  for (int e = 0; e < CHECK_ENTRIES; ++e) {
     const int row = row0 + ENTRY_ROW(e), col = col0 + ENTRY_COL(e);
     if (row < size && col < size) {
       const double sum = SUMS(sum_of_entry)(&sums, e, scaling, scaled_factors);
@@ -207,9 +225,9 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
 }
 
 // Measures R in slabs of shape.r_slab_rows rows. Each slab's result goes to parts[matrix][slab].
-__kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magnitudes,
-                              __global RSummary* parts, CheckShape shape) {
-  __local double scratch[GROUP_SIZE];
+__kernel IN_CHECK_GROUPS void measure_r(__global const FACTOR* r, __global const int* magnitudes,
+                                        __global RSummary* parts, CheckShape shape) {
+  __local double scratch[CHECK_GROUP];
   index_t matrix;
   const int slab = split_group(shape.r_slabs, &matrix), item = get_local_id(0);
   const Scaling scaling = scaling_of(magnitudes[matrix]);
@@ -217,9 +235,9 @@ __kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magn
   r += matrix * shape.r_rows * shape.n;
   RSummary s = no_summary();
   // A group loads from several rows at the same time, or from one row.
-  const int lanes = min(shape.n, GROUP_SIZE), across = GROUP_SIZE / lanes, col = item % lanes;
+  const int lanes = min(shape.n, CHECK_GROUP), across = CHECK_GROUP / lanes, col = item % lanes;
   const int first = slab * shape.r_slab_rows + (item < across * lanes ? item / lanes : last);
-  if (lanes < GROUP_SIZE || shape.n == GROUP_SIZE) {
+  if (lanes < CHECK_GROUP || shape.n == CHECK_GROUP) {
 #pragma unroll 4
     for (int row = first; row < last; row += across) {
       look_at_entry(&s, r[(index_t)row * shape.n + col], row, col, scaling);
@@ -227,7 +245,7 @@ __kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magn
   } else {
     for (int row = first; row < last; ++row) {
 #pragma unroll 4
-      for (int c = col; c < shape.n; c += GROUP_SIZE) {
+      for (int c = col; c < shape.n; c += CHECK_GROUP) {
         look_at_entry(&s, r[(index_t)row * shape.n + c], row, c, scaling);
       }
     }

@@ -6,7 +6,7 @@
 //   combine_gram    as in check.cl, for several slabs                        matrix x 16 entries
 //   finish_errors   as in check.cl                                           matrix
 //
-//   R is in local memory with zeros below its diagonal, together with 16 WARPS rows of Q at a time:
+//   R is in local memory with zeros below its diagonal, together with CHECK_ROWS rows of Q:
 //
 //             16 BLOCKS                  residual  A - QR   32 work-items (a warp) have 16 rows;
 //           +----------+   +----------+                     their sums begin with -A, and skip the
@@ -22,59 +22,56 @@
 //   STORED, FACTOR                   float          check.clh
 //   SUB_GROUP_BODY, MMA              1              common.clh, mma.clh
 //   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R
-//   BLOCKS                           1 .. 4         blocks of 16 columns of A and Q
-//   WARPS                            1, 2, 4        4 if there are more than two blocks
+//   BLOCKS                           1 .. 4         blocks of 16 columns; of A and of Q
+//   CHECK_WARPS                      1, 2, 4        4 if there are more than two blocks
 //   WANT_Q                           0, 1           0: R alone
-// Work-group: 32 WARPS. Local memory: at most 37 KB.
+// Work-group: 32 CHECK_WARPS. Local memory: at most 37 KB.
 #ifndef BLOCKS
 #define BLOCKS 4
 #endif
-#ifndef WARPS
-#define WARPS 4
+#ifndef CHECK_WARPS
+#define CHECK_WARPS 4
 #endif
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
-#define GROUP_SIZE (32 * WARPS)
-#define FACTOR float
 
 #include "gpu/check/check_finish.clh"
 #include "gpu/common/copy.clh"
 #include "gpu/common/mma.clh"
 
-#define ROWS (16 * WARPS)
-#define COLUMNS (16 * BLOCKS)
+#define CHECK_ROWS (16 * CHECK_WARPS)
 // Rows in local memory are so far apart that products read from different banks, in pairs along a
 // row of X.
-#define X_LD (COLUMNS + 8)
-#define R_LD (COLUMNS + 4)
+#define CHECK_X_LD (PADDED_COLUMNS + 8)
+#define R_LD (PADDED_COLUMNS + 4)
 
 // The blocks of X'X that a warp sums, one digit per warp: blocks (o0, o1), (o2, o1), (o0, o0), or
 // fewer.
 #if BLOCKS == 4
 #define OPERANDS 0x0020, 0x3231, 0x1131
 #define OWN_OF_WARP 0x2233
-#define OWN 3
+#define OWN_SUMS 3
 #elif BLOCKS == 3
 #define OPERANDS 0x0200, 0x0221, 0x0011
 #define OWN_OF_WARP 0x1122
-#define OWN 2
-#elif BLOCKS == 2 && WARPS == 4
+#define OWN_SUMS 2
+#elif BLOCKS == 2 && CHECK_WARPS == 4
 #define OPERANDS 0x0010, 0x0110, 0
 #define OWN_OF_WARP 0x0111
-#define OWN 1
-#elif BLOCKS == 2 && WARPS == 2
+#define OWN_SUMS 1
+#elif BLOCKS == 2 && CHECK_WARPS == 2
 #define OPERANDS 0, 0x01, 0x01
 #define OWN_OF_WARP 0x12
-#define OWN 2
+#define OWN_SUMS 2
 #elif BLOCKS == 2
 #define OPERANDS 0, 1, 1
 #define OWN_OF_WARP 3
-#define OWN 3
+#define OWN_SUMS 3
 #else
 #define OPERANDS 0, 0, 0
 #define OWN_OF_WARP 1
-#define OWN 1
+#define OWN_SUMS 1
 #endif
 
 // Says which block columns the blocks of a warp are in, and how many blocks it has.
@@ -96,8 +93,9 @@ INLINE int col_of_own(const Share* share, const int s) { return share->operands[
 INLINE void copy_rows(__local float* to, const int ld, __global const float* from, int n,
                       int rows_left, const int rows) {
 #pragma unroll 4
-  for (int i = (int)get_local_id(0) * VECTOR; i < rows * COLUMNS; i += GROUP_SIZE * VECTOR) {
-    const int row = i / COLUMNS, col = i % COLUMNS;
+  for (int i = (int)get_local_id(0) * VECTOR; i < rows * PADDED_COLUMNS;
+       i += CHECK_GROUP * VECTOR) {
+    const int row = i / PADDED_COLUMNS, col = i % PADDED_COLUMNS;
     const bool exists = row < rows_left && col < n;
     copy_bytes(to + row * ld + col, from + (exists ? row * n + col : 0), exists,
                VECTOR * sizeof(float));
@@ -109,17 +107,18 @@ typedef struct {
   double lower;
   float smallest, largest;
   int is_finite;
-} Seen;
+} SeenOfR;
 
 // Measures the entries of R that the work-item has copied, then makes them zero below the diagonal.
-INLINE Seen prepare_r(__local float* r, int diagonal) {
-  Seen s = {0, INFINITY, 0, 1};
+INLINE SeenOfR prepare_r(__local float* r, int diagonal) {
+  SeenOfR s = {0, INFINITY, 0, 1};
 #pragma unroll 2
-  for (int i = (int)get_local_id(0) * VECTOR; i < COLUMNS * COLUMNS; i += GROUP_SIZE * VECTOR) {
-    const int row = i / COLUMNS;
+  for (int i = (int)get_local_id(0) * VECTOR; i < PADDED_COLUMNS * PADDED_COLUMNS;
+       i += CHECK_GROUP * VECTOR) {
+    const int row = i / PADDED_COLUMNS;
 #pragma unroll
     for (int e = 0; e < VECTOR; ++e) {
-      const int col = i % COLUMNS + e;
+      const int col = i % PADDED_COLUMNS + e;
       __local float* at = r + row * R_LD + col;
       const float x = *at;
       if (row > col && x != 0) {
@@ -135,16 +134,16 @@ INLINE Seen prepare_r(__local float* r, int diagonal) {
   }
   return s;
 }
-INLINE Seen both_seen(Seen x, Seen y) {
-  const Seen s = {x.lower + y.lower, fmin(x.smallest, y.smallest), fmax(x.largest, y.largest),
+INLINE SeenOfR both_seen(SeenOfR x, SeenOfR y) {
+  const SeenOfR s = {x.lower + y.lower, fmin(x.smallest, y.smallest), fmax(x.largest, y.largest),
                   x.is_finite & y.is_finite};
   return s;
 }
 // Combines the measurements of a warp; all of its work-items call it.
-INLINE Seen seen_by_warp(Seen s) {
+INLINE SeenOfR seen_by_warp(SeenOfR s) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
-    const Seen other = {shuffle_xor(s.lower, offset), shuffle_xor_float(s.smallest, offset),
+    const SeenOfR other = {shuffle_xor(s.lower, offset), shuffle_xor_float(s.smallest, offset),
                         shuffle_xor_float(s.largest, offset),
                         shuffle_xor_word(s.is_finite, offset)};
     s = both_seen(s, other);
@@ -153,48 +152,49 @@ INLINE Seen seen_by_warp(Seen s) {
 }
 
 // The part that a work-item holds of eight terms of 16 rows or columns.
-typedef Quarter Terms[2];
-INLINE void add_eight_terms(Block c, const Terms x, const Terms y) {
+typedef Quarter EightTerms[2];
+INLINE void add_eight_terms(Block c, const EightTerms x, const EightTerms y) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) add_quarter(c, x[i], y[i]);
 }
 // Loads 16 columns of 8 rows of X or of R, or 16 rows of X. `from`: their first entry. The terms of
 // a work-item are t and t + 4 for X'X, and 2 t and 2 t + 1 for products with R.
-INLINE void get_columns(const Warp* at, Terms x, __local const float* from) {
+INLINE void get_columns(const Warp* at, EightTerms x, __local const float* from) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) x[i][h] = (double)from[(at->t + 4 * i) * X_LD + at->g + 8 * h];
+    for (int h = 0; h < 2; ++h)
+      x[i][h] = (double)from[(at->t + 4 * i) * CHECK_X_LD + at->g + 8 * h];
   }
 }
-INLINE void get_r_columns(const Warp* at, Terms x, __local const float* from) {
+INLINE void get_r_columns(const Warp* at, EightTerms x, __local const float* from) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) x[i][h] = (double)from[(2 * at->t + i) * R_LD + at->g + 8 * h];
   }
 }
-INLINE void get_rows(const Warp* at, Terms x, __local const float* from) {
+INLINE void get_rows(const Warp* at, EightTerms x, __local const float* from) {
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const float2 pair = *(__local const float2*)(from + (at->g + 8 * h) * X_LD + 2 * at->t);
+    const float2 pair = *(__local const float2*)(from + (at->g + 8 * h) * CHECK_X_LD + 2 * at->t);
     x[0][h] = (double)pair.x;
     x[1][h] = (double)pair.y;
   }
 }
 
 // own += X'X of 8 rows.
-INLINE void add_rows_to_gram(const Warp* at, Block own[OWN], const Share* share,
+INLINE void add_rows_to_gram(const Warp* at, Block own[OWN_SUMS], const Share* share,
                              __local const float* x) {
-  Terms left, right;
+  EightTerms left, right;
   sync_warp();  // here and below: the compiler cannot load everything before it multiplies
   get_columns(at, left, x + 16 * share->operands[0]);
   get_columns(at, right, x + 16 * share->operands[1]);
   add_eight_terms(own[0], left, right);
-#if OWN > 2
+#if OWN_SUMS > 2
   if (share->own > 2) add_eight_terms(own[2], left, left);
 #endif
-#if OWN > 1
+#if OWN_SUMS > 1
   if (share->own > 1) {
     get_columns(at, left, x + 16 * share->operands[2]);
     add_eight_terms(own[1], left, right);
@@ -203,16 +203,16 @@ INLINE void add_rows_to_gram(const Warp* at, Block own[OWN], const Share* share,
 }
 
 // own -= R'R.
-INLINE void subtract_r_gram(const Warp* at, Block own[OWN], const Share* share,
+INLINE void subtract_r_gram(const Warp* at, Block own[OWN_SUMS], const Share* share,
                             __local const float* r) {
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) {
+  for (int s = 0; s < OWN_SUMS; ++s) {
     flip_block(own[s]);
     const int row = 16 * row_of_own(share, s), col = 16 * col_of_own(share, s);
     const int depth = s < share->own ? row + 16 : 0;
 #pragma unroll 2
     for (int k = 0; k < depth; k += 8) {
-      Terms left, right;
+      EightTerms left, right;
       get_r_columns(at, left, r + k * R_LD + row);
       get_r_columns(at, right, r + k * R_LD + col);
       add_eight_terms(own[s], left, right);
@@ -253,8 +253,8 @@ INLINE double add_squares(const Block x, double sum) {
 INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const float* q,
                            __local const float* r, double squares) {
 #pragma unroll 1
-  for (int k = 0; k < COLUMNS; k += 8) {
-    Terms left, right;
+  for (int k = 0; k < PADDED_COLUMNS; k += 8) {
+    EightTerms left, right;
     get_rows(at, left, q + k);
 #pragma unroll
     for (int j = 0; j < BLOCKS; ++j) {
@@ -272,10 +272,10 @@ INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const floa
 #endif
 
 // Sums the diagonal entries of X'X that are in the warp's blocks.
-INLINE double trace_of(const Warp* at, Block own[OWN], const Share* share) {
+INLINE double trace_of(const Warp* at, Block own[OWN_SUMS], const Share* share) {
   double trace = 0;
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) {
+  for (int s = 0; s < OWN_SUMS; ++s) {
     const bool is_diagonal = s < share->own && row_of_own(share, s) == col_of_own(share, s);
 #pragma unroll
     for (int w = 0; w < BLOCK_WORDS; ++w) {
@@ -288,11 +288,11 @@ INLINE double trace_of(const Warp* at, Block own[OWN], const Share* share) {
 INLINE double scaled_square(double x, Scaling by) { return scaled(scaled(x, by), by); }
 
 // Returns ||.||^2 of the warp's blocks, or writes the blocks to memory if there are several slabs.
-INLINE double finish_gram(const Warp* at, Block own[OWN], const Share* share, Scaling scaling,
+INLINE double finish_gram(const Warp* at, Block own[OWN_SUMS], const Share* share, Scaling scaling,
                           __global double* gram, CheckShape shape) {
   double squares = 0;
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) {
+  for (int s = 0; s < OWN_SUMS; ++s) {
     const int row0 = 16 * row_of_own(share, s), col0 = 16 * col_of_own(share, s);
 #pragma unroll
     for (int w = 0; w < BLOCK_WORDS; ++w) {
@@ -310,15 +310,15 @@ INLINE double finish_gram(const Warp* at, Block own[OWN], const Share* share, Sc
 
 // gram_slabs = 1: errors[matrix]. Otherwise partial[matrix][slab] = {||A - QR||^2, ||A||^2},
 // gram[matrix][slab] = X'X of the slab, and parts[matrix].
-__kernel GROUP void measure_rows(__global const float* a, __global const float* q,
-                                 __global const float* r, __global const int* magnitudes,
-                                 __global double* partial, __global double* gram,
-                                 __global RSummary* parts, __global DeviceErrors* errors,
-                                 CheckShape shape) {
-  __local float xs[ROWS * X_LD] __attribute__((aligned(16)));
-  __local float rs[COLUMNS * R_LD] __attribute__((aligned(16)));
-  __local Seen r_of_warps[WARPS];
-  __local Squares of_warps[WARPS];
+__kernel IN_CHECK_GROUPS void measure_rows(__global const float* a, __global const float* q,
+                                           __global const float* r, __global const int* magnitudes,
+                                           __global double* partial, __global double* gram,
+                                           __global RSummary* parts, __global DeviceErrors* errors,
+                                           CheckShape shape) {
+  __local float xs[CHECK_ROWS * CHECK_X_LD] __attribute__((aligned(16)));
+  __local float rs[PADDED_COLUMNS * R_LD] __attribute__((aligned(16)));
+  __local SeenOfR r_of_warps[CHECK_WARPS];
+  __local Squares of_warps[CHECK_WARPS];
   index_t matrix;
   const int slab = split_group(shape.gram_slabs, &matrix), item = get_local_id(0);
   const int first = slab * shape.slab_rows, rows = min(shape.m - first, shape.slab_rows);
@@ -326,18 +326,18 @@ __kernel GROUP void measure_rows(__global const float* a, __global const float* 
   const Warp here = {item % 32, item % 32 / 4, item % 4, 0};
   const Warp* at = &here;
   // Some warps have more blocks than others. Which ones have more is different in each group.
-  const Share share = share_of((warp + (int)get_group_id(0)) % WARPS);
+  const Share share = share_of((warp + (int)get_group_id(0)) % CHECK_WARPS);
   a += (matrix * shape.m + first) * shape.n;
   __global const float* x = WANT_Q ? q + (matrix * shape.m + first) * columns : a;
 
-  Block own[OWN];
+  Block own[OWN_SUMS];
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) clear_block(own[s]);
+  for (int s = 0; s < OWN_SUMS; ++s) clear_block(own[s]);
   Squares squares = {0, 0, 0};
-  copy_rows(rs, R_LD, r + matrix * shape.r_rows * shape.n, shape.n, shape.r_rows, COLUMNS);
+  copy_rows(rs, R_LD, r + matrix * shape.r_rows * shape.n, shape.n, shape.r_rows, PADDED_COLUMNS);
 #pragma unroll 1
-  for (int row = 0; row < rows; row += ROWS) {
-    copy_rows(xs, X_LD, x + (index_t)row * columns, columns, rows - row, ROWS);
+  for (int row = 0; row < rows; row += CHECK_ROWS) {
+    copy_rows(xs, CHECK_X_LD, x + (index_t)row * columns, columns, rows - row, CHECK_ROWS);
 #if WANT_Q
     Block sum[BLOCKS];
 #pragma unroll
@@ -349,16 +349,17 @@ __kernel GROUP void measure_rows(__global const float* a, __global const float* 
 #endif
     wait_for_copies();
     if (row == 0) {
-      const Seen s = seen_by_warp(prepare_r(rs, min(shape.r_rows, shape.n)));
+      const SeenOfR s = seen_by_warp(prepare_r(rs, min(shape.r_rows, shape.n)));
       if (at->lane == 0) r_of_warps[warp] = s;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (share.own > 0) {
 #pragma unroll 1
-      for (int k = 0; k < ROWS; k += 8) add_rows_to_gram(at, own, &share, xs + k * X_LD);
+      for (int k = 0; k < CHECK_ROWS; k += 8)
+        add_rows_to_gram(at, own, &share, xs + k * CHECK_X_LD);
     }
 #if WANT_Q
-    squares.residual = add_residual(at, sum, xs + 16 * warp * X_LD, rs, squares.residual);
+    squares.residual = add_residual(at, sum, xs + 16 * warp * CHECK_X_LD, rs, squares.residual);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
   }
@@ -375,9 +376,9 @@ __kernel GROUP void measure_rows(__global const float* a, __global const float* 
   if (at->lane == 0) of_warps[warp] = squares;
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item > 0) return;
-  Seen seen = r_of_warps[0];
+  SeenOfR seen = r_of_warps[0];
 #pragma unroll
-  for (int w = 1; w < WARPS; ++w) {
+  for (int w = 1; w < CHECK_WARPS; ++w) {
     squares.residual += of_warps[w].residual;
     squares.norm += of_warps[w].norm;
     squares.gram += of_warps[w].gram;

@@ -12,30 +12,30 @@
 // Local memory: none. Group size 1. One launch: measure, groups = matrices.
 #include "gpu/check/check.clh"
 
-#define COLUMNS 8
-#define ROWS 4
+#define PACK_COLUMNS 8
+#define PACK_ROWS 4
 // Number of rows that are summed plainly.
-#define SUM_ROWS 32
+#define PACK_SUM_ROWS 32
 
 typedef struct {
   __global const STORED* x;
   int rows, columns;
   Scaling scaling;
-} Matrix;
+} PackMatrix;
 
-INLINE double entry(const Matrix* m, int i, int j) {
+INLINE double entry(const PackMatrix* m, int i, int j) {
   return i < m->rows && j < m->columns
              ? scaled((double)m->x[(index_t)i * m->columns + j], m->scaling)
              : 0.0;
 }
 
 // Returns the entries (i, j), .., (i, j + 7), with zeros outside the matrix.
-INLINE double8 entries(const Matrix* m, int i, int j) {
+INLINE double8 entries(const PackMatrix* m, int i, int j) {
   __global const STORED* x = m->x + (index_t)i * m->columns + j;
-  if (i < m->rows && j + COLUMNS <= m->columns)
+  if (i < m->rows && j + PACK_COLUMNS <= m->columns)
     return convert_double8(vload8(0, x)) * m->scaling.first * m->scaling.second;
   double8 y = 0;
-  for (int c = 0; c < COLUMNS; ++c) ((double*)&y)[c] = entry(m, i, j + c);
+  for (int c = 0; c < PACK_COLUMNS; ++c) ((double*)&y)[c] = entry(m, i, j + c);
   return y;
 }
 
@@ -45,11 +45,12 @@ INLINE double sum_of(double8 x) {
 }
 
 // Returns ||A||^2 and ||A - QR||^2.
-INLINE double2 measure_residual_of_pack(const Matrix* a, const Matrix* q, const Matrix* r) {
+INLINE double2 measure_residual_of_pack(const PackMatrix* a, const PackMatrix* q,
+                                        const PackMatrix* r) {
   double norm = 0, norm_rest = 0, residual = 0, residual_rest = 0;
-  for (int i = 0; i < a->rows; i += ROWS) {
+  for (int i = 0; i < a->rows; i += PACK_ROWS) {
     double8 norms = 0, squares = 0;
-    for (int j = 0; j < a->columns; j += COLUMNS) {
+    for (int j = 0; j < a->columns; j += PACK_COLUMNS) {
       double8 x0 = entries(a, i, j), x1 = entries(a, i + 1, j), x2 = entries(a, i + 2, j),
               x3 = entries(a, i + 3, j);
       norms += x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3;
@@ -69,24 +70,24 @@ INLINE double2 measure_residual_of_pack(const Matrix* a, const Matrix* q, const 
 }
 
 typedef struct {
-  double8 x[ROWS];
-} Tile;
+  double8 x[PACK_ROWS];
+} PackTile;
 
 // sum := rows p .. p + 3 of X'X, for 8 columns from j on.
-INLINE void gram_tile(const Matrix* m, int p, int j, Tile* sum) {
-  Tile rest;
-  for (int t = 0; t < ROWS; ++t) sum->x[t] = rest.x[t] = 0;
-  for (int first = 0; first < m->rows; first += SUM_ROWS) {
+INLINE void gram_tile(const PackMatrix* m, int p, int j, PackTile* sum) {
+  PackTile rest;
+  for (int t = 0; t < PACK_ROWS; ++t) sum->x[t] = rest.x[t] = 0;
+  for (int first = 0; first < m->rows; first += PACK_SUM_ROWS) {
     double8 s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (int i = first; i < min(first + SUM_ROWS, m->rows); ++i) {
+    for (int i = first; i < min(first + PACK_SUM_ROWS, m->rows); ++i) {
       const double8 y = entries(m, i, j);
       s0 = fma((double8)entry(m, i, p), y, s0);
       s1 = fma((double8)entry(m, i, p + 1), y, s1);
       s2 = fma((double8)entry(m, i, p + 2), y, s2);
       s3 = fma((double8)entry(m, i, p + 3), y, s3);
     }
-    const double8 parts[ROWS] = {s0, s1, s2, s3};
-    for (int t = 0; t < ROWS; ++t) {
+    const double8 parts[PACK_ROWS] = {s0, s1, s2, s3};
+    for (int t = 0; t < PACK_ROWS; ++t) {
       const double8 corrected = parts[t] - rest.x[t], next = sum->x[t] + corrected;
       rest.x[t] = (next - sum->x[t]) - corrected;
       sum->x[t] = next;
@@ -95,17 +96,17 @@ INLINE void gram_tile(const Matrix* m, int p, int j, Tile* sum) {
 }
 
 // |X'X - Y||^2 with Y = I or Y = Z'Z.
-INLINE double measure_gram_of_pack(const Matrix* x, const Matrix* z, bool is_identity) {
+INLINE double measure_gram_of_pack(const PackMatrix* x, const PackMatrix* z, bool is_identity) {
   const int n = x->columns;
   double total = 0, total_rest = 0;
-  for (int p = 0; p < n; p += ROWS) {
-    for (int j = p / COLUMNS * COLUMNS; j < n; j += COLUMNS) {
-      Tile tile, other;
+  for (int p = 0; p < n; p += PACK_ROWS) {
+    for (int j = p / PACK_COLUMNS * PACK_COLUMNS; j < n; j += PACK_COLUMNS) {
+      PackTile tile, other;
       gram_tile(x, p, j, &tile);
       if (!is_identity) gram_tile(z, p, j, &other);
       double squares = 0;
-      for (int t = 0; t < ROWS && p + t < n; ++t) {
-        for (int c = 0; c < COLUMNS && j + c < n; ++c) {
+      for (int t = 0; t < PACK_ROWS && p + t < n; ++t) {
+        for (int c = 0; c < PACK_COLUMNS && j + c < n; ++c) {
           const int row = p + t, column = j + c;
           const double y = is_identity ? (row == column ? 1.0 : 0.0) : ((double*)&other.x[t])[c];
           const double d = ((double*)&tile.x[t])[c] - y;
@@ -119,7 +120,7 @@ INLINE double measure_gram_of_pack(const Matrix* x, const Matrix* z, bool is_ide
 }
 
 // Measures R itself.
-INLINE void summarise_r(const Matrix* r, DeviceErrors* e) {
+INLINE void summarise_r(const PackMatrix* r, DeviceErrors* e) {
   double lower = 0, smallest = INFINITY, largest = 0;
   e->r_is_finite = 1;
   for (int i = 0; i < r->rows; ++i) {
@@ -142,9 +143,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void measure(
     __global const int* magnitudes, __global DeviceErrors* errors, CheckShape shape) {
   const index_t b = get_group_id(0);
   const Scaling scaling = scaling_of(magnitudes[b]), one = scaling_of(0);
-  const Matrix a_b = {a + b * shape.m * shape.n, shape.m, shape.n, scaling};
-  const Matrix q_b = {q + b * shape.m * shape.q_cols, shape.m, shape.q_cols, one};
-  const Matrix r_b = {r + b * shape.r_rows * shape.n, shape.r_rows, shape.n, scaling};
+  const PackMatrix a_b = {a + b * shape.m * shape.n, shape.m, shape.n, scaling};
+  const PackMatrix q_b = {q + b * shape.m * shape.q_cols, shape.m, shape.q_cols, one};
+  const PackMatrix r_b = {r + b * shape.r_rows * shape.n, shape.r_rows, shape.n, scaling};
   const bool has_q = shape.q_cols > 0;
   const double2 squares = measure_residual_of_pack(&a_b, &q_b, &r_b);
   const double gram = sqrt(measure_gram_of_pack(has_q ? &q_b : &a_b, &r_b, has_q));

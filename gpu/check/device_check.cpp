@@ -172,7 +172,7 @@ CheckProgram check_program(const Problem& p, const Limits& limits) {
               {{"MMA", "1"},
                {"VECTOR", vector},
                {"BLOCKS", std::to_string(layout.blocks)},
-               {"WARPS", std::to_string(layout.warps)},
+               {"CHECK_WARPS", std::to_string(layout.warps)},
                {"WANT_Q", layout.q_cols > 0 ? "1" : "0"}}};
   }
   return {"gpu/check/check.cl", defines};

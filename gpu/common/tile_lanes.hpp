@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-/// The lanes that hold one matrix or block. The members are the values of TILE_ROWS, LANE_COLUMNS,
+/// The lanes that hold one matrix or block. The members are the values of LANE_ROWS, LANE_COLUMNS,
 /// LANES_ACROSS and ROW_SPLITS in tile_lanes.clh.
 struct LaneTile {
   int rows_per_lane, columns_per_lane, lanes_across, row_splits;

@@ -17,7 +17,7 @@ std::string name_of_kernel(std::string_view kernel) {
   return std::string(kernel.substr(begin, end - begin));
 }
 
-/// Such as TILE(subtract).
+/// Such as TILED(subtract).
 bool is_macro(const std::string& name) {
   return std::ranges::all_of(name, [](unsigned char c) { return std::isupper(c) != 0; });
 }

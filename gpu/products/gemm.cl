@@ -30,7 +30,7 @@
 //   DEPTH                            4 .. 32          terms per stage; bodies 1, 2: 16, 32;
 //                                                     body 4: 4
 //   BUFFERS                          1, 2             stages in local memory
-//   STAGES                           3 .. 7           stages in local memory with body 4
+//   DOUBLE_STAGES                    3 .. 7           stages in local memory with body 4
 //   WIDE_DEPTH, WIDE_STAGES          8, 16; 2 .. 4    terms and stages of wide_ with body 5
 //   MMA                              0, 1             nvidia.clh, body 5; 1 with bodies 1, 2 and 4
 //   WIDE_WARP_M, WIDE_WARP_N,        16 .. 64         tile of 32 work-items: multiples of 16 x 32
@@ -50,7 +50,9 @@
 #endif
 #define HAS_UNITS (PRODUCT_BODY == 1 || PRODUCT_BODY == 2)
 #if HAS_UNITS || PRODUCT_BODY == 4
-#define MMA 1  // only NVIDIA devices run these bodies
+#ifndef MMA  // only NVIDIA devices run these bodies
+#define MMA 1
+#endif
 #endif
 #include "gpu/common/common.clh"
 
@@ -90,8 +92,8 @@
 #ifndef B_ALIGNMENT
 #define B_ALIGNMENT 1
 #endif
-#ifndef STAGES
-#define STAGES 5
+#ifndef DOUBLE_STAGES
+#define DOUBLE_STAGES 5
 #endif
 #ifndef WIDE_DEPTH
 #define WIDE_DEPTH 8
@@ -102,7 +104,7 @@
 // For bodies without matrix units each row of a stage in local memory has so many entries more.
 #define PAD 4
 #define SETTLE 64
-#define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
+#define HALF_PARTS (PRODUCT_BODY == 1 ? 2 : 1)
 
 typedef struct {
   float a, b, result;
@@ -185,7 +187,7 @@ INLINE float4 get_words(__local const ELEMENT* from) {
 #define ELEMENT ushort
 // Splits x: `hi` is x cut to 11 bits, and `lo` is the remainder.
 INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
-#if PARTS == 2
+#if HALF_PARTS == 2
   const float4 hi = as_float4(as_uint4(x) & 0xffffe000u), lo = x - hi;
   *(__local uint2*)to = (uint2)(pack_halves(hi.x, hi.y), pack_halves(hi.z, hi.w));
   *(__local uint2*)(to + lo_offset) = (uint2)(pack_halves(lo.x, lo.y), pack_halves(lo.z, lo.w));
@@ -207,7 +209,7 @@ INLINE void copy_doubles(__local double* to, __global const double* from, int le
 #elif PRODUCT_BODY == 5
 #include "gpu/products/float_tile.clh"
 #else
-#define TILE(name) JOIN(wide_, name)
+#define TILED(name) JOIN(wide_, name)
 #define TILE_M WIDE_M
 #define TILE_N WIDE_N
 #define WARP_M WIDE_WARP_M
@@ -217,14 +219,14 @@ INLINE void copy_doubles(__local double* to, __global const double* from, int le
 #else
 #include "gpu/products/gemm_tile.clh"
 #endif
-#undef TILE
+#undef TILED
 #undef TILE_M
 #undef TILE_N
 #undef WARP_M
 #undef WARP_N
 #endif
 
-#define TILE(name) JOIN(narrow_, name)
+#define TILED(name) JOIN(narrow_, name)
 #define TILE_M NARROW_M
 #define TILE_N NARROW_N
 #define WARP_M NARROW_WARP_M
@@ -234,7 +236,7 @@ INLINE void copy_doubles(__local double* to, __global const double* from, int le
 #else
 #include "gpu/products/gemm_tile.clh"
 #endif
-#undef TILE
+#undef TILED
 #undef TILE_M
 #undef TILE_N
 #undef WARP_M

@@ -75,7 +75,7 @@ Params product_params(ElementType real, ProductBody body, int alignment, int nar
                    {"B_ALIGNMENT", alignment}};
   if (body == ProductBody::doubles) {
     params["NARROW_WARP_N"] = narrow / 2;
-    params["STAGES"] = wide.buffers;
+    params["DOUBLE_STAGES"] = wide.buffers;
   }
   if (body == ProductBody::floats) {
     params["WIDE_DEPTH"] = wide.depth;
@@ -110,7 +110,7 @@ std::size_t product_local_bytes(ElementType real, const Params& params) {
   const auto doubles = [&](const std::string& kind) {  // double_tile.clh
     const auto [rows, cols] = sides(kind);
     const int a = depth * (rows + 4);
-    return bytes(params.at("STAGES") * (a + depth * (cols + 4)), sizeof(double));
+    return bytes(params.at("DOUBLE_STAGES") * (a + depth * (cols + 4)), sizeof(double));
   };
   index_t most = 0;
   switch (body) {

@@ -12,15 +12,15 @@
 //
 // Rows are only added, never taken out of a sum. G has an error of about 2^-53 cond(A)^2: shape
 // .least_value keeps matrices with a smaller least singular value (columns scaled) for the host.
-// A row of `a` has BLOCK entries: first the products a_i a_j, i >= j, of a row of A, then this row,
-// and zeros; A is otherwise as in shared.cl.
+// A row of `a` has SLAB_COLUMNS entries: first the products a_i a_j, i >= j, of a row of A, then
+// this row, and zeros; A is otherwise as in shared.cl.
 //
 // Condition numbers: lane_triangle.clh.
 //
 // Defines, set in masked.cpp and shared_matrix.cpp   range   meaning
 //   STORED                        common.clh
-//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS, MMA, VECTOR
-//                                 shared_rows.clh; BLOCK is
+//   COLUMNS, SLAB_COLUMNS, GROUP, SIDES, TAKEN_ROWS, SLAB_ROWS, IN_ROWS, WEIGHS, MMA, VECTOR
+//                                 shared_rows.clh; SLAB_COLUMNS is
 //                                 even and at least COLUMNS (COLUMNS + 3) / 2
 //   CORRECTS             0, 1     1: x is corrected once
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
@@ -34,10 +34,10 @@
 #endif
 
 // Row `row` of the slab: the products of a row a of A, which are the lower triangle of a a', and a.
-#define ROW_OF_A (TRIANGLE_ENTRIES)
-INLINE void take_row(const SharedRoom room, int row, double entries[BLOCK]) {
+#define ROW_OF_A (LOWER_ENTRIES)
+INLINE void take_row(const SharedRoom room, int row, double entries[SLAB_COLUMNS]) {
 #pragma unroll
-  for (int pair = 0; pair < BLOCK / 2; ++pair) {
+  for (int pair = 0; pair < SLAB_COLUMNS / 2; ++pair) {
     const double2 two = pair_of_slab(room, row, pair);
     entries[2 * pair] = two.x;
     entries[2 * pair + 1] = two.y;
@@ -45,10 +45,10 @@ INLINE void take_row(const SharedRoom room, int row, double entries[BLOCK]) {
 }
 
 // gram += mask a a'
-INLINE void add_square(const double entries[BLOCK], bool counts, double* gram) {
+INLINE void add_square(const double entries[SLAB_COLUMNS], bool counts, double* gram) {
   const double mask = counts ? 1 : 0;
 #pragma unroll
-  for (int e = 0; e < TRIANGLE_ENTRIES; ++e) gram[e] = fma(mask, entries[e], gram[e]);
+  for (int e = 0; e < LOWER_ENTRIES; ++e) gram[e] = fma(mask, entries[e], gram[e]);
 }
 
 // G -> L, with the reciprocals of its diagonal in `inverse`.
@@ -74,7 +74,7 @@ INLINE void factor_gram_matrix(double* gram, double inverse[COLUMNS]) {
 // One pass over b: y = A'M b and G, or, for x, y = A'M (b - A x).
 INLINE void pass_over_b(const SharedRoom room, __global const STORED* b, __global const double* a,
                         __global const double* weights, const SharedShape* shape,
-                        const bool forms_gram, double gram[SIDES * TRIANGLE_ENTRIES],
+                        const bool forms_gram, double gram[SIDES * LOWER_ENTRIES],
                         const double x[SIDES * COLUMNS], double y[SIDES * COLUMNS]) {
 #pragma unroll
   for (int e = 0; e < SIDES * COLUMNS; ++e) y[e] = 0;
@@ -83,20 +83,20 @@ INLINE void pass_over_b(const SharedRoom room, __global const STORED* b, __globa
     const int rows = min(SLAB_ROWS, shape->m - first);
     take_slab_and_sides(room, a, weights, b, 0, first, rows, shape->m, shape);
 #pragma unroll 1
-    for (int row = 0; row < rows; row += ROWS) {
+    for (int row = 0; row < rows; row += TAKEN_ROWS) {
       STORED stored[TAKEN];
       take_rows(room, stored, b, first, row, shape);
 #pragma unroll
-      for (int k = 0; k < ROWS; ++k) {
-        double entries[BLOCK];
+      for (int k = 0; k < TAKEN_ROWS; ++k) {
+        double entries[SLAB_COLUMNS];
         take_row(room, row + k, entries);
 #pragma unroll
         for (int s = 0; s < SIDES; ++s) {
-          const STORED entry = stored[s * ROWS + k];
+          const STORED entry = stored[s * TAKEN_ROWS + k];
           const bool counts = !isnan(entry);
           double r = weighted(room, counts ? entry : 0, row + k);
           if (forms_gram) {
-            add_square(entries, counts, gram + s * TRIANGLE_ENTRIES);
+            add_square(entries, counts, gram + s * LOWER_ENTRIES);
           } else {
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j)
@@ -113,12 +113,12 @@ INLINE void pass_over_b(const SharedRoom room, __global const STORED* b, __globa
 }
 
 // x += L'^-1 L^-1 y
-INLINE void add_step(const double gram[SIDES * TRIANGLE_ENTRIES],
+INLINE void add_step(const double gram[SIDES * LOWER_ENTRIES],
                      const double inverse[SIDES * COLUMNS], double y[SIDES * COLUMNS],
                      double x[SIDES * COLUMNS]) {
 #pragma unroll
   for (int s = 0; s < SIDES; ++s) {
-    const double* l = gram + s * TRIANGLE_ENTRIES;
+    const double* l = gram + s * LOWER_ENTRIES;
     double* v = y + s * COLUMNS;
     solve_lower(l, inverse + s * COLUMNS, v);
     solve_lower_transposed(l, inverse + s * COLUMNS, v);
@@ -131,16 +131,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_masked(
     __global const STORED* b, __global const double* a, __global const double* weights,
     __global STORED* all_x, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
-  double gram[SIDES * TRIANGLE_ENTRIES], inverse[SIDES * COLUMNS], x[SIDES * COLUMNS],
+  double gram[SIDES * LOWER_ENTRIES], inverse[SIDES * COLUMNS], x[SIDES * COLUMNS],
       y[SIDES * COLUMNS];
 #pragma unroll
-  for (int e = 0; e < SIDES * TRIANGLE_ENTRIES; ++e) gram[e] = 0;
+  for (int e = 0; e < SIDES * LOWER_ENTRIES; ++e) gram[e] = 0;
 #pragma unroll
   for (int e = 0; e < SIDES * COLUMNS; ++e) x[e] = 0;
   pass_over_b(room, b, a, weights, &shape, true, gram, x, y);
 #pragma unroll
   for (int s = 0; s < SIDES; ++s)
-    factor_gram_matrix(gram + s * TRIANGLE_ENTRIES, inverse + s * COLUMNS);
+    factor_gram_matrix(gram + s * LOWER_ENTRIES, inverse + s * COLUMNS);
   add_step(gram, inverse, y, x);
 #if CORRECTS
   pass_over_b(room, b, a, weights, &shape, false, gram, x, y);
@@ -174,9 +174,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
     __global SolutionErrors* errors, __global STORED* se, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   const index_t side = number_of_side(0, &shape);
-  double gram[TRIANGLE_ENTRIES], inverse[COLUMNS], x[COLUMNS], g[COLUMNS];
+  double gram[LOWER_ENTRIES], inverse[COLUMNS], x[COLUMNS], g[COLUMNS];
 #pragma unroll
-  for (int e = 0; e < TRIANGLE_ENTRIES; ++e) gram[e] = 0;
+  for (int e = 0; e < LOWER_ENTRIES; ++e) gram[e] = 0;
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j) {
     x[j] = all_x[place_of_x(side, j, &shape)];
@@ -189,12 +189,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
     const int rows = min(SLAB_ROWS, shape.m - first);
     take_slab_and_sides(room, a, weights, b, 0, first, rows, shape.m, &shape);
 #pragma unroll 1
-    for (int row = 0; row < rows; row += ROWS) {
+    for (int row = 0; row < rows; row += TAKEN_ROWS) {
       STORED stored[TAKEN];
       take_rows(room, stored, b, first, row, &shape);
 #pragma unroll
-      for (int k = 0; k < ROWS; ++k) {
-        double entries[BLOCK];
+      for (int k = 0; k < TAKEN_ROWS; ++k) {
+        double entries[SLAB_COLUMNS];
         take_row(room, row + k, entries);
         const bool counts = !isnan(stored[k]), is_data = first + row + k < shape.data_rows;
         const double right = weighted(room, counts ? stored[k] : 0, row + k);

@@ -13,13 +13,13 @@ bool masks_on_device(const SolveProblem& problem) {
 Params masked_params(const SolveProblem& p) {
   const auto entries = static_cast<int>(p.n * (p.n + 1) / 2 + p.n);
   // Products of float32 are exact in float64, and need no correction.
-  return {{"BLOCK", (entries + 1) / 2 * 2},
+  return {{"SLAB_COLUMNS", (entries + 1) / 2 * 2},
           {"SIDES", p.n <= tuning::masked_pair_columns ? 2 : 1},
           {"CORRECTS", p.type == ElementType::float64}};
 }
 
 std::vector<double> masked_rows(MatrixView<const double> a, const Params& params) {
-  const auto width = static_cast<std::size_t>(params.at("BLOCK"));
+  const auto width = static_cast<std::size_t>(params.at("SLAB_COLUMNS"));
   std::vector<double> rows(static_cast<std::size_t>(a.rows) * width);
   for (index_t i = 0; i < a.rows; ++i) {
     double* to = rows.data() + static_cast<std::size_t>(i) * width;

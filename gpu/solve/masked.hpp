@@ -15,7 +15,7 @@ bool masks_on_device(const SolveProblem& problem);
 
 /// The defines of masked.cl that differ from those of shared.cl.
 Params masked_params(const SolveProblem& problem);
-/// Rows of BLOCK entries: the products of the entries of each row of A (m x n), and the row.
+/// Rows of SLAB_COLUMNS entries: the products of the entries of each row of A (m x n), and the row.
 std::vector<double> masked_rows(MatrixView<const double> a, const Params& params);
 
 }  // namespace qrtool

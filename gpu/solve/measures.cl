@@ -19,7 +19,7 @@
 //
 // Defines, set in measures.cpp   range     meaning
 //   STORED, SUB_GROUP_BODY                 common.clh
-//   COLUMNS                      1 .. 512
+//   COLUMNS                      1 .. 512  columns of A
 //   TEAM, TEAMS                            team.clh
 //   TRIANGLE                     0, 1      1: R is copied to local memory, one row of the triangle
 //                                          after another; 0: it is read where it is
@@ -39,15 +39,15 @@
 // R as it is read: entry (i, j) is at START_OF_ROW(i) + j.
 #if TRIANGLE
 #define START_OF_ROW(i) ((i) * (2 * COLUMNS - (i) - 1) / 2)
-#define TRIANGLE_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
+#define MEASURED_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
 typedef __local const STORED* Triangle;
 #else
 #define START_OF_ROW(i) ((i) * COLUMNS)
-#define TRIANGLE_ENTRIES 0
+#define MEASURED_ENTRIES 0
 typedef __global const STORED* Triangle;
 #endif
 // The triangles of adjacent teams begin in different banks.
-#define TRIANGLE_BANKS ((TRIANGLE_ENTRIES + 31) / 32 * 32 + TEAM % 32)
+#define TRIANGLE_BANKS ((MEASURED_ENTRIES + 31) / 32 * 32 + TEAM % 32)
 // An array has at least one entry.
 #define TRIANGLE_ROOM (TRIANGLE_BANKS > 0 ? TRIANGLE_BANKS : 1)
 

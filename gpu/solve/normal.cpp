@@ -15,7 +15,7 @@ namespace {
 
 /// Blocks of columns, and the work-items of a system.
 int blocks_across(const Params& params) {
-  const int block = params.at("BLOCK");
+  const int block = params.at("NORMAL_BLOCK");
   return (params.at("COLUMNS") + block - 1) / block;
 }
 int team_size(const Params& params) {
@@ -48,7 +48,7 @@ int block_columns(index_t n) {
 
 Params normal_params(index_t n, ElementType type) {
   Params params{{"COLUMNS", static_cast<int>(n)},
-                {"BLOCK", block_columns(n)},
+                {"NORMAL_BLOCK", block_columns(n)},
                 {"TILE_ROWS", tuning::normal_team_rows},
                 // Products of float32 are exact in float64, and need no correction.
                 {"MOST_STEPS", type == ElementType::float32 ? 1 : tuning::solve_most_steps}};
@@ -62,7 +62,7 @@ namespace {
 
 /// The arrays of SolveRoom.
 std::size_t local_bytes(const Params& params) {
-  const int across = blocks_across(params), width = across * params.at("BLOCK");
+  const int across = blocks_across(params), width = across * params.at("NORMAL_BLOCK");
   const int team = team_size(params), rows = params.at("TILE_ROWS");
   const int parts = team > rows ? team / rows : 1;
   const int tile = (rows * (width | 1)) | 1;

@@ -32,50 +32,47 @@
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
 #endif
-#define WARPS ((BLOCKS + 1) / 2)
-#define COLUMNS (16 * BLOCKS)
 #include "gpu/common/copy.clh"
 #include "gpu/common/group_blocks.clh"
-#define COL_OF_WORD BLOCK_COL
 #include "gpu/solve/block_vectors.clh"
 
 // Two columns of blocks; the second never has the first row.
 #define COLUMN_APART ((BLOCKS - 1) * BLOCK_ROOM)
-#define COLUMN(b) ((b) % 2 * COLUMN_APART)
-#define PIVOT_AT(b) (COLUMN(b) + (b)*BLOCK_ROOM)
+#define COLUMN_OF_BLOCKS(b) ((b) % 2 * COLUMN_APART)
+#define PIVOT_OF_COLUMN(b) (COLUMN_OF_BLOCKS(b) + (b)*BLOCK_ROOM)
 #define FACTOR_AT (COLUMN_APART + BLOCKS * BLOCK_ROOM)
-#define SHARED_ROOM (FACTOR_AT + PIVOT_ROOM)
-// The columns that a lane has, and the rows of A that a warp takes at a time.
-#define OWNED_COLUMNS ((COLUMNS + WARP_LANES - 1) / WARP_LANES)
+#define GROUP_ROOM (FACTOR_AT + PIVOT_ROOM)
+// The rows of A that a warp takes at a time.
 #define ROWS_AT_ONCE (MMA ? 4 : 1)
 
 // ---- A'A and A'b
 
-// Copies STAGE_ROWS rows of A from row `first` on, with zeros past the last row and column. The
-// entries of b go to column COLUMNS.
-INLINE void copy_system_rows(const Place* at, __local STORED* stage, __global const STORED* a,
+// Copies GROUP_STAGE_ROWS rows of A from row `first` on, with zeros past the last row and column.
+// The entries of b go to column PADDED_COLUMNS.
+INLINE void copy_system_rows(const GroupPlace* at, __local STORED* stage, __global const STORED* a,
                              __global const STORED* b, int m, int n, int first) {
 #pragma unroll
-  for (int u = 0; u < STAGE_ROWS; u += WARPS) {
+  for (int u = 0; u < GROUP_STAGE_ROWS; u += WARPS) {
     const int row = u + at->index;
-    if (u + WARPS <= STAGE_ROWS || row < STAGE_ROWS) {
+    if (u + WARPS <= GROUP_STAGE_ROWS || row < GROUP_STAGE_ROWS) {
       const bool is_row = first + row < m;
       __global const STORED* from = a + (first + row) * n;
-      __local STORED* to = stage + row * STAGE_LD;
+      __local STORED* to = stage + row * GROUP_STAGE_LD;
 #pragma unroll
-      for (int v = 0; v < COLUMNS; v += VECTOR * WARP_LANES) {
+      for (int v = 0; v < PADDED_COLUMNS; v += VECTOR * WARP_LANES) {
         const int col = v + VECTOR * at->warp.lane;
         const bool exists = is_row && col < n;
-        if (v + VECTOR * WARP_LANES <= COLUMNS || col < COLUMNS) {
+        if (v + VECTOR * WARP_LANES <= PADDED_COLUMNS || col < PADDED_COLUMNS) {
           copy_vector(to + col, exists ? from + col : a, exists);
         }
       }
 #if MMA
       if (at->warp.lane == 0) {
-        copy_bytes(to + COLUMNS, b + (is_row ? first + row : 0), is_row, (int)sizeof(STORED));
+        copy_bytes(to + PADDED_COLUMNS, b + (is_row ? first + row : 0), is_row,
+                   (int)sizeof(STORED));
       }
 #else
-      to[COLUMNS] = is_row ? b[first + row] : (STORED)0;
+      to[PADDED_COLUMNS] = is_row ? b[first + row] : (STORED)0;
 #endif
     }
   }
@@ -87,18 +84,18 @@ typedef struct {
 } RowParts;
 
 // own += A'A and sums += A'b of a stage.
-INLINE void add_system_rows(const Place* at, Block own[OWN], RowParts* sums,
+INLINE void add_system_rows(const GroupPlace* at, Block own[OWN_BLOCKS], RowParts* sums,
                             __local const STORED* stage) {
-  __local const STORED* from = stage + at->warp.t * STAGE_LD;
+  __local const STORED* from = stage + at->warp.t * GROUP_STAGE_LD;
 #pragma unroll
-  for (int k = 0; k < STAGE_ROWS; k += 4) {
+  for (int k = 0; k < GROUP_STAGE_ROWS; k += 4) {
     __local const STORED* columns = from + at->warp.g;
     Quarter high, low;
     load_operand(high, columns + 16 * at->high, k);
     load_operand(low, columns + 16 * max(at->low, 0), k);
 #pragma unroll
     for (int w = 0; w < QUARTER_WORDS; ++w) {
-      const double b = from[(k + w / WORD_ROWS) * STAGE_LD + COLUMNS];
+      const double b = from[(k + w / WORD_ROWS) * GROUP_STAGE_LD + PADDED_COLUMNS];
       sums->high[w % WORD_ROWS] = fma(high[w], b, sums->high[w % WORD_ROWS]);
       sums->low[w % WORD_ROWS] = fma(low[w], b, sums->low[w % WORD_ROWS]);
     }
@@ -116,28 +113,31 @@ INLINE void store_row_parts(const Warp* at, double sums[WORD_ROWS], __local doub
 }
 
 // own := -A'A, with -1 on the diagonal past column n, and y := A'b.
-INLINE void sum_system(const Place* at, Block own[OWN], __local double* y, __local STORED* stages,
-                       __global const STORED* a, __global const STORED* b, int m, int n) {
-  const int steps = (m + STAGE_ROWS - 1) / STAGE_ROWS;
+INLINE void sum_system(const GroupPlace* at, Block own[OWN_BLOCKS], __local double* y,
+                       __local STORED* stages, __global const STORED* a, __global const STORED* b,
+                       int m, int n) {
+  const int steps = (m + GROUP_STAGE_ROWS - 1) / GROUP_STAGE_ROWS;
   RowParts sums = {{0}, {0}};
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) clear_block(own[s]);
+  for (int s = 0; s < OWN_BLOCKS; ++s) clear_block(own[s]);
 #pragma unroll 1
-  for (int step = 1 - STAGES; step < steps; ++step) {
-    const int begun = step + STAGES - 1;
-    wait_for_stage(STAGES - 2);
+  for (int step = 1 - GROUP_STAGES; step < steps; ++step) {
+    const int begun = step + GROUP_STAGES - 1;
+    wait_for_stage(GROUP_STAGES - 2);
     sync_items(CLK_LOCAL_MEM_FENCE);
     if (begun < steps) {
-      copy_system_rows(at, stages + begun % STAGES * STAGE_ENTRIES, a, b, m, n, begun * STAGE_ROWS);
+      copy_system_rows(at, stages + begun % GROUP_STAGES * GROUP_STAGE_ENTRIES, a, b, m, n,
+                       begun * GROUP_STAGE_ROWS);
     }
     commit_copies();
-    if (step >= 0) add_system_rows(at, own, &sums, stages + step % STAGES * STAGE_ENTRIES);
+    if (step >= 0)
+      add_system_rows(at, own, &sums, stages + step % GROUP_STAGES * GROUP_STAGE_ENTRIES);
   }
   wait_for_copies();
   store_row_parts(&at->warp, sums.high, y + 16 * at->high);
   if (at->low >= 0) store_row_parts(&at->warp, sums.low, y + 16 * at->low);
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) flip_block(own[s]);
+  for (int s = 0; s < OWN_BLOCKS; ++s) flip_block(own[s]);
   fill_past_last_column(at, own, n, -1);
   sync_items(CLK_LOCAL_MEM_FENCE);
 }
@@ -156,31 +156,32 @@ INLINE void store_in_r(const Warp* at, const Block l, __global STORED* r, int n,
 
 // own: -G -> L, except on the diagonal; X to the places of the pivots; R := L'. A division by a
 // pivot with (D X)^2 to `most` needs no correction.
-INLINE void factor_system(Block own[OWN], __local double* shared, __local int* is_plain,
+INLINE void factor_system(Block own[OWN_BLOCKS], __local double* shared, __local int* is_plain,
                           __global STORED* r, int n, double most) {
   __local double* factor = shared + FACTOR_AT;
 #pragma unroll 1
   for (int b = 0; b < BLOCKS; ++b) {
-    __local double* column = shared + COLUMN(b);
-    __local const double* before = shared + COLUMN(b + 1);
+    __local double* column = shared + COLUMN_OF_BLOCKS(b);
+    __local const double* before = shared + COLUMN_OF_BLOCKS(b + 1);
     // Turn 0: the pivot. Meanwhile the other warps subtract the products of column b - 1 of L from
     // their blocks; the pivot's own warp does so in turn 2. Turn 2: column b.
 #pragma unroll 1
     for (int turn = 0; turn < 3; ++turn) {
-      const Place here = place_in_group();
-      const Place* at = &here;
+      const GroupPlace here = place_in_group();
+      const GroupPlace* at = &here;
       const bool is_pivot = at->high == b || at->low == b;
 #pragma unroll
-      for (int s = 0; s < OWN; ++s) {
+      for (int s = 0; s < OWN_BLOCKS; ++s) {
         const int i = OWN_ROW(s, at), j = OWN_COL(s, at);
         if (b > 0 && j >= b && turn == (i == b ? 0 : is_pivot ? 2 : 1)) {
           add_to_own(&at->warp, own[s], before, i, j);
         }
-        if (turn == 0 && i == b && j == b) put_block(&at->warp, own[s], shared + PIVOT_AT(b));
+        if (turn == 0 && i == b && j == b)
+          put_block(&at->warp, own[s], shared + PIVOT_OF_COLUMN(b));
         if (turn == 2 && i > b && j == b) {
           Block l;
           flip_block(own[s]);
-          divide_block(&at->warp, l, own[s], shared + PIVOT_AT(b), factor,
+          divide_block(&at->warp, l, own[s], shared + PIVOT_OF_COLUMN(b), factor,
                        agreed(*is_plain != 0));
           copy_block(own[s], l);
           put_block(&at->warp, l, column + i * BLOCK_ROOM);
@@ -191,7 +192,8 @@ INLINE void factor_system(Block own[OWN], __local double* shared, __local int* i
         Block l, x;
         const Warp quads = {at->warp.lane, row_of_lane(at->warp.lane), at->warp.t, factor};
         sync_warp();
-        const double squares = factor_negative_pivot(&quads, l, x, shared + PIVOT_AT(b), factor);
+        const double squares =
+            factor_negative_pivot(&quads, l, x, shared + PIVOT_OF_COLUMN(b), factor);
         if (at->warp.lane == 0) *is_plain = squares <= most + 12;
       }
       if (turn == 2 && is_pivot) {
@@ -215,25 +217,25 @@ INLINE void subtract_columns(const Warp* at, const Block l, __local const double
 }
 
 // v := L'^-1 L^-1 v
-INLINE void solve_factored(Block own[OWN], __local const double* shared, __local double* v) {
+INLINE void solve_factored(Block own[OWN_BLOCKS], __local const double* shared, __local double* v) {
   RowParts sums = {{0}, {0}};
 #pragma unroll 1
   for (int b = 0; b < BLOCKS; ++b) {
-    const Place here = place_in_group();
-    const Place* at = &here;
+    const GroupPlace here = place_in_group();
+    const GroupPlace* at = &here;
     if (at->high == b || at->low == b) {
       Block x;
       double of_rows[WORD_ROWS], of_cols[WORD_COLS] = {0};
 #pragma unroll
       for (int h = 0; h < WORD_ROWS; ++h) of_rows[h] = at->high == b ? sums.high[h] : sums.low[h];
       take_row_sums(&at->warp, of_rows, v + 16 * b, true);
-      get_block(&at->warp, x, shared + PIVOT_AT(b));
+      get_block(&at->warp, x, shared + PIVOT_OF_COLUMN(b));
       add_column_product(&at->warp, of_cols, x, v + 16 * b);
       take_column_sums(&at->warp, of_cols, v + 16 * b, false);
     }
     sync_items(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-    for (int s = 0; s < OWN; ++s) {
+    for (int s = 0; s < OWN_BLOCKS; ++s) {
       if (OWN_COL(s, at) == b && OWN_ROW(s, at) > b) {
         if (IS_HIGH(s, at)) {
           add_row_product(&at->warp, sums.high, own[s], v + 16 * b);
@@ -245,12 +247,12 @@ INLINE void solve_factored(Block own[OWN], __local const double* shared, __local
   }
 #pragma unroll 1
   for (int b = BLOCKS - 1; b >= 0; --b) {
-    const Place here = place_in_group();
-    const Place* at = &here;
+    const GroupPlace here = place_in_group();
+    const GroupPlace* at = &here;
     if (at->high == b || at->low == b) {
       Block x;
       double of_rows[WORD_ROWS] = {0};
-      get_block(&at->warp, x, shared + PIVOT_AT(b));
+      get_block(&at->warp, x, shared + PIVOT_OF_COLUMN(b));
       add_row_product(&at->warp, of_rows, x, v + 16 * b);
       take_row_sums(&at->warp, of_rows, v + 16 * b, false);
     }
@@ -262,7 +264,7 @@ INLINE void solve_factored(Block own[OWN], __local const double* shared, __local
     } else if (at->low == b) {
 #pragma unroll
       for (int c = 0; c < FIRST_DIAGONAL - 1; ++c) {
-        subtract_columns(&at->warp, own[OWN - 1 - c], v + 16 * b, v + 16 * c, c < b);
+        subtract_columns(&at->warp, own[OWN_BLOCKS - 1 - c], v + 16 * b, v + 16 * c, c < b);
       }
     }
     sync_items(CLK_LOCAL_MEM_FENCE);
@@ -272,9 +274,9 @@ INLINE void solve_factored(Block own[OWN], __local const double* shared, __local
 // x := v if is_first, or x += v.
 INLINE void add_to_x(__local double* x, __local const double* v, bool is_first) {
 #pragma unroll
-  for (int u = 0; u < COLUMNS; u += GROUP_SIZE) {
+  for (int u = 0; u < PADDED_COLUMNS; u += GROUP_SIZE) {
     const int i = u + (int)get_local_id(0);
-    if (i < COLUMNS) x[i] = is_first ? v[i] : x[i] + v[i];
+    if (i < PADDED_COLUMNS) x[i] = is_first ? v[i] : x[i] + v[i];
   }
 }
 
@@ -284,8 +286,8 @@ INLINE void add_to_x(__local double* x, __local const double* v, bool is_first) 
 // y := A'(b - A x). A warp takes whole rows, straight from global memory.
 INLINE void form_group_gradient(__local double* y, __local const double* x,
                                 __global const STORED* a, __global const STORED* b, int m, int n) {
-  const Place here = place_in_group();
-  const Place* at = &here;
+  const GroupPlace here = place_in_group();
+  const GroupPlace* at = &here;
   const int lane = at->warp.lane;
   double own[OWNED_COLUMNS];
 #pragma unroll
@@ -309,7 +311,7 @@ INLINE void form_group_gradient(__local double* y, __local const double* x,
 #pragma unroll
       for (int c = 0; c < OWNED_COLUMNS; ++c) {
         const int col = lane + WARP_LANES * c;
-        if (col < COLUMNS) sum = fma((double)entries[u][c], x[col], sum);
+        if (col < PADDED_COLUMNS) sum = fma((double)entries[u][c], x[col], sum);
       }
       const double of_row = (double)rest[u] - sum_of_warp(sum);
 #pragma unroll
@@ -322,7 +324,7 @@ INLINE void form_group_gradient(__local double* y, __local const double* x,
 #pragma unroll
       for (int c = 0; c < OWNED_COLUMNS; ++c) {
         const int col = lane + WARP_LANES * c;
-        if (col < COLUMNS) y[col] = w == 0 ? own[c] : y[col] + own[c];
+        if (col < PADDED_COLUMNS) y[col] = w == 0 ? own[c] : y[col] + own[c];
       }
     }
     sync_items(CLK_LOCAL_MEM_FENCE);
@@ -331,12 +333,12 @@ INLINE void form_group_gradient(__local double* y, __local const double* x,
 
 // ||v||^2, in every work-item.
 INLINE double square_in_group(__local const double* v) {
-  const Place at = place_in_group();
+  const GroupPlace at = place_in_group();
   double sum = 0;
 #pragma unroll
   for (int c = 0; c < OWNED_COLUMNS; ++c) {
     const int col = at.warp.lane + WARP_LANES * c;
-    if (col < COLUMNS) sum = fma(v[col], v[col], sum);
+    if (col < PADDED_COLUMNS) sum = fma(v[col], v[col], sum);
   }
   return sum_of_warp(sum);
 }
@@ -346,15 +348,15 @@ INLINE double square_in_group(__local const double* v) {
 __kernel SIZE_OF_GROUP void solve_normal_group(
     __global const STORED* a, __global const STORED* b, __global STORED* r, __global STORED* x,
     SystemShape shape, int n) {
-  __local double shared[SHARED_ROOM] __attribute__((aligned(16)));
-  __local double own_x[COLUMNS], y[COLUMNS];
+  __local double shared[GROUP_ROOM] __attribute__((aligned(16)));
+  __local double own_x[PADDED_COLUMNS], y[PADDED_COLUMNS];
   __local int is_plain;
   const index_t system = get_group_id(0);
   const int item = get_local_id(0);
   a += system * shape.m * n;
   b += system * shape.m;
-  const Place at = place_in_group();
-  Block own[OWN];
+  const GroupPlace at = place_in_group();
+  Block own[OWN_BLOCKS];
   sum_system(&at, own, y, (__local STORED*)shared, a, b, shape.m, n);
   factor_system(own, shared, &is_plain, r + system * n * n, n, MOST_PLAIN(shape.m, n));
   bool is_done = false;
@@ -374,7 +376,7 @@ __kernel SIZE_OF_GROUP void solve_normal_group(
 #endif
   }
 #pragma unroll
-  for (int u = 0; u < COLUMNS; u += GROUP_SIZE) {
+  for (int u = 0; u < PADDED_COLUMNS; u += GROUP_SIZE) {
     const int i = u + item;
     if (i < n) x[system * shape.x_system + i * shape.x_step] = (STORED)own_x[i];
   }

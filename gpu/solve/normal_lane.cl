@@ -34,7 +34,7 @@
 #endif
 
 // Entry (i, j) of a triangle, j <= i.
-#define ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
+#define LOWER_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
 #define ENTRY_AT(i, j) ((i) * ((i) + 1) / 2 + (j))
 
 typedef STORED Row[COLUMNS];
@@ -71,7 +71,7 @@ INLINE void store_lane_row(__global STORED* to, const Row row) {
 }
 
 // G and y with one row more.
-INLINE void add_row(double gram[ENTRIES], Column y, const Row row, STORED right) {
+INLINE void add_row(double gram[LOWER_ENTRIES], Column y, const Row row, STORED right) {
 #pragma unroll
   for (int i = 0; i < COLUMNS; ++i) {
     const double left = row[i];
@@ -92,7 +92,7 @@ INLINE void add_row_residual(Column g, const Row row, STORED right, const Column
 }
 
 // gram: G -> L, below its diagonal; inverse := D^-1.
-INLINE void factor_gram_of_lane(double gram[ENTRIES], Column inverse) {
+INLINE void factor_gram_of_lane(double gram[LOWER_ENTRIES], Column inverse) {
 #pragma unroll
   for (int k = 0; k < COLUMNS; ++k) {
     inverse[k] = 1 / gram[ENTRY_AT(k, k)];
@@ -109,7 +109,7 @@ INLINE void factor_gram_of_lane(double gram[ENTRIES], Column inverse) {
 }
 
 // y := (L D L')^-1 y
-INLINE void solve_by_lane(const double gram[ENTRIES], const Column inverse, Column y) {
+INLINE void solve_by_lane(const double gram[LOWER_ENTRIES], const Column inverse, Column y) {
 #pragma unroll
   for (int i = 0; i < COLUMNS; ++i) {
 #pragma unroll
@@ -138,10 +138,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal_la
   if (system >= shape.count) return;
   a += system * shape.m * COLUMNS;
   b += system * shape.m;
-  double gram[ENTRIES];
+  double gram[LOWER_ENTRIES];
   Column y, own_x, inverse;
 #pragma unroll
-  for (int i = 0; i < ENTRIES; ++i) gram[i] = 0;
+  for (int i = 0; i < LOWER_ENTRIES; ++i) gram[i] = 0;
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j) y[j] = own_x[j] = 0;
 #if KEPT

@@ -19,7 +19,7 @@
 #endif
 #include "gpu/common/tall_sums.clh"
 
-#define NUMBERS (N * N + N)
+#define SUMMED_NUMBERS (N * N + N)
 #define COMBINE_GROUP 256
 #define AT_ONCE 32
 
@@ -30,7 +30,7 @@ __kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void sum_normal
   index_t system;
   const int slab = split_group(slabs.count, &system), first = slab * slabs.rows;
   float largest = 0;
-  sum_gram_rows(partial + (system * slabs.count + slab) * NUMBERS, &largest,
+  sum_gram_rows(partial + (system * slabs.count + slab) * SUMMED_NUMBERS, &largest,
                 a + system * shape.m * N, b + system * shape.m, first,
                 min(first + slabs.rows, shape.m), 2 * slab >= slabs.count, scratch);
 }
@@ -41,16 +41,16 @@ __kernel __attribute__((reqd_work_group_size(COMBINE_GROUP, 1, 1))) void combine
   index_t system;
   const int item = get_local_id(0);
   const int entry =
-      split_group((NUMBERS + AT_ONCE - 1) / AT_ONCE, &system) * AT_ONCE + item % AT_ONCE;
-  const bool is_set = entry < NUMBERS && (entry >= N * N || entry / N <= entry % N);
-  partial += system * slabs.count * NUMBERS + entry;
+      split_group((SUMMED_NUMBERS + AT_ONCE - 1) / AT_ONCE, &system) * AT_ONCE + item % AT_ONCE;
+  const bool is_set = entry < SUMMED_NUMBERS && (entry >= N * N || entry / N <= entry % N);
+  partial += system * slabs.count * SUMMED_NUMBERS + entry;
   double sum = 0;
 #pragma unroll 8
   for (int slab = item / AT_ONCE; slab < slabs.count; slab += COMBINE_GROUP / AT_ONCE)
-    if (is_set) sum += partial[(index_t)slab * NUMBERS];
+    if (is_set) sum += partial[(index_t)slab * SUMMED_NUMBERS];
   parts[item] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item >= AT_ONCE || !is_set) return;
   for (int part = 1; part < COMBINE_GROUP / AT_ONCE; ++part) sum += parts[item + AT_ONCE * part];
-  sums[system * NUMBERS + entry] = sum;
+  sums[system * SUMMED_NUMBERS + entry] = sum;
 }

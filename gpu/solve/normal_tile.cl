@@ -27,53 +27,54 @@
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_pivots.clh"
 #include "gpu/common/gram_tile_sums.clh"
-#define COL_OF_WORD QUAD_COL
+#ifndef BY_QUADS
+#define BY_QUADS 1
+#endif
 #include "gpu/solve/block_vectors.clh"
 
-// The entries of a vector of 16 BLOCKS, and of the rows of a slab, that a lane has.
-#define OWNED ((COLUMNS + WARP_LANES - 1) / WARP_LANES)
-#define OWNED_ROWS ((SLAB + WARP_LANES - 1) / WARP_LANES)
+// The rows of a slab that a lane has.
+#define OWNED_SLAB_ROWS ((SLAB + WARP_LANES - 1) / WARP_LANES)
 // Lanes that share a row of a slab.
 #define ROW_LANES ((WARP_LANES + SLAB - 1) / SLAB)
 
 // ---- A'b
 
 // The entries of b for the rows of slab i, with zeros past row m; none for i < 0.
-INLINE void fetch_part_of_b(const Warp* at, STORED rows[OWNED_ROWS], __global const STORED* b,
+INLINE void fetch_part_of_b(const Warp* at, STORED rows[OWNED_SLAB_ROWS], __global const STORED* b,
                             int m, int i) {
 #pragma unroll
-  for (int s = 0; s < OWNED_ROWS; ++s) {
+  for (int s = 0; s < OWNED_SLAB_ROWS; ++s) {
     const int in_slab = at->lane + WARP_LANES * s, row = i * SLAB + in_slab;
     rows[s] = in_slab < SLAB && row >= 0 && row < m ? b[row] : 0;
   }
 }
 
-INLINE void hold_part_of_b(const Warp* at, __local double* to, const STORED rows[OWNED_ROWS]) {
+INLINE void hold_part_of_b(const Warp* at, __local double* to, const STORED rows[OWNED_SLAB_ROWS]) {
 #pragma unroll
-  for (int s = 0; s < OWNED_ROWS; ++s) {
+  for (int s = 0; s < OWNED_SLAB_ROWS; ++s) {
     const int in_slab = at->lane + WARP_LANES * s;
     if (in_slab < SLAB) to[in_slab] = rows[s];
   }
 }
 
 // own += the lane's entries of slab' v.
-INLINE void add_transposed_product(const Warp* at, double own[OWNED], __local const STORED* slab,
-                                   Layout a, __local const double* v) {
+INLINE void add_transposed_product(const Warp* at, double own[OWNED_COLUMNS],
+                                   __local const STORED* slab, Layout a, __local const double* v) {
 #pragma unroll 4
   for (int row = 0; row < SLAB; ++row) {
 #pragma unroll
-    for (int s = 0; s < OWNED; ++s) {
+    for (int s = 0; s < OWNED_COLUMNS; ++s) {
       const int col = at->lane + WARP_LANES * s;
       if (col < a.n) own[s] = fma((double)slab[a.shift + row * a.stride + col], v[row], own[s]);
     }
   }
 }
 
-INLINE void hold_vector(const Warp* at, __local double* to, const double own[OWNED]) {
+INLINE void hold_vector(const Warp* at, __local double* to, const double own[OWNED_COLUMNS]) {
 #pragma unroll
-  for (int s = 0; s < OWNED; ++s) {
+  for (int s = 0; s < OWNED_COLUMNS; ++s) {
     const int col = at->lane + WARP_LANES * s;
-    if (col < COLUMNS) to[col] = own[s];
+    if (col < PADDED_COLUMNS) to[col] = own[s];
   }
 }
 
@@ -85,10 +86,10 @@ INLINE void form_system(const Warp* at, Tile* tile, Shared room, __local double*
   Block sums[BLOCK_AT(BLOCKS, 0)];
 #pragma unroll
   for (int i = 0; i < BLOCK_AT(BLOCKS, 0); ++i) clear_block(sums[i]);
-  double own[OWNED];
+  double own[OWNED_COLUMNS];
 #pragma unroll
-  for (int s = 0; s < OWNED; ++s) own[s] = 0;
-  STORED of_b[OWNED_ROWS];
+  for (int s = 0; s < OWNED_COLUMNS; ++s) own[s] = 0;
+  STORED of_b[OWNED_SLAB_ROWS];
   fetch_part_of_b(at, of_b, b, layout.m, 0);
   begin_slabs(room.slabs, a, layout, at->lane);
 #pragma unroll 1
@@ -169,10 +170,10 @@ INLINE void form_tile_gradient(const Warp* at, Shared room, __local double* rows
                                __global const STORED* a, __global const STORED* b, Layout layout,
                                bool is_loaded) {
   const int slab_count = SLABS(layout.m);
-  double own[OWNED];
+  double own[OWNED_COLUMNS];
 #pragma unroll
-  for (int s = 0; s < OWNED; ++s) own[s] = 0;
-  STORED of_b[OWNED_ROWS];
+  for (int s = 0; s < OWNED_COLUMNS; ++s) own[s] = 0;
+  STORED of_b[OWNED_SLAB_ROWS];
   fetch_part_of_b(at, of_b, b, layout.m, slab_count - 1);
 #pragma unroll 1
   for (int i = slab_count - 1; i >= slab_count - STAGES; --i) {
@@ -200,7 +201,7 @@ INLINE void form_tile_gradient(const Warp* at, Shared room, __local double* rows
 
 INLINE double square_of_vector(const Warp* at, __local const double* v) {
   double sum = 0;
-  for (int i = at->lane; i < COLUMNS; i += WARP_LANES) sum = fma(v[i], v[i], sum);
+  for (int i = at->lane; i < PADDED_COLUMNS; i += WARP_LANES) sum = fma(v[i], v[i], sum);
   return sum_of_warp(sum);
 }
 #endif
@@ -211,7 +212,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void solve_norm
     SystemShape shape, int n) {
   __local double scratch[PIVOT_ROOM] __attribute__((aligned(16)));
   __local STORED slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
-  __local double pivots[BLOCKS * BLOCK_ROOM], own_x[COLUMNS], y[COLUMNS], rows[SLAB];
+  __local double pivots[BLOCKS * BLOCK_ROOM], own_x[PADDED_COLUMNS], y[PADDED_COLUMNS], rows[SLAB];
 #if PARKED
   __local double parked[256 * PARKED];
 #else
@@ -238,14 +239,14 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void solve_norm
   int plain = 0;
   factor_tile_twice(&at, &tile, factor, pivots, &plain, MOST_PLAIN(shape.m, n));
   solve_tile(&at, &tile, pivots, y);
-  for (int i = at.lane; i < COLUMNS; i += WARP_LANES) own_x[i] = y[i];
+  for (int i = at.lane; i < PADDED_COLUMNS; i += WARP_LANES) own_x[i] = y[i];
   sync_warp();
 #if MOST_STEPS > 1
 #pragma unroll 1
   for (int step = 1; step < MOST_STEPS; ++step) {
     form_tile_gradient(&at, room, rows, own_x, y, a, b, layout, step == 1);
     solve_tile(&at, &tile, pivots, y);
-    for (int i = at.lane; i < COLUMNS; i += WARP_LANES) own_x[i] += y[i];
+    for (int i = at.lane; i < PADDED_COLUMNS; i += WARP_LANES) own_x[i] += y[i];
     sync_warp();
     const double of_d = square_of_vector(&at, y), of_x = square_of_vector(&at, own_x);
     if (!(of_d > shape.enough * shape.enough * of_x)) break;

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // shared.cl: least squares for many right sides of one matrix A = QR, whose Q and R the host knows.
-// All sums are in float64. B is read once for BLOCK columns.
+// All sums are in float64. B is read once for SLAB_COLUMNS columns.
 //
 //   solve_shared       z = Q'b,  x = R^-1 z                                 right sides of a group
 //   check_shared       r = b - A x,  g = A'r for the stored x, and the      the same
 //                      least of the bounds; standard errors
-//   with more than BLOCK columns, in place of check_shared:
+//   with more than SLAB_COLUMNS columns, in place of check_shared:
 //   find_residuals     r = b - A x,  b'b  ->  scratch                       the same
 //   check_residuals    g = A'r and the rest                                 the same
 //
-// A and Q are m x WIDTH and R is WIDTH x WIDTH, row-major, with zero columns after the last one;
-// the diagonal of R holds its reciprocals, with 1 after the last one. A, R and b are not scaled,
-// and the rows of A and Q are those of the weighted problem. x is computed from its last block to
-// its first one, as R^-1 z is. `scratch` has x in float64, and later b'b, r and g, entry by entry
-// for all right sides; one block needs none.
+// A and Q are m x SHARED_WIDTH and R is SHARED_WIDTH x SHARED_WIDTH, row-major, with zero columns
+// after the last one; the diagonal of R holds its reciprocals, with 1 after the last one. A, R and
+// b are not scaled, and the rows of A and Q are those of the weighted problem. x is computed from
+// its last block to its first one, as R^-1 z is. `scratch` has x in float64, and later b'b, r and
+// g, entry by entry for all right sides; one block needs none.
 //
 // The error is NaN, and the host solves the right side again, where a number is not finite or out
 // of range (least_bound.clh): also where b has NaN.
 //
 // Defines, set in shared_matrix.cpp   range   meaning
 //   STORED                                     common.clh
-//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS, MMA, VECTOR   shared_rows.clh
+//   COLUMNS, SLAB_COLUMNS, GROUP, SIDES, TAKEN_ROWS, SLAB_ROWS,   shared_rows.clh
+//   IN_ROWS, WEIGHS, MMA, VECTOR                                  shared_rows.clh
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
 #include "gpu/common/common.clh"
 #include "gpu/solve/least_bound.clh"
@@ -28,17 +29,17 @@
 
 // sums[s][j] += the product of column j of the slab and rows of right side s.
 INLINE void add_products(const SharedRoom room, const double rows[TAKEN], int slab_row,
-                         double sums[SIDES * BLOCK]) {
+                         double sums[SIDES * SLAB_COLUMNS]) {
 #pragma unroll
-  for (int k = 0; k < ROWS; ++k) {
+  for (int k = 0; k < TAKEN_ROWS; ++k) {
 #pragma unroll
-    for (int pair = 0; pair < BLOCK / 2; ++pair) {
+    for (int pair = 0; pair < SLAB_COLUMNS / 2; ++pair) {
       const double2 q = pair_of_slab(room, slab_row + k, pair);
 #pragma unroll
       for (int s = 0; s < SIDES; ++s) {
-        double* sum = sums + s * BLOCK + 2 * pair;
-        sum[0] = fma(q.x, rows[s * ROWS + k], sum[0]);
-        sum[1] = fma(q.y, rows[s * ROWS + k], sum[1]);
+        double* sum = sums + s * SLAB_COLUMNS + 2 * pair;
+        sum[0] = fma(q.x, rows[s * TAKEN_ROWS + k], sum[0]);
+        sum[1] = fma(q.y, rows[s * TAKEN_ROWS + k], sum[1]);
       }
     }
   }
@@ -46,17 +47,17 @@ INLINE void add_products(const SharedRoom room, const double rows[TAKEN], int sl
 
 // rows[s][k] -= row k of the slab times x of right side s.
 INLINE void subtract_products(const SharedRoom room, double rows[TAKEN], int slab_row,
-                              const double x[SIDES * BLOCK]) {
+                              const double x[SIDES * SLAB_COLUMNS]) {
 #pragma unroll
-  for (int k = 0; k < ROWS; ++k) {
+  for (int k = 0; k < TAKEN_ROWS; ++k) {
 #pragma unroll
-    for (int pair = 0; pair < BLOCK / 2; ++pair) {
+    for (int pair = 0; pair < SLAB_COLUMNS / 2; ++pair) {
       const double2 a = pair_of_slab(room, slab_row + k, pair);
 #pragma unroll
       for (int s = 0; s < SIDES; ++s) {
-        double r = rows[s * ROWS + k];
-        r = fma(-a.x, x[s * BLOCK + 2 * pair], r);
-        rows[s * ROWS + k] = fma(-a.y, x[s * BLOCK + 2 * pair + 1], r);
+        double r = rows[s * TAKEN_ROWS + k];
+        r = fma(-a.x, x[s * SLAB_COLUMNS + 2 * pair], r);
+        rows[s * TAKEN_ROWS + k] = fma(-a.y, x[s * SLAB_COLUMNS + 2 * pair + 1], r);
       }
     }
   }
@@ -65,10 +66,10 @@ INLINE void subtract_products(const SharedRoom room, double rows[TAKEN], int sla
 INLINE void widen_rows(const SharedRoom room, const STORED rows[TAKEN], int slab_row,
                        double wide[TAKEN]) {
 #pragma unroll
-  for (int k = 0; k < ROWS; ++k) {
+  for (int k = 0; k < TAKEN_ROWS; ++k) {
 #pragma unroll
     for (int s = 0; s < SIDES; ++s)
-      wide[s * ROWS + k] = weighted(room, rows[s * ROWS + k], slab_row + k);
+      wide[s * TAKEN_ROWS + k] = weighted(room, rows[s * TAKEN_ROWS + k], slab_row + k);
   }
 }
 
@@ -78,14 +79,14 @@ INLINE void clear_sums(double* sums, const int count) {
 }
 
 // x := the block's entries of the stored x, with zeros after the last column.
-INLINE void take_x(double x[SIDES * BLOCK], __global const STORED* all_x, int block,
+INLINE void take_x(double x[SIDES * SLAB_COLUMNS], __global const STORED* all_x, int block,
                    const SharedShape* shape) {
 #pragma unroll
   for (int s = 0; s < SIDES; ++s) {
 #pragma unroll
-    for (int j = 0; j < BLOCK; ++j) {
-      const int column = block * BLOCK + j;
-      x[s * BLOCK + j] =
+    for (int j = 0; j < SLAB_COLUMNS; ++j) {
+      const int column = block * SLAB_COLUMNS + j;
+      x[s * SLAB_COLUMNS + j] =
           column < COLUMNS ? all_x[place_of_x(number_of_side(s, shape), column, shape)] : 0;
     }
   }
@@ -94,33 +95,35 @@ INLINE void take_x(double x[SIDES * BLOCK], __global const STORED* all_x, int bl
 // ---- x
 
 // x := R^-1 z within a block.
-INLINE void solve_block(__global const double* r, double x[SIDES * BLOCK], int block) {
-  __global const double* corner = r + (index_t)block * BLOCK * WIDTH + block * BLOCK;
+INLINE void solve_block(__global const double* r, double x[SIDES * SLAB_COLUMNS], int block) {
+  __global const double* corner =
+      r + (index_t)block * SLAB_COLUMNS * SHARED_WIDTH + block * SLAB_COLUMNS;
 #pragma unroll
-  for (int i = BLOCK - 1; i >= 0; --i) {
+  for (int i = SLAB_COLUMNS - 1; i >= 0; --i) {
 #pragma unroll
     for (int s = 0; s < SIDES; ++s) {
-      double sum = x[s * BLOCK + i];
+      double sum = x[s * SLAB_COLUMNS + i];
 #pragma unroll
-      for (int j = 0; j < BLOCK; ++j)
-        if (j > i) sum = fma(-corner[i * WIDTH + j], x[s * BLOCK + j], sum);
-      x[s * BLOCK + i] = sum * corner[i * WIDTH + i];
+      for (int j = 0; j < SLAB_COLUMNS; ++j)
+        if (j > i) sum = fma(-corner[i * SHARED_WIDTH + j], x[s * SLAB_COLUMNS + j], sum);
+      x[s * SLAB_COLUMNS + i] = sum * corner[i * SHARED_WIDTH + i];
     }
   }
 }
 
-#if BLOCKS > 1
+#if SLABS_ACROSS > 1
 // z -= R(block, later) x(later)
 INLINE void subtract_later(__global const double* r, __global const double* scratch,
-                           double z[SIDES * BLOCK], int block, const SharedShape* shape) {
+                           double z[SIDES * SLAB_COLUMNS], int block, const SharedShape* shape) {
 #pragma unroll 1
-  for (int c = (block + 1) * BLOCK; c < WIDTH; ++c) {
+  for (int c = (block + 1) * SLAB_COLUMNS; c < SHARED_WIDTH; ++c) {
 #pragma unroll
     for (int s = 0; s < SIDES; ++s) {
       const double x = scratch[c * shape->count + number_of_side(s, shape)];
 #pragma unroll
-      for (int j = 0; j < BLOCK; ++j)
-        z[s * BLOCK + j] = fma(-r[(index_t)(block * BLOCK + j) * WIDTH + c], x, z[s * BLOCK + j]);
+      for (int j = 0; j < SLAB_COLUMNS; ++j)
+        z[s * SLAB_COLUMNS + j] = fma(-r[(index_t)(block * SLAB_COLUMNS + j) * SHARED_WIDTH + c], x,
+                                      z[s * SLAB_COLUMNS + j]);
     }
   }
 }
@@ -132,15 +135,15 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
     SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
 #pragma unroll 1
-  for (int block = BLOCKS - 1; block >= 0; --block) {
-    double sums[SIDES * BLOCK];
-    clear_sums(sums, SIDES * BLOCK);
+  for (int block = SLABS_ACROSS - 1; block >= 0; --block) {
+    double sums[SIDES * SLAB_COLUMNS];
+    clear_sums(sums, SIDES * SLAB_COLUMNS);
 #pragma unroll 1
     for (int first = 0; first < shape.data_rows; first += SLAB_ROWS) {
       const int rows = min(SLAB_ROWS, shape.data_rows - first);
       take_slab_and_sides(room, q, weights, b, block, first, rows, shape.data_rows, &shape);
 #pragma unroll 1
-      for (int row = 0; row < rows; row += ROWS) {
+      for (int row = 0; row < rows; row += TAKEN_ROWS) {
         STORED stored[TAKEN];
         double wide[TAKEN];
         take_rows(room, stored, b, first, row, &shape);
@@ -148,7 +151,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
         add_products(room, wide, row, sums);
       }
     }
-#if BLOCKS > 1
+#if SLABS_ACROSS > 1
     subtract_later(r, scratch, sums, block, &shape);
 #endif
     solve_block(r, sums, block);
@@ -156,13 +159,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
     for (int s = 0; s < SIDES; ++s) {
       const index_t side = number_of_side(s, &shape);
 #pragma unroll
-      for (int j = 0; j < BLOCK; ++j) {
-        const int column = block * BLOCK + j;
-#if BLOCKS > 1
-        if (side_exists(s, &shape)) scratch[column * shape.count + side] = sums[s * BLOCK + j];
+      for (int j = 0; j < SLAB_COLUMNS; ++j) {
+        const int column = block * SLAB_COLUMNS + j;
+#if SLABS_ACROSS > 1
+        if (side_exists(s, &shape))
+          scratch[column * shape.count + side] = sums[s * SLAB_COLUMNS + j];
 #endif
         if (side_exists(s, &shape) && column < COLUMNS)
-          x[place_of_x(side, column, &shape)] = (STORED)sums[s * BLOCK + j];
+          x[place_of_x(side, column, &shape)] = (STORED)sums[s * SLAB_COLUMNS + j];
       }
     }
   }
@@ -193,14 +197,15 @@ INLINE void judge_side(index_t side, const SideSquares* squares, __global Soluti
 }
 
 // y := R^-T y within a block.
-INLINE void solve_block_transposed(__global const double* r, double y[BLOCK], int block) {
-  __global const double* corner = r + (index_t)block * BLOCK * WIDTH + block * BLOCK;
+INLINE void solve_block_transposed(__global const double* r, double y[SLAB_COLUMNS], int block) {
+  __global const double* corner =
+      r + (index_t)block * SLAB_COLUMNS * SHARED_WIDTH + block * SLAB_COLUMNS;
 #pragma unroll
-  for (int i = 0; i < BLOCK; ++i) {
-    y[i] *= corner[i * WIDTH + i];
+  for (int i = 0; i < SLAB_COLUMNS; ++i) {
+    y[i] *= corner[i * SHARED_WIDTH + i];
 #pragma unroll
-    for (int j = 0; j < BLOCK; ++j)
-      if (j > i) y[j] = fma(-corner[i * WIDTH + j], y[i], y[j]);
+    for (int j = 0; j < SLAB_COLUMNS; ++j)
+      if (j > i) y[j] = fma(-corner[i * SHARED_WIDTH + j], y[i], y[j]);
   }
 }
 
@@ -211,17 +216,17 @@ INLINE double squares_of(const double* v, const int count) {
   return sum;
 }
 
-#if BLOCKS == 1
+#if SLABS_ACROSS == 1
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_shared(
     __global const STORED* b, __global const double* a, __global const double* r,
     __global const double* weights, __global const STORED* all_x,
     __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
     SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
-  double x[SIDES * BLOCK], g[SIDES * BLOCK], b_squares[SIDES], r_squares[SIDES],
+  double x[SIDES * SLAB_COLUMNS], g[SIDES * SLAB_COLUMNS], b_squares[SIDES], r_squares[SIDES],
       data_squares[SIDES];
   take_x(x, all_x, 0, &shape);
-  clear_sums(g, SIDES * BLOCK);
+  clear_sums(g, SIDES * SLAB_COLUMNS);
   clear_sums(b_squares, SIDES);
   clear_sums(r_squares, SIDES);
   clear_sums(data_squares, SIDES);
@@ -230,20 +235,21 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_shared(
     const int rows = min(SLAB_ROWS, shape.m - first);
     take_slab_and_sides(room, a, weights, b, 0, first, rows, shape.m, &shape);
 #pragma unroll 1
-    for (int row = 0; row < rows; row += ROWS) {
+    for (int row = 0; row < rows; row += TAKEN_ROWS) {
       STORED stored[TAKEN];
       double residual[TAKEN];
       take_rows(room, stored, b, first, row, &shape);
       widen_rows(room, stored, row, residual);
 #pragma unroll
-      for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
+      for (int s = 0; s < SIDES; ++s)
+        b_squares[s] += squares_of(residual + s * TAKEN_ROWS, TAKEN_ROWS);
       subtract_products(room, residual, row, x);
       add_products(room, residual, row, g);
 #pragma unroll
       for (int s = 0; s < SIDES; ++s) {
 #pragma unroll
-        for (int k = 0; k < ROWS; ++k) {
-          const double square = residual[s * ROWS + k] * residual[s * ROWS + k];
+        for (int k = 0; k < TAKEN_ROWS; ++k) {
+          const double square = residual[s * TAKEN_ROWS + k] * residual[s * TAKEN_ROWS + k];
           r_squares[s] += square;
           data_squares[s] += first + row + k < shape.data_rows ? square : 0;
         }
@@ -256,16 +262,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_shared(
     squares.b = b_squares[s];
     squares.r = r_squares[s];
     squares.data = data_squares[s];
-    squares.x = squares_of(x + s * BLOCK, BLOCK);
-    squares.g = squares_of(g + s * BLOCK, BLOCK);
-    solve_block_transposed(r, g + s * BLOCK, 0);
-    squares.transposed = squares_of(g + s * BLOCK, BLOCK);
+    squares.x = squares_of(x + s * SLAB_COLUMNS, SLAB_COLUMNS);
+    squares.g = squares_of(g + s * SLAB_COLUMNS, SLAB_COLUMNS);
+    solve_block_transposed(r, g + s * SLAB_COLUMNS, 0);
+    squares.transposed = squares_of(g + s * SLAB_COLUMNS, SLAB_COLUMNS);
     if (side_exists(s, &shape))
       judge_side(number_of_side(s, &shape), &squares, errors, inverse_norms, se, &shape);
   }
 }
 #else
-// scratch: row 0 b'b, rows 1 .. m r, then WIDTH rows for R^-T g.
+// scratch: row 0 b'b, rows 1 .. m r, then SHARED_WIDTH rows for R^-T g.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void find_residuals(
     __global const STORED* b, __global const double* a, __global const double* weights,
     __global const STORED* all_x, __global double* scratch, SharedShape shape) {
@@ -276,30 +282,31 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void find_residuals(
   for (int first = 0; first < shape.m; first += SLAB_ROWS) {
     take_sides(room, b, first, &shape);
 #pragma unroll 1
-    for (int row = 0; row < min(SLAB_ROWS, shape.m - first); row += ROWS) {
+    for (int row = 0; row < min(SLAB_ROWS, shape.m - first); row += TAKEN_ROWS) {
       const int from = first + row, left = shape.m - from;
       STORED stored[TAKEN];
       double residual[TAKEN];
       take_rows(room, stored, b, first, row, &shape);
 #pragma unroll 1
-      for (int block = 0; block < BLOCKS; ++block) {
-        take_slab(room, a, weights, block, from, min(ROWS, left), shape.m);
+      for (int block = 0; block < SLABS_ACROSS; ++block) {
+        take_slab(room, a, weights, block, from, min(TAKEN_ROWS, left), shape.m);
         if (block == 0) {
           widen_rows(room, stored, 0, residual);
 #pragma unroll
-          for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
+          for (int s = 0; s < SIDES; ++s)
+            b_squares[s] += squares_of(residual + s * TAKEN_ROWS, TAKEN_ROWS);
         }
-        double x[SIDES * BLOCK];
+        double x[SIDES * SLAB_COLUMNS];
         take_x(x, all_x, block, &shape);
         subtract_products(room, residual, 0, x);
       }
 #pragma unroll
       for (int s = 0; s < SIDES; ++s) {
 #pragma unroll
-        for (int k = 0; k < ROWS; ++k)
+        for (int k = 0; k < TAKEN_ROWS; ++k)
           if (side_exists(s, &shape) && k < left)
             scratch[(1 + from + k) * shape.count + number_of_side(s, &shape)] =
-                residual[s * ROWS + k];
+                residual[s * TAKEN_ROWS + k];
       }
     }
   }
@@ -309,14 +316,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void find_residuals(
 }
 
 // y -= R(earlier, block)' y(earlier) for y = R^-T g, whose entries are rows `from` .. of scratch.
-INLINE void subtract_earlier(__global const double* r, __global const double* from, double y[BLOCK],
-                             int block, index_t count) {
+INLINE void subtract_earlier(__global const double* r, __global const double* from,
+                             double y[SLAB_COLUMNS], int block, index_t count) {
 #pragma unroll 1
-  for (int c = 0; c < block * BLOCK; ++c) {
+  for (int c = 0; c < block * SLAB_COLUMNS; ++c) {
     const double known = from[c * count];
 #pragma unroll
-    for (int j = 0; j < BLOCK; ++j)
-      y[j] = fma(-r[(index_t)c * WIDTH + block * BLOCK + j], known, y[j]);
+    for (int j = 0; j < SLAB_COLUMNS; ++j)
+      y[j] = fma(-r[(index_t)c * SHARED_WIDTH + block * SLAB_COLUMNS + j], known, y[j]);
   }
 }
 
@@ -335,24 +342,24 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_residuals
   // R^-T g, after r.
   __global double* solved = scratch + (shape.m + 1) * shape.count;
 #pragma unroll 1
-  for (int block = 0; block < BLOCKS; ++block) {
-    double g[SIDES * BLOCK], x[SIDES * BLOCK];
-    clear_sums(g, SIDES * BLOCK);
+  for (int block = 0; block < SLABS_ACROSS; ++block) {
+    double g[SIDES * SLAB_COLUMNS], x[SIDES * SLAB_COLUMNS];
+    clear_sums(g, SIDES * SLAB_COLUMNS);
 #pragma unroll 1
     for (int first = 0; first < shape.m; first += SLAB_ROWS) {
       const int rows = min(SLAB_ROWS, shape.m - first);
       take_slab(room, a, weights, block, first, rows, shape.m);
 #pragma unroll 1
-      for (int row = 0; row < rows; row += ROWS) {
+      for (int row = 0; row < rows; row += TAKEN_ROWS) {
         double residual[TAKEN];
 #pragma unroll
-        for (int k = 0; k < ROWS; ++k) {
+        for (int k = 0; k < TAKEN_ROWS; ++k) {
           const int i = first + row + k;
 #pragma unroll
           for (int s = 0; s < SIDES; ++s) {
             const double e =
                 i < shape.m ? scratch[(1 + i) * shape.count + number_of_side(s, &shape)] : 0;
-            residual[s * ROWS + k] = e;
+            residual[s * TAKEN_ROWS + k] = e;
             squares[s].r += block == 0 ? e * e : 0;
             squares[s].data += block == 0 && i < shape.data_rows ? e * e : 0;
           }
@@ -364,15 +371,15 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_residuals
 #pragma unroll
     for (int s = 0; s < SIDES; ++s) {
       const index_t side = number_of_side(s, &shape);
-      double* y = g + s * BLOCK;
-      squares[s].x += squares_of(x + s * BLOCK, BLOCK);
-      squares[s].g += squares_of(y, BLOCK);
+      double* y = g + s * SLAB_COLUMNS;
+      squares[s].x += squares_of(x + s * SLAB_COLUMNS, SLAB_COLUMNS);
+      squares[s].g += squares_of(y, SLAB_COLUMNS);
       subtract_earlier(r, solved + side, y, block, shape.count);
       solve_block_transposed(r, y, block);
-      squares[s].transposed += squares_of(y, BLOCK);
+      squares[s].transposed += squares_of(y, SLAB_COLUMNS);
 #pragma unroll
-      for (int j = 0; j < BLOCK; ++j)
-        if (side_exists(s, &shape)) solved[(block * BLOCK + j) * shape.count + side] = y[j];
+      for (int j = 0; j < SLAB_COLUMNS; ++j)
+        if (side_exists(s, &shape)) solved[(block * SLAB_COLUMNS + j) * shape.count + side] = y[j];
     }
   }
 #pragma unroll

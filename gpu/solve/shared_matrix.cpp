@@ -25,7 +25,7 @@ index_t width_of(index_t n) { return rounded_up(n, block_of(n)); }
 
 std::size_t local_bytes(ElementType type, const Params& params) {
   const auto at = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
-  const std::size_t slab = at("SLAB_ROWS") * (at("BLOCK") + at("WEIGHS")) * sizeof(double);
+  const std::size_t slab = at("SLAB_ROWS") * (at("SLAB_COLUMNS") + at("WEIGHS")) * sizeof(double);
   if (at("IN_ROWS") == 0) return slab;
   const std::size_t of_side = at("VECTOR") * (at("SLAB_ROWS") / at("VECTOR") | 1);  // SIDE_LD
   return slab + at("GROUP") * at("SIDES") * of_side * size_of(type);
@@ -38,23 +38,24 @@ SharedParams::SharedParams(const SolveProblem& p, SidesLayout layout, bool weigh
   const bool in_rows = layout == SidesLayout::rows, is_masked = masks_on_device(p);
   const int rows = tuning::shared_rows;
   solve = {{"COLUMNS", static_cast<int>(p.n)},
-           {"BLOCK", block_of(p.n)},
+           {"SLAB_COLUMNS", block_of(p.n)},
            {"GROUP", limits.is_cpu ? tuning::shared_group_on_cpu
                      : in_rows     ? tuning::shared_rows_group
                                    : tuning::shared_group},
            {"SIDES", 2},
-           {"ROWS", rows},
+           {"TAKEN_ROWS", rows},
            {"IN_ROWS", in_rows},
            {"WEIGHS", weighs},
            {"MMA", limits.float64_products},
            {"VECTOR", in_rows ? copied_entries(p.m, p.type) : 1}};
   if (is_masked)
     for (const auto& [name, value] : masked_params(p)) solve[name] = value;
-  const int slab = tuning::shared_slab_bytes / static_cast<int>(sizeof(double)) / solve.at("BLOCK");
+  const int slab =
+      tuning::shared_slab_bytes / static_cast<int>(sizeof(double)) / solve.at("SLAB_COLUMNS");
   const int fetched = tuning::shared_fetched_bytes / static_cast<int>(size_of(p.type));
   solve["SLAB_ROWS"] = std::max(1, (in_rows ? std::min(slab, fetched) : slab) / rows) * rows;
   check = solve;
-  check["SIDES"] = is_masked || solve.at("BLOCK") > 8 ? 1 : 2;
+  check["SIDES"] = is_masked || solve.at("SLAB_COLUMNS") > 8 ? 1 : 2;
 }
 
 std::string shared_objection(const SolveProblem& p, index_t side_by_side, const Limits& limits) {

@@ -22,7 +22,7 @@
 #endif
 
 // Rows of packed matrices are read in parts of so many entries, and lie at multiples of it.
-#define PART (COLUMNS % 4 == 0 ? 4 : COLUMNS % 2 == 0 ? 2 : 1)
+#define ROW_PART (COLUMNS % 4 == 0 ? 4 : COLUMNS % 2 == 0 ? 2 : 1)
 #if COLUMNS % 4 == 0
 typedef JOIN(STORED, 4) RowPart;
 #elif COLUMNS % 2 == 0
@@ -31,14 +31,14 @@ typedef JOIN(STORED, 2) RowPart;
 typedef STORED RowPart;
 #endif
 typedef union {
-  RowPart parts[COLUMNS / PART];
+  RowPart parts[COLUMNS / ROW_PART];
   STORED entries[COLUMNS];
 } RowOfLane;
 
 // A function that returned the row would be one that Oclgrind 21.10 cannot run.
 INLINE void take_row_of_lane(RowOfLane* row, __global const STORED* from) {
 #pragma unroll
-  for (int p = 0; p < COLUMNS / PART; ++p) row->parts[p] = ((__global const RowPart*)from)[p];
+  for (int p = 0; p < COLUMNS / ROW_PART; ++p) row->parts[p] = ((__global const RowPart*)from)[p];
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void measure_lane_factors(
@@ -47,7 +47,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void measure_lane_fa
   const index_t system = (index_t)get_group_id(0) * GROUP + get_local_id(0);
   if (system >= shape.count) return;
   r += system * COLUMNS * COLUMNS;
-  double l[TRIANGLE_ENTRIES], inverse[COLUMNS];
+  double l[LOWER_ENTRIES], inverse[COLUMNS];
 #pragma unroll
   for (int i = 0; i < COLUMNS; ++i) {
     RowOfLane row;

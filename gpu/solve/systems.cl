@@ -56,7 +56,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_sy
   int is_done = 0, all_are_done = 0;
 #pragma unroll 1
   for (int step = 0; !all_are_done; ++step) {
-    RowSums sums = no_rows();
+    SystemSums sums = no_rows();
     if (step == 0) {
       add_product_with_b(a, b, shape.b_step, 0, shape.m, &sums);
     } else {
@@ -89,7 +89,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_so
   r += system * COLUMNS * COLUMNS;
   for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] = (double)x[to + c * shape.x_step];
   // r = b - A x, g = A'r
-  RowSums sums = no_rows();
+  SystemSums sums = no_rows();
   add_rows(room, a, b, shape.b_step, 0, shape.m, &sums);
   collect_gradient(room, &sums, room.y);
   __local int open_teams;

@@ -9,65 +9,66 @@
 //
 // Defines, set in tall_normal.cpp   range   meaning
 //   STORED                                  common.clh
-//   COLUMNS, BLOCK, TEAMS                   normal_factor.clh
-// Work-group: TEAMS teams of TEAM. Local memory: NormalRoom, an integer each.
+//   COLUMNS, NORMAL_BLOCK, TEAMS            normal_factor.clh
+// Work-group: TEAMS teams of NORMAL_TEAM. Local memory: NormalRoom, an integer each.
 #include "gpu/solve/normal_factor.clh"
 
-#define NUMBERS (COLUMNS * COLUMNS + COLUMNS)
+#define NORMAL_NUMBERS (COLUMNS * COLUMNS + COLUMNS)
 
 // gram := the block of A'A, with 1 on the diagonal past the last column; y := A'b.
-INLINE void take_sums(__local double* y, Block gram, __global const double* sums,
+INLINE void take_sums(__local double* y, NormalBlock gram, __global const double* sums,
                       const SolvePlace* at) {
 #pragma unroll
-  for (int i = 0; i < BLOCK; ++i) {
+  for (int i = 0; i < NORMAL_BLOCK; ++i) {
 #pragma unroll
-    for (int j = 0; j < BLOCK; ++j) {
-      const int row = at->down * BLOCK + i, col = at->across * BLOCK + j;
+    for (int j = 0; j < NORMAL_BLOCK; ++j) {
+      const int row = at->down * NORMAL_BLOCK + i, col = at->across * NORMAL_BLOCK + j;
       double entry = row == col ? 1 : 0;
       if (row < COLUMNS && col < COLUMNS) entry = sums[min(row, col) * COLUMNS + max(row, col)];
-      gram[i * BLOCK + j] = entry;
+      gram[i * NORMAL_BLOCK + j] = entry;
     }
   }
 #pragma unroll
-  for (int t = 0; t < OWNED; ++t) {
-    const int place = ITEM + TEAM * t, col = place % ACROSS * BLOCK + place / ACROSS;
-    if (place < WIDTH) y[place] = col < COLUMNS ? sums[COLUMNS * COLUMNS + col] : 0;
+  for (int t = 0; t < NORMAL_OWNED; ++t) {
+    const int place = NORMAL_ITEM + NORMAL_TEAM * t,
+              col = place % NORMAL_ACROSS * NORMAL_BLOCK + place / NORMAL_ACROSS;
+    if (place < NORMAL_WIDTH) y[place] = col < COLUMNS ? sums[COLUMNS * COLUMNS + col] : 0;
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal_sums(
+__kernel __attribute__((reqd_work_group_size(NORMAL_GROUP, 1, 1))) void solve_normal_sums(
     __global const double* sums, __global STORED* r, __global double* state, __global STORED* x,
     SystemShape shape, double most_ratio) {
   __local int open_teams[TEAMS];
-  __local double columns[TEAMS * 2 * WIDTH], pivots[TEAMS * WIDTH], inverses[TEAMS * WIDTH],
-      all_y[TEAMS * WIDTH];
-  const int team = TEAM_NUMBER;
-  const NormalRoom room = {columns + team * 2 * WIDTH, pivots + team * WIDTH,
-                           inverses + team * WIDTH, all_y + team * WIDTH};
+  __local double columns[TEAMS * 2 * NORMAL_WIDTH], pivots[TEAMS * NORMAL_WIDTH],
+      inverses[TEAMS * NORMAL_WIDTH], all_y[TEAMS * NORMAL_WIDTH];
+  const int team = NORMAL_TEAM_NUMBER;
+  const NormalRoom room = {columns + team * 2 * NORMAL_WIDTH, pivots + team * NORMAL_WIDTH,
+                           inverses + team * NORMAL_WIDTH, all_y + team * NORMAL_WIDTH};
   const index_t wanted = (index_t)get_group_id(0) * TEAMS + team;
   const index_t system = min(wanted, (index_t)shape.count - 1);
   SolvePlace at;
   find_block(&at);
-  Block gram;
-  take_sums(room.y, gram, sums + system * NUMBERS, &at);
+  NormalBlock gram;
+  take_sums(room.y, gram, sums + system * NORMAL_NUMBERS, &at);
   factor_normal(room, gram, &at);
   solve_normal_factor(room, gram, &at);
-  if (ITEM == 0) open_teams[team] = 0;
+  if (NORMAL_ITEM == 0) open_teams[team] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int c = ITEM; c < COLUMNS; c += TEAM) {
-    const double square = sums[system * NUMBERS + c * (COLUMNS + 1)];
+  for (int c = NORMAL_ITEM; c < COLUMNS; c += NORMAL_TEAM) {
+    const double square = sums[system * NORMAL_NUMBERS + c * (COLUMNS + 1)];
     if (!(square * room.inverse[PLACE(c)] <= most_ratio)) atomic_inc(&open_teams[team]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (wanted != system) return;
   store_normal_factor(room, gram, r + system * COLUMNS * COLUMNS, &at);
   state += system * (COLUMNS + 1);
-  for (int p = ITEM; p < WIDTH; p += TEAM) {
-    const int col = p % ACROSS * BLOCK + p / ACROSS;
+  for (int p = NORMAL_ITEM; p < NORMAL_WIDTH; p += NORMAL_TEAM) {
+    const int col = p % NORMAL_ACROSS * NORMAL_BLOCK + p / NORMAL_ACROSS;
     if (col >= COLUMNS) continue;
     const STORED rounded = (STORED)room.y[p];
     x[system * shape.x_system + col * shape.x_step] = rounded;
     state[col] = rounded;
   }
-  if (ITEM == 0) state[COLUMNS] = open_teams[team] == 0;
+  if (NORMAL_ITEM == 0) state[COLUMNS] = open_teams[team] == 0;
 }

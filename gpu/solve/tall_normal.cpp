@@ -15,7 +15,8 @@ namespace {
 
 /// The arrays of solve_normal_sums.
 std::size_t local_bytes(const Params& params) {
-  const int block = params.at("BLOCK"), width = (params.at("COLUMNS") + block - 1) / block * block;
+  const int block = params.at("NORMAL_BLOCK"),
+            width = (params.at("COLUMNS") + block - 1) / block * block;
   return static_cast<std::size_t>(params.at("TEAMS") * 5 * width) * sizeof(double) +
          static_cast<std::size_t>(params.at("TEAMS")) * sizeof(int);
 }

@@ -28,7 +28,7 @@
 #include "gpu/common/common.clh"
 #include "gpu/solve/bounds.clh"
 
-#define NUMBERS (COLUMNS + 2)
+#define STEP_NUMBERS (COLUMNS + 2)
 #define STATE (COLUMNS + 1)
 
 // step: 0 for the first one, where x = 0; below 0 for the check.
@@ -48,7 +48,7 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void sum_row_slabs(
   const index_t first = (index_t)slab * slabs.rows;
   const int end = (int)min(first + slabs.rows, (index_t)shape.m);
   const int rows_end = is_done ? (int)first : end;
-  RowSums sums = no_rows();
+  SystemSums sums = no_rows();
   if (step == 0) {
     add_product_with_b(a, b, shape.b_step, (int)first, rows_end, &sums);
   } else {
@@ -57,7 +57,7 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void sum_row_slabs(
   collect_gradient(room, &sums, room.y);
   const double r_squares = team_sum(room, sums.r_squares);
   const double b_squares = team_sum(room, sums.b_squares);
-  partial += (number * slabs.count + slab) * NUMBERS;
+  partial += (number * slabs.count + slab) * STEP_NUMBERS;
   for (int c = ITEM; c < COLUMNS; c += TEAM) partial[c] = room.y[c];
   if (ITEM == 0) {
     partial[COLUMNS] = r_squares;
@@ -70,12 +70,12 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void combine_slabs(
   __local double terms[TEAM];
   const Room room = {0, 0, 0, 0, terms, 0};
   index_t number;
-  const int entry = split_group(NUMBERS, &number);
-  partial += number * slabs.count * NUMBERS + entry;
+  const int entry = split_group(STEP_NUMBERS, &number);
+  partial += number * slabs.count * STEP_NUMBERS + entry;
   double sum = 0;
-  for (int s = ITEM; s < slabs.count; s += TEAM) sum += partial[(index_t)s * NUMBERS];
+  for (int s = ITEM; s < slabs.count; s += TEAM) sum += partial[(index_t)s * STEP_NUMBERS];
   sum = team_sum(room, sum);
-  if (ITEM == 0) sums[number * NUMBERS + entry] = sum;
+  if (ITEM == 0) sums[number * STEP_NUMBERS + entry] = sum;
 }
 
 __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void take_step(
@@ -84,7 +84,7 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void take_step(
   DECLARE_ROOM(room);
   const index_t number = get_group_id(0), system = number / shape.sides;
   const int side = (int)(number - system * shape.sides);
-  sums += number * NUMBERS;
+  sums += number * STEP_NUMBERS;
   state += number * STATE;
   x += system * shape.x_system + side * shape.x_side;
   r += system * COLUMNS * COLUMNS;
@@ -113,13 +113,13 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void finish_tall(
   DECLARE_ROOM(room);
   const index_t number = get_group_id(0), system = number / shape.sides;
   const int side = (int)(number - system * shape.sides);
-  sums += number * NUMBERS;
+  sums += number * STEP_NUMBERS;
   state += number * STATE;
   for (int c = ITEM; c < COLUMNS; c += TEAM) {
     room.x[c] = state[c];
     room.y[c] = sums[c];
   }
-  RowSums all = no_rows();
+  SystemSums all = no_rows();
   all.r_squares = ITEM == 0 ? sums[COLUMNS] : 0;
   all.b_squares = ITEM == 0 ? sums[COLUMNS + 1] : 0;
   __local int open_teams;

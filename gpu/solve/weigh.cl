@@ -11,7 +11,7 @@
 //
 // Defines, set in weights.cpp   range   meaning
 //   STORED                              common.clh
-//   GROUP                       32 ..   work-items, a multiple of shape.row_items
+//   GROUP                       32 ..   work-items of a group; a multiple of shape.row_items
 // Work-group: GROUP. Local memory: GROUP integers.
 #include "gpu/common/common.clh"
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The head of a kernel file must list exactly the defines that the kernel reads from outside,
-including those that its host half sets. Functions of kernels must have different names."""
+including those that its host half sets. Functions of kernels must have different names, and each
+macro and each type has one definition. Only a parameter may have a default of its own in several
+files, if all heads say the same of it."""
 import collections
 import pathlib
 import re
@@ -22,6 +24,9 @@ HOSTS = {
 # One is another body of functions of the other.
 TWO_BODIES = {"nvidia.clh", "plain_warp.clh"}
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
+NAME = r"[A-Z][A-Z_0-9]+"
+# A row of a table of defines: names, then cells that are two spaces apart.
+ROW = rf"//   ({NAME}(?:(?:, | = ){NAME})*),?(?:  (.*)|$)"
 
 
 def with_includes(root, path, seen):
@@ -51,7 +56,57 @@ def functions_of(text):
     text = re.sub(r"//.*", "", text)
     for match in re.finditer(r"^(?:INLINE|__kernel)\b(.*?)\{", text, re.M | re.S):
         head = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", match[1])
-        yield re.match(r"[\w\s*]*?(TILE\(\w+\)|\w+)\s*\(", head.strip())[1]
+        yield re.match(r"[\w\s*]*?(TILED\(\w+\)|\w+)\s*\(", head.strip())[1]
+
+
+def macros_of(text):
+    """Names and definitions of the macros of a file, and whether each is a parameter's default."""
+    text = re.sub(r"//.*", "", text.replace("\\\n", " "))
+    defaults = re.findall(r"^#ifndef (\w+) *\n#define \1 (\d+|float|double)\n#endif", text, re.M)
+    for match in re.finditer(r"^ *# *define +(\w+)(.*)$", text, re.M):
+        definition = " ".join(match[2].split())
+        yield match[1], definition, (match[1], definition) in defaults
+
+
+def types_of(text):
+    """Names and definitions of the types of a file."""
+    text = re.sub(r"//.*", "", text)
+    for match in re.finditer(r"^(?:typedef|struct)\b(?:[^;{}]|\{[^}]*\})*;", text, re.M):
+        name = re.search(r"(\w+\(\w+\)|\w+)\s*(?:\[[^;]*)?;$",
+                         re.sub(r"\s*__attribute__\(\(.*\)\);$", ";", match[0]))
+        yield name[1], " ".join(match[0].split()), False
+
+
+def meanings_of(text):
+    """What the tables of a head say of each name, up to the first comma or semicolon. A row may
+    also name the file that says it."""
+    for line in head_of(text).split("\n"):
+        row = re.match(ROW, line)
+        meaning = re.split("  +", (row[2] or "").strip())[-1] if row else ""
+        if meaning and not re.match(r"\w+\.clh", meaning):
+            for name in re.findall(NAME, row[1]):
+                yield name, re.split("[,;]", meaning)[0]
+
+
+def names_with_several_meanings(files):
+    defined = collections.defaultdict(list)
+    said = collections.defaultdict(set)
+    for path in files:
+        text = path.read_text()
+        for name, definition, is_default in [*macros_of(text), *types_of(text)]:
+            defined[name].append((path.name, definition, is_default))
+        for name, meaning in meanings_of(text):
+            said[name].add(meaning)
+    for name, found in sorted(defined.items()):
+        where = sorted({file for file, _, _ in found})
+        is_guard = name.startswith("QRTOOL_") and len(found) > 1
+        is_one = len(where) == 1 or len({text for _, text, _ in found}) == 1
+        if not is_guard and (is_one or set(where) == TWO_BODIES):
+            continue
+        if not all(is_default for _, _, is_default in found):
+            yield f"{name} has several definitions, in {', '.join(where)}"
+        elif len(said[name]) > 1:
+            yield f"heads say of {name}: {' | '.join(sorted(said[name]))}"
 
 
 def main():
@@ -69,6 +124,7 @@ def main():
     for name, where in owners.items():
         if len(where) > 1 and where != TWO_BODIES:
             faults.append(f"{name} is defined in {', '.join(sorted(where))}")
+    faults += names_with_several_meanings(files)
 
     for path in files:
         if path.suffix != ".cl":
@@ -81,8 +137,8 @@ def main():
         faults += [f"{path.name}: no head lists {name}" for name in sorted(read - listed)]
         code = "\n".join(re.sub(r"//.*", "", part.read_text()) for part in parts)
         for line in head_of(path.read_text()).split("Defines")[-1].split("\n")[1:]:
-            table = re.match(r"//   ((?:[A-Z][A-Z_0-9]*(?:, | = |,)?)+)(?:  |$)", line)
-            for name in re.findall(r"[A-Z_0-9]{3,}", table[1] if table else ""):
+            table = re.match(ROW, line)
+            for name in re.findall(NAME, table[1] if table else ""):
                 if not re.search(rf"\b{name}\b", code):
                     faults.append(f"{path.name} lists {name}, which it does not read")
         for host in HOSTS.get(path.name, [path.with_suffix(".cpp").name]):

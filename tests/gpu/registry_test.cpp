@@ -204,9 +204,9 @@ TEST(Registry, TilesHoldTheMatrixAndFitTheDevice) {
           if (!variant.fits(p, limits).ok) continue;
           const Params params = variant.tune(p, limits);
           const int lanes = params.at("LANES_ACROSS") * params.at("ROW_SPLITS");
-          EXPECT_GE(params.at("TILE_ROWS") * params.at("ROW_SPLITS"), m);
+          EXPECT_GE(params.at("LANE_ROWS") * params.at("ROW_SPLITS"), m);
           EXPECT_GE(params.at("LANE_COLUMNS") * params.at("LANES_ACROSS"), n);
-          EXPECT_EQ(params.at("TILE_ROWS") % 4, 0);
+          EXPECT_EQ(params.at("LANE_ROWS") % 4, 0);
           EXPECT_LE(lanes * params.at("MATRICES"), limits.max_group);
           EXPECT_EQ(lanes * params.at("MATRICES") % 32, 0) << m << "x" << n;
         }

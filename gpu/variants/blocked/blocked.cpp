@@ -122,9 +122,14 @@ Params tune(const Problem& p, const Limits& limits) {
   const index_t ld = work_columns(p);
   const index_t all = p.n | ld | p.q_cols() | p.k();
   const int alignment = aligned_entries(all);
-  return {{"TILE_ROWS", lane_rows(p)},  {"LANE_COLUMNS", lane_columns(p, limits)},
-          {"STAGE", stage(p, limits)},  {"LEAN", is_lean(p)},
-          {"LIVE_ROWS", skips_rows(p)}, {"ALIGNMENT", alignment}};
+  const LaneTile tile = strip_tile(p, limits);
+  return {{"LANE_ROWS", tile.rows_per_lane},
+          {"LANE_COLUMNS", tile.columns_per_lane},
+          {"LANES_ACROSS", tile.lanes_across},
+          {"STAGE", stage(p, limits)},
+          {"LEAN", is_lean(p)},
+          {"LIVE_ROWS", skips_rows(p)},
+          {"ALIGNMENT", alignment}};
 }
 
 /// The work buffers. `own` holds V\R if no output does.

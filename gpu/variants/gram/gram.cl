@@ -49,9 +49,9 @@
 #ifndef ONE_PASS
 #define ONE_PASS 0
 #endif
-// It is 1 where local memory is scarce, so that some of it has two uses (gram_slab.clh,
-// gram_tile.clh).
-#define CROWDED (COLUMNS > 64 && !TWICE)
+#ifndef SHARES_ROOM
+#define SHARES_ROOM 1
+#endif
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_sums.clh"
 
@@ -208,8 +208,8 @@ INLINE void factor_matrix(const Warp* at, Tile* tile, Shared room, Factor r) {
 INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
   double trace = 0;
 #pragma unroll
-  for (int c = 0; c < COLUMNS; c += WARP_LANES) {
-    if (c + at->lane < COLUMNS) trace += squares[c + at->lane];
+  for (int c = 0; c < PADDED_COLUMNS; c += WARP_LANES) {
+    if (c + at->lane < PADDED_COLUMNS) trace += squares[c + at->lane];
   }
   return sum_of_warp(trace);
 }
@@ -250,7 +250,7 @@ INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, Fac
     bound_spread_by_columns(at, &spread, &plain, room.pivots, r, room.squares);
     if (agreed(route_by(&plain, &spread, r.n, limits) == ROUTE_FIRST_PASS)) return ROUTE_FIRST_PASS;
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    take_spread(at->lane, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
+    take_spread(at->lane, PADDED_COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
                 room.spread);
     weights = room.spread;
   }
@@ -366,12 +366,12 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
 #if CROWDED
   __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
   __local double* scratch = (__local double*)(slabs + SLAB_ENTRIES);
-  __local double *squares = scratch + BLOCK_ROOM, *spread = squares + COLUMNS;
+  __local double *squares = scratch + BLOCK_ROOM, *spread = squares + PADDED_COLUMNS;
   __local double pivots[BLOCKS * BLOCK_ROOM];
 #else
   __local double scratch[BLOCK_ROOM] __attribute__((aligned(16)));
   __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
-  __local double squares[COLUMNS], spread[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
+  __local double squares[PADDED_COLUMNS], spread[PADDED_COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
 #endif
 #if PARKED
   __local double parked[256 * PARKED];

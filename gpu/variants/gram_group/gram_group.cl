@@ -35,7 +35,7 @@
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
 //   VECTOR                                  1, 2       copy.clh; divides n
 //   BLOCKS                                  5..10      blocks of 16 columns
-//   HALVES                                  1, 2       halves of 8 columns of the last of them
+//   LAST_HALVES                             1, 2       halves of 8 columns of the last of them
 //   SPARE                                   0, 1       an option limits the registers
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive.
@@ -44,18 +44,15 @@
 #ifndef BLOCKS
 #define BLOCKS 8
 #endif
-#ifndef HALVES
-#define HALVES 2
+#ifndef LAST_HALVES
+#define LAST_HALVES 2
 #endif
-#define WARPS ((BLOCKS + 1) / 2)
-#define COLUMNS (16 * BLOCKS)
-#define ENTRY STORED
 #include "gpu/common/departure.clh"
 #include "gpu/common/entries.clh"
 #include "gpu/common/group_blocks.clh"
 
 // Halves of the columns of block column c that exist.
-#define HALVES_OF(c) ((c) == BLOCKS - 1 ? HALVES : 2)
+#define HALVES_OF(c) ((c) == BLOCKS - 1 ? LAST_HALVES : 2)
 
 // Local memory holds two columns of blocks. The second one never has the first row.
 #define COLUMN_APART ((BLOCKS - 1) * BLOCK_ROOM)
@@ -65,13 +62,12 @@
 #define DIVISOR_ROOM ((BLOCKS + 1) * 256)
 #define TURNED_LD (BLOCKS < 10 ? 10 : 8)
 #define TURNED_ROOM (BLOCKS * 32 * TURNED_LD)
-#define LARGER(x, y) ((x) > (y) ? (x) : (y))
 #define SHARED_ROOM LARGER(PIVOT_AT + PIVOT_ROOM, 2 * LARGER(DIVISOR_ROOM, TURNED_ROOM))
 
 // ---- a group
 
 // The sum and the largest of x over the group. room: an entry per warp.
-INLINE double sum_of_all_warps(const Place* at, double x, __local double* room) {
+INLINE double sum_of_all_warps(const GroupPlace* at, double x, __local double* room) {
   x = sum_of_warp(x);
   if (at->warp.lane == 0) room[at->index] = x;
   sync_items(CLK_LOCAL_MEM_FENCE);
@@ -80,7 +76,7 @@ INLINE double sum_of_all_warps(const Place* at, double x, __local double* room) 
   sync_items(CLK_LOCAL_MEM_FENCE);
   return sum;
 }
-INLINE int largest_of_group(const Place* at, int x, __local double* room) {
+INLINE int largest_of_group(const GroupPlace* at, int x, __local double* room) {
 #if MMA
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x = max(x, shuffle_xor_word(x, offset));
@@ -151,12 +147,13 @@ INLINE void load_turned_block(const Warp* at, Block x, __local const double* fro
 INLINE void copy_group_rows(__local STORED* to, __global const STORED* x, FactorShape shape,
                             int first, int item) {
 #pragma unroll
-  for (int u = 0; u < STAGE_ROWS * COLUMNS / 2; u += GROUP_SIZE) {
-    const int i = u + item, row = i / (COLUMNS / 2), col = i % (COLUMNS / 2) * 2;
-    if (u + GROUP_SIZE <= STAGE_ROWS * COLUMNS / 2 || i < STAGE_ROWS * COLUMNS / 2) {
+  for (int u = 0; u < GROUP_STAGE_ROWS * PADDED_COLUMNS / 2; u += GROUP_SIZE) {
+    const int i = u + item, row = i / (PADDED_COLUMNS / 2), col = i % (PADDED_COLUMNS / 2) * 2;
+    if (u + GROUP_SIZE <= GROUP_STAGE_ROWS * PADDED_COLUMNS / 2 ||
+        i < GROUP_STAGE_ROWS * PADDED_COLUMNS / 2) {
       const bool is_row = first + row < shape.m;
       __global const STORED* from = x + (first + row) * shape.n + col;
-      __local STORED* at = to + row * STAGE_LD + col;
+      __local STORED* at = to + row * GROUP_STAGE_LD + col;
       const bool exists = is_row && col < shape.n;
 #if VECTOR >= 2
       copy_pair(at, exists ? from : x, exists);
@@ -173,11 +170,11 @@ INLINE void copy_group_rows(__local STORED* to, __global const STORED* x, Factor
 INLINE int size_of_entry(double x) { return as_int2(x).y & 0x7fffffff; }
 
 // own += X'X of a stage. *largest: of the sizes of entries.
-INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED* stage,
+INLINE void add_group_rows(const GroupPlace* at, Block own[OWN_BLOCKS], __local const STORED* stage,
                            int* largest) {
-  __local const STORED* from = stage + at->warp.t * STAGE_LD + at->warp.g;
+  __local const STORED* from = stage + at->warp.t * GROUP_STAGE_LD + at->warp.g;
 #pragma unroll
-  for (int k = 0; k < STAGE_ROWS; k += 4) {
+  for (int k = 0; k < GROUP_STAGE_ROWS; k += 4) {
     Quarter high, low;
     load_operand(high, from + 16 * at->high, k);
     load_operand(low, from + 16 * max(at->low, 0), k);
@@ -191,13 +188,13 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
 
 // Float64: the diagonal is summed in parts of so many stages. The parts are added behind the stages
 // in local memory.
-#define PART_STAGES (DIAGONAL_PART / STAGE_ROWS)
+#define PART_STAGES (DIAGONAL_PART / GROUP_STAGE_ROWS)
 
 // Ends a part of the diagonal, or adds all parts at the end (add_diagonal_part).
-INLINE void add_part(const Place* at, Block own[OWN], __local double* sums, bool is_first,
-                     bool is_end) {
+INLINE void add_part(const GroupPlace* at, Block own[OWN_BLOCKS], __local double* sums,
+                     bool is_first, bool is_end) {
 #pragma unroll
-  for (int s = FIRST_DIAGONAL; s < OWN; ++s) {
+  for (int s = FIRST_DIAGONAL; s < OWN_BLOCKS; ++s) {
     if (OWN_ROW(s, at) == OWN_COL(s, at)) {
       add_diagonal_part(&at->warp, own[s], sums + 16 * OWN_ROW(s, at), is_first, is_end);
     }
@@ -205,24 +202,25 @@ INLINE void add_part(const Place* at, Block own[OWN], __local double* sums, bool
 }
 
 // own := X'X, with ones on the diagonal past column n.
-INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stages,
+INLINE void sum_group_rows(const GroupPlace* at, Block own[OWN_BLOCKS], __local STORED* stages,
                            __global const STORED* x, FactorShape shape, int* largest) {
-  const int steps = (shape.m + STAGE_ROWS - 1) / STAGE_ROWS;
+  const int steps = (shape.m + GROUP_STAGE_ROWS - 1) / GROUP_STAGE_ROWS;
   const bool has_parts = sizeof(STORED) == 8 && steps > PART_STAGES;
-  __local double* parts = (__local double*)(stages + STAGES * STAGE_ENTRIES);
+  __local double* parts = (__local double*)(stages + GROUP_STAGES * GROUP_STAGE_ENTRIES);
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) clear_block(own[s]);
+  for (int s = 0; s < OWN_BLOCKS; ++s) clear_block(own[s]);
 #pragma unroll 1
-  for (int step = 1 - STAGES; step < steps; ++step) {
-    const int begun = step + STAGES - 1;
-    wait_for_stage(STAGES - 2);
+  for (int step = 1 - GROUP_STAGES; step < steps; ++step) {
+    const int begun = step + GROUP_STAGES - 1;
+    wait_for_stage(GROUP_STAGES - 2);
     sync_items(CLK_LOCAL_MEM_FENCE);
     if (begun < steps) {
-      copy_group_rows(stages + begun % STAGES * STAGE_ENTRIES, x, shape, begun * STAGE_ROWS,
-                      at->item);
+      copy_group_rows(stages + begun % GROUP_STAGES * GROUP_STAGE_ENTRIES, x, shape,
+                      begun * GROUP_STAGE_ROWS, at->item);
     }
     commit_copies();
-    if (step >= 0) add_group_rows(at, own, stages + step % STAGES * STAGE_ENTRIES, largest);
+    if (step >= 0)
+      add_group_rows(at, own, stages + step % GROUP_STAGES * GROUP_STAGE_ENTRIES, largest);
     if (has_parts && step % PART_STAGES == PART_STAGES - 1) {
       add_part(at, own, parts, step == PART_STAGES - 1, false);
     }
@@ -233,10 +231,10 @@ INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stag
 }
 
 // Whether a column of X has a squared norm outside the range.
-INLINE bool has_outside(const Place* at, Block own[OWN]) {
+INLINE bool has_outside(const GroupPlace* at, Block own[OWN_BLOCKS]) {
   bool is_outside = false;
 #pragma unroll
-  for (int s = FIRST_DIAGONAL; s < OWN; ++s) {
+  for (int s = FIRST_DIAGONAL; s < OWN_BLOCKS; ++s) {
     if (OWN_ROW(s, at) == OWN_COL(s, at)) {
 #pragma unroll
       for (int w = 0; w < BLOCK_WORDS; ++w) {
@@ -249,10 +247,10 @@ INLINE bool has_outside(const Place* at, Block own[OWN]) {
 }
 
 // A work-item's part of ||G - I||_F^2.
-INLINE double departure_of_own(const Place* at, Block own[OWN]) {
+INLINE double departure_of_own(const GroupPlace* at, Block own[OWN_BLOCKS]) {
   double twice = 0, once = 0;
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) {
+  for (int s = 0; s < OWN_BLOCKS; ++s) {
     const bool is_diagonal = OWN_ROW(s, at) == OWN_COL(s, at);
     double sum = 0;
 #pragma unroll
@@ -297,8 +295,9 @@ INLINE double factor_group_pivot(const Warp* at, __local double* pivot, __local 
 }
 
 // Divides column b of -G to get L. A warp takes every (WARPS - 1)-th row from `first` on.
-INLINE void divide_column(const Place* at, __local double* column, __local const double* factor,
-                          __local const int* plain, __global double* factors, int b, int first) {
+INLINE void divide_column(const GroupPlace* at, __local double* column,
+                          __local const double* factor, __local const int* plain,
+                          __global double* factors, int b, int first) {
 #pragma unroll 1
   for (int i = first; i < BLOCKS; i += WARPS - 1) {
     Block s, z;
@@ -314,12 +313,12 @@ INLINE void divide_column(const Place* at, __local double* column, __local const
 
 // own: G = L L' -> the slot's `factors` and `inverses`, for `blocks` blocks. own becomes -G, to
 // which products are added. plain[b]: whether divisions by pivot b need no correction.
-INLINE void factor_own(const Place* place, Block own[OWN], __local double* shared,
+INLINE void factor_own(const GroupPlace* place, Block own[OWN_BLOCKS], __local double* shared,
                        __local int* plain, __global double* factors, __global double* inverses,
                        int blocks, double most) {
   __local double* factor = shared + PIVOT_AT;
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) flip_block(own[s]);
+  for (int s = 0; s < OWN_BLOCKS; ++s) flip_block(own[s]);
   sync_items(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
   for (int b = 0; b < blocks; ++b) {
@@ -330,11 +329,11 @@ INLINE void factor_own(const Place* place, Block own[OWN], __local double* share
     // warp updates what is right of them, which the others have done during the pivot.
 #pragma unroll 1
     for (int turn = 0; turn < 3; ++turn) {
-      const Place here = place_in_group();
-      const Place* at = &here;
+      const GroupPlace here = place_in_group();
+      const GroupPlace* at = &here;
       const bool is_pivot = at->index == pivot;
 #pragma unroll
-      for (int s = 0; s < OWN; ++s) {
+      for (int s = 0; s < OWN_BLOCKS; ++s) {
         const int i = OWN_ROW(s, at), j = OWN_COL(s, at);
         if (j >= b && turn == (i == b ? 0 : is_pivot && j > b ? 2 : 1)) {
           if (b > 0) add_to_own(&at->warp, own[s], before, i, j);
@@ -374,10 +373,10 @@ INLINE void take_series_of_pivot(const Warp* at, __global double* pivot, __globa
 // G = I + F -> L = I + the lower triangle of F with half of its diagonal (departure.clh), and
 // inverses of the pivots with an error of order ||F||^2, which the correction of a division takes
 // to ||F||^4.
-INLINE void take_own_series(const Place* at, Block own[OWN], __global double* factors,
+INLINE void take_own_series(const GroupPlace* at, Block own[OWN_BLOCKS], __global double* factors,
                             __global double* inverses) {
 #pragma unroll
-  for (int s = 0; s < OWN; ++s) {
+  for (int s = 0; s < OWN_BLOCKS; ++s) {
     save_slot_block(&at->warp, own[s], factor_at(factors, OWN_ROW(s, at), OWN_COL(s, at)));
   }
   sync_warp();
@@ -403,7 +402,7 @@ INLINE void copy_divisor_column(__local double* to, __global double* factors,
 }
 
 // Replaces 16 rows S of each warp by Z with Z L' = S.
-INLINE void divide_strips(const Place* at, Block s[BLOCKS], __local double* columns,
+INLINE void divide_strips(const GroupPlace* at, Block s[BLOCKS], __local double* columns,
                           __global double* factors, __global const double* inverses,
                           __local const int* plain) {
   copy_divisor_column(columns, factors, inverses, 0, at->item);
@@ -442,7 +441,7 @@ INLINE void divide_strips(const Place* at, Block s[BLOCKS], __local double* colu
 }
 
 // q := x L'^-1; q may be x.
-INLINE void divide_matrix(const Place* at, __global const STORED* x, __global STORED* q,
+INLINE void divide_matrix(const GroupPlace* at, __global const STORED* x, __global STORED* q,
                           FactorShape shape, __local double* columns, __global double* factors,
                           __global const double* inverses, __local const int* plain) {
 #pragma unroll 1
@@ -478,8 +477,9 @@ INLINE void copy_turned_column(__local double* to, __global double* factors, int
 
 // Row b of R, whose block c is the sum over b <= k <= c of L1(c, k) L2(k, b), transposed; second:
 // column b of L2. If the first pass is final it is L1(c, b).
-INLINE void form_row_of_r(const Place* at, __global double* first, __local const double* second,
-                          bool is_final, __global STORED* r, int n, int b) {
+INLINE void form_row_of_r(const GroupPlace* at, __global double* first,
+                          __local const double* second, bool is_final, __global STORED* r, int n,
+                          int b) {
 #pragma unroll 1
   for (int c = BLOCKS - 1 - at->index; c >= b; c -= WARPS) {
     Block sum, s, t, next;
@@ -498,7 +498,7 @@ INLINE void form_row_of_r(const Place* at, __global double* first, __local const
 }
 
 // R := (L1 L2)', or L1'.
-INLINE void form_r(const Place* at, __local double* columns, __global double* first,
+INLINE void form_r(const GroupPlace* at, __local double* columns, __global double* first,
                    __global double* second, bool is_final, __global STORED* r, int n) {
   copy_turned_column(columns, second, 0, at->item);
   commit_copies();
@@ -543,9 +543,9 @@ __kernel SIZE_OF_GROUP void factor_group(
     bool is_finite = true, is_good = true, is_final = false;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
-      const Place at = place_in_group();
+      const GroupPlace at = place_in_group();
       __global double* const factors = slot + pass * SLOT_FACTOR;
-      Block own[OWN];
+      Block own[OWN_BLOCKS];
       int largest = 0;
       sum_group_rows(&at, own, (__local STORED*)shared, x, shape, &largest);
       const double departure =
@@ -577,7 +577,7 @@ __kernel SIZE_OF_GROUP void factor_group(
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       x = made;
     }
-    const Place at = place_in_group();
+    const GroupPlace at = place_in_group();
     form_r(&at, shared, slot, slot + SLOT_FACTOR, is_final, r + matrix * n * n, n);
     if (at.item == 0) {
       const int route = is_final ? ROUTE_FIRST_PASS : ROUTE_SECOND_PASS;

@@ -104,7 +104,7 @@ Params tune(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", std::min(aligned_entries(p.n), 2)},
                 {"BLOCKS", static_cast<int>(blocks(p))},
-                {"HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)}};
+                {"LAST_HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)}};
   if (limits.float64_products && is_spare(p)) {
     params["SPARE"] = 1;
     params[std::string(most_registers)] = tuning::gram_group_spare_registers;

@@ -49,10 +49,10 @@
 
 // Number of rows of A that are copied together, number of such copies, and distance of rows; with
 // it the work-items of a product read from different banks.
-#define SLAB_ROWS 16
-#define SLABS 3
-#define SLAB_LD (TILE + 4)
-#define SLAB_ENTRIES (SLAB_ROWS * SLAB_LD)
+#define GRAM_SLAB_ROWS 16
+#define GRAM_SLABS 3
+#define GRAM_SLAB_LD (TILE + 4)
+#define GRAM_SLAB_ENTRIES (GRAM_SLAB_ROWS * GRAM_SLAB_LD)
 #define COPY_ROWS (GROUP_SIZE * PARTS * COPIED_FLOATS / TILE)
 
 // A work-item's copies of the columns of a tile: COPIED_FLOATS entries, PARTS times, of every
@@ -68,14 +68,15 @@ INLINE SlabCopy slab_copy(__global const float* a, FactorShape shape, int tile, 
   return copy;
 }
 
-// Starts the copies of rows row, row + COPY_ROWS, .. of SLAB_ROWS, with zeros past the last row.
+// Starts the copies of rows row, row + COPY_ROWS, .. of GRAM_SLAB_ROWS, with zeros past the last
+// row.
 INLINE void copy_slab(SlabCopy* copy, __local float* to, __global const float* a, FactorShape shape,
                       int row) {
 #pragma unroll
-  for (int u = 0; u < SLAB_ROWS; u += COPY_ROWS) {
+  for (int u = 0; u < GRAM_SLAB_ROWS; u += COPY_ROWS) {
     const bool exists = row + u < shape.m;
     EACH_PART(i, 0) {
-      copy_floats(to + u * SLAB_LD + i, exists ? copy->from + i : a,
+      copy_floats(to + u * GRAM_SLAB_LD + i, exists ? copy->from + i : a,
                   exists && copy->col + i < shape.n);
     }
     copy->from += COPY_ROWS * (index_t)shape.n;
@@ -86,16 +87,16 @@ INLINE void copy_slab(SlabCopy* copy, __local float* to, __global const float* a
 INLINE void get_slab_transposed(const Warp* at, Block x, __local const float* from) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
-    x[w] = (double)from[BLOCK_COL(w, at->t) * SLAB_LD + BLOCK_ROW(w, at->g)];
+    x[w] = (double)from[BLOCK_COL(w, at->t) * GRAM_SLAB_LD + BLOCK_ROW(w, at->g)];
   }
 }
 
 INLINE float largest_of_slab(__local const float* from, float largest) {
 #pragma unroll
-  for (int u = 0; u < SLAB_ROWS; u += COPY_ROWS) {
+  for (int u = 0; u < GRAM_SLAB_ROWS; u += COPY_ROWS) {
 #pragma unroll
     for (int e = 0; e < PARTS * COPIED_FLOATS; ++e) {
-      largest = fmax(largest, fabs(from[u * SLAB_LD + e]));
+      largest = fmax(largest, fabs(from[u * GRAM_SLAB_LD + e]));
     }
   }
   return largest;
@@ -117,7 +118,7 @@ INLINE void take_diagonal(const Warp* at, Block gram, __global double* squares, 
 // 32 x 32 quadrant of a tile (c, b) of G.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
     __global const float* a, __global double* work, FactorShape shape, int first) {
-  __local float slabs[SLABS][2][SLAB_ENTRIES] __attribute__((aligned(16)));
+  __local float slabs[GRAM_SLABS][2][GRAM_SLAB_ENTRIES] __attribute__((aligned(16)));
   __local int magnitude;  // the bits of floats >= 0 have the order of their values
   __local double room[2];
   const Place at = place_of(room);
@@ -137,7 +138,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   const int down = quadrant / 2 * 32, across = quadrant % 2 * 32;
   const bool is_needed = (!is_diagonal || down >= across) && c * TILE + down < shape.n;
   const int copied = at.item * PARTS * COPIED_FLOATS, row0 = copied / TILE, col0 = copied % TILE;
-  const int to = row0 * SLAB_LD + col0;
+  const int to = row0 * GRAM_SLAB_LD + col0;
   SlabCopy left = slab_copy(a, shape, c, row0, col0), right = slab_copy(a, shape, b, row0, col0);
   float largest = 0;
   Block sum[4];
@@ -145,20 +146,20 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   for (int p = 0; p < 4; ++p) clear_block(sum[p]);
   sync_group();
 #pragma unroll
-  for (int ahead = 0; ahead < SLABS - 1; ++ahead) {
-    copy_slab(&left, slabs[ahead][0] + to, a, shape, row0 + ahead * SLAB_ROWS);
+  for (int ahead = 0; ahead < GRAM_SLABS - 1; ++ahead) {
+    copy_slab(&left, slabs[ahead][0] + to, a, shape, row0 + ahead * GRAM_SLAB_ROWS);
     if (!is_diagonal) {
-      copy_slab(&right, slabs[ahead][1] + to, a, shape, row0 + ahead * SLAB_ROWS);
+      copy_slab(&right, slabs[ahead][1] + to, a, shape, row0 + ahead * GRAM_SLAB_ROWS);
     }
     commit_copies();
   }
   int stage = 0;
 #pragma unroll 1
-  for (int row = 0; row < shape.m; row += SLAB_ROWS) {
-    wait_for_stage(SLABS - 2);
+  for (int row = 0; row < shape.m; row += GRAM_SLAB_ROWS) {
+    wait_for_stage(GRAM_SLABS - 2);
     sync_group();
-    const int next = stage == 0 ? SLABS - 1 : stage - 1;
-    const int later = row0 + row + (SLABS - 1) * SLAB_ROWS;
+    const int next = stage == 0 ? GRAM_SLABS - 1 : stage - 1;
+    const int later = row0 + row + (GRAM_SLABS - 1) * GRAM_SLAB_ROWS;
     copy_slab(&left, slabs[next][0] + to, a, shape, later);
     if (!is_diagonal) copy_slab(&right, slabs[next][1] + to, a, shape, later);
     commit_copies();
@@ -175,7 +176,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
 #pragma unroll
       for (int p = 0; p < 4; ++p) multiply_add(sum[p], x[p / 2], y[p % 2]);
     }
-    stage = stage == SLABS - 1 ? 0 : stage + 1;
+    stage = stage == GRAM_SLABS - 1 ? 0 : stage + 1;
   }
   __global double* tile = tile_of(slot, c, b) + down * TILE + across;
 #pragma unroll
@@ -274,7 +275,7 @@ INLINE void copy_column(__local double* to, Slot slot, int b, int p, int blocks,
 
 // Loads columns 16 k .. of the panel that becomes tile row `other`: from G, or from Y transposed.
 INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int strip, int k) {
-  const int tile = 2 * b + k / BLOCKS, within = k % BLOCKS * 16;
+  const int tile = 2 * b + k / TILE_BLOCKS, within = k % TILE_BLOCKS * 16;
   if (other > 2 * b) {
     load_block(at, s, tile_of(slot, other, tile) + strip * TILE + within);
   } else {
@@ -388,13 +389,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
 #pragma unroll 1
   for (int k = 0; k < blocks; ++k) {
     WITH_CONSTANT(k, SIDE_BLOCKS, copy_block(x, s[P]))
-    const int col = 2 * b + k / BLOCKS, within = k % BLOCKS;
+    const int col = 2 * b + k / TILE_BLOCKS, within = k % TILE_BLOCKS;
     __global double* to = is_x ? tile_of(slot, other, col) : tile_of(slot, col, other);
     save_block(&at.warp, x, to + strip * TILE + 16 * within);
     if (is_x) {
       add_guard(&at.warp, &guard, x, squares + strip);
     } else {
-      store_r_block(&at.warp, x, &of, (other * TILE + strip) / 16, col * BLOCKS + within);
+      store_r_block(&at.warp, x, &of, (other * TILE + strip) / 16, col * TILE_BLOCKS + within);
       store_block(&at.warp, zero, of.r, of_r, other * TILE + strip, col * TILE + 16 * within);
     }
   }

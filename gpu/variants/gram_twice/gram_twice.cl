@@ -46,7 +46,7 @@
 // Defines, set in gram_twice.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
 //   VECTOR                                  1, 2       copy.clh; divides n
-//   COLUMNS                                 1..129     n, or 129 for all larger n
+//   COLUMNS                                 1..129     columns of A; 129 stands for more
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #ifndef COLUMNS
 #define COLUMNS 129

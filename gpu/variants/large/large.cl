@@ -95,7 +95,7 @@
 #ifndef PANEL_STRIP
 #define PANEL_STRIP (1024 / PANEL)
 #endif
-#define GROUP_SIZE 256
+#define LARGE_GROUP 256
 #define SQUARE (PANEL * PANEL)
 // Kernels that run in both passes are told the pass, 1 or 2.
 #if PASSES == 2
@@ -108,14 +108,13 @@
 
 // A group is divided into rows of work-items, with one work-item per column of the matrix.
 #define SCAN_COLUMNS 32
-#define SCAN_LANES (GROUP_SIZE / SCAN_COLUMNS)
-#define PANEL_LANES (GROUP_SIZE / PANEL)
+#define SCAN_LANES (LARGE_GROUP / SCAN_COLUMNS)
+#define PANEL_LANES (LARGE_GROUP / PANEL)
 // The number of terms that are added plainly; their sum is then added to a compensated sum.
 #define SUM_ROWS 16
 
 #define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-#define GROUP_OF(size) __attribute__((reqd_work_group_size(size, 1, 1)))
-#define GROUP GROUP_OF(GROUP_SIZE)
+#define IN_LARGE_GROUPS GROUP_OF(LARGE_GROUP)
 
 // The offset of X of the block that begins at column `block`.
 INLINE index_t x_offset(index_t matrix, FactorShape shape, int block) {
@@ -143,9 +142,9 @@ INLINE ScanPlace scan_place(FactorShape shape, BlockShape at) {
 
 // z[slab][j] := the largest |a(i, j)| of a slab of rows, or Inf for a NaN. One group per matrix,
 // slab and 32 columns.
-__kernel GROUP void scan_columns(__global const STORED* a, __global REAL* z, FactorShape shape,
-                                 BlockShape at) {
-  __local STORED largest_of[GROUP_SIZE];
+__kernel IN_LARGE_GROUPS void scan_columns(__global const STORED* a, __global REAL* z,
+                                           FactorShape shape, BlockShape at) {
+  __local STORED largest_of[LARGE_GROUP];
   const int item = get_local_id(0);
   const ScanPlace place = scan_place(shape, at);
   a += place.matrix * shape.m * shape.n;
@@ -158,17 +157,17 @@ __kernel GROUP void scan_columns(__global const STORED* a, __global REAL* z, Fac
   largest_of[item] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item >= SCAN_COLUMNS || place.col >= shape.n) return;
-  for (int other = item; other < GROUP_SIZE; other += SCAN_COLUMNS) {
+  for (int other = item; other < LARGE_GROUP; other += SCAN_COLUMNS) {
     largest = fmax(largest, largest_of[other]);
   }
   z[place.matrix * at.z_stride + place.slab * (index_t)shape.n + place.col] = largest;
 }
 
 // work := A D; codes[j] := the magnitude code of column j. Groups as in scan_columns.
-__kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
-                                  __global int* codes, __global const REAL* z, FactorShape shape,
-                                  BlockShape at) {
-  __local REAL largest_of[GROUP_SIZE];
+__kernel IN_LARGE_GROUPS void scale_columns(__global const STORED* a, __global REAL* work,
+                                            __global int* codes, __global const REAL* z,
+                                            FactorShape shape, BlockShape at) {
+  __local REAL largest_of[LARGE_GROUP];
   const int item = get_local_id(0);
   const ScanPlace place = scan_place(shape, at);
   a += place.matrix * shape.m * shape.n;
@@ -181,7 +180,7 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
   }
   largest_of[item] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int other = item % SCAN_COLUMNS; other < GROUP_SIZE; other += SCAN_COLUMNS) {
+  for (int other = item % SCAN_COLUMNS; other < LARGE_GROUP; other += SCAN_COLUMNS) {
     largest = fmax(largest, largest_of[other]);
   }
   const int code = magnitude_code(largest, isfinite(largest));
@@ -204,14 +203,14 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
 // ---- Q
 
 // v := the reflectors of the block, beginning at its first row. One group per matrix and 32 rows.
-__kernel GROUP void load_v(__global const REAL* work, __global REAL* v, FactorShape shape,
-                           BlockShape at) {
+__kernel IN_LARGE_GROUPS void load_v(__global const REAL* work, __global REAL* v, FactorShape shape,
+                                     BlockShape at) {
   const int rows = shape.m - at.block;
   index_t matrix;
   const int first = split_group((rows + 31) / 32, &matrix) * 32, last = min(rows, first + 32);
   work += (matrix * shape.m + at.block) * at.ld + at.block;
   v += matrix * shape.m * at.v_ld;
-  for (int row = first + get_local_id(0) / 32; row < last; row += GROUP_SIZE / 32) {
+  for (int row = first + get_local_id(0) / 32; row < last; row += LARGE_GROUP / 32) {
     for (int col = get_local_id(0) % 32; col < at.block_width; col += 32) {
       const REAL x = work[row * (index_t)at.ld + col];
       v[row * (index_t)at.v_ld + col] = row > col ? x : row == col ? (REAL)1 : (REAL)0;
@@ -222,8 +221,9 @@ __kernel GROUP void load_v(__global const REAL* work, __global REAL* v, FactorSh
 // Sets the part of Q that no later block has touched to the identity with the signs of R: the rows
 // and columns of this block, and for the last block all rows and columns from at.block on. One
 // group per matrix and 32 rows.
-__kernel GROUP void begin_q(__global REAL* q, __global const int* codes, __global const REAL* signs,
-                            FactorShape shape, BlockShape at) {
+__kernel IN_LARGE_GROUPS void begin_q(__global REAL* q, __global const int* codes,
+                                      __global const REAL* signs, FactorShape shape,
+                                      BlockShape at) {
   __local int code;
   const int rows = shape.m - at.block, end = at.block + at.block_width;
   index_t matrix;
@@ -232,8 +232,8 @@ __kernel GROUP void begin_q(__global REAL* q, __global const int* codes, __globa
   const bool is_last = end == shape.k;
   q += matrix * shape.m * shape.q_cols;
   const bool is_finite =
-      code_of_matrix(codes + matrix * shape.n, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
-  for (int row = first + get_local_id(0) / 64; row < last; row += GROUP_SIZE / 64) {
+      code_of_matrix(codes + matrix * shape.n, shape.n, &code, LARGE_GROUP) != MAGNITUDE_NON_FINITE;
+  for (int row = first + get_local_id(0) / 64; row < last; row += LARGE_GROUP / 64) {
     const int stop = is_last || row < end ? shape.q_cols : end;
     for (int col = at.block + get_local_id(0) % 64; col < stop; col += 64) {
       REAL x = row == col ? 1 : 0;
@@ -247,9 +247,9 @@ __kernel GROUP void begin_q(__global REAL* q, __global const int* codes, __globa
 
 // r := R D^-1 with signs, zeros below the diagonal. magnitudes[matrix] := the code of the matrix. r
 // and work may be the same buffer. The + 0 turns -0 into +0. One group per matrix and 32 rows.
-__kernel GROUP void finish_r(__global const REAL* work, __global const int* codes,
-                             __global const REAL* signs, __global STORED* r,
-                             __global int* magnitudes, FactorShape shape, BlockShape at) {
+__kernel IN_LARGE_GROUPS void finish_r(__global const REAL* work, __global const int* codes,
+                                       __global const REAL* signs, __global STORED* r,
+                                       __global int* magnitudes, FactorShape shape, BlockShape at) {
   __local int code;
   const int blocks = (shape.r_rows + 31) / 32;
   index_t matrix;
@@ -258,9 +258,9 @@ __kernel GROUP void finish_r(__global const REAL* work, __global const int* code
   codes += matrix * shape.n;
   r += matrix * shape.r_rows * shape.n;
 
-  const bool is_finite = code_of_matrix(codes, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
+  const bool is_finite = code_of_matrix(codes, shape.n, &code, LARGE_GROUP) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
-  for (int row = 32 * block + get_local_id(0) / 64; row < last; row += GROUP_SIZE / 64) {
+  for (int row = 32 * block + get_local_id(0) / 64; row < last; row += LARGE_GROUP / 64) {
     const bool flips = shape.positive && row < shape.k && signs[matrix * shape.k + row] < 0;
     for (int col = get_local_id(0) % 64; col < shape.n; col += 64) {
       STORED x = 0;
@@ -275,9 +275,9 @@ __kernel GROUP void finish_r(__global const REAL* work, __global const int* code
 
 // v := V\R in the form of LAPACK's geqrf. v and work may be the same buffer. One group per matrix
 // and 32 rows.
-__kernel GROUP void finish_v(__global const REAL* work, __global const int* codes,
-                             __global STORED* v, __global int* magnitudes, FactorShape shape,
-                             BlockShape at) {
+__kernel IN_LARGE_GROUPS void finish_v(__global const REAL* work, __global const int* codes,
+                                       __global STORED* v, __global int* magnitudes,
+                                       FactorShape shape, BlockShape at) {
   __local int code;
   const int blocks = (shape.m + 31) / 32;
   index_t matrix;
@@ -286,9 +286,9 @@ __kernel GROUP void finish_v(__global const REAL* work, __global const int* code
   codes += matrix * shape.n;
   v += matrix * shape.m * shape.n;
 
-  const bool is_finite = code_of_matrix(codes, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
+  const bool is_finite = code_of_matrix(codes, shape.n, &code, LARGE_GROUP) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
-  for (int row = 32 * block + get_local_id(0) / 64; row < last; row += GROUP_SIZE / 64) {
+  for (int row = 32 * block + get_local_id(0) / 64; row < last; row += LARGE_GROUP / 64) {
     for (int col = get_local_id(0) % 64; col < shape.n; col += 64) {
       const REAL y = work[row * (index_t)at.ld + col];
       const STORED x =
@@ -300,9 +300,9 @@ __kernel GROUP void finish_v(__global const REAL* work, __global const int* code
 
 // tau := taus. If V was rounded to a narrower type, tau := 2 / v'v for the rounded v, so that
 // I - tau v v' is orthogonal. One work-item per reflector.
-__kernel GROUP void store_tau(__global const REAL* taus, __global const STORED* v,
-                              __global const int* magnitudes, __global STORED* tau,
-                              FactorShape shape) {
+__kernel IN_LARGE_GROUPS void store_tau(__global const REAL* taus, __global const STORED* v,
+                                        __global const int* magnitudes, __global STORED* tau,
+                                        FactorShape shape) {
   const index_t i = get_global_id(0), matrix = i / shape.k;
   const int col = (int)(i - matrix * shape.k);
   if (matrix < shape.count) {
@@ -319,7 +319,8 @@ __kernel GROUP void store_tau(__global const REAL* taus, __global const STORED* 
   }
 }
 
-__kernel GROUP void store_q(__global const REAL* wide_q, __global STORED* q, FactorShape shape) {
+__kernel IN_LARGE_GROUPS void store_q(__global const REAL* wide_q, __global STORED* q,
+                                      FactorShape shape) {
   const index_t i = get_global_id(0);
   if (i < (index_t)shape.count * shape.m * shape.q_cols) q[i] = (STORED)wide_q[i];
 }

@@ -6,16 +6,16 @@
 //   take_leading     A1                                                 LOOK_ENTRIES of all A1
 //   another variant  A1 = Q R1                                          (leading.cpp)
 //   multiply_strips  Q'A2 in its columns of R, and the magnitude of A   a strip of columns of R
-//   or multiply_tiles                                                   8 ROWS x TILE_SIDE of R
+//   or multiply_tiles                                                   a tile of R
 //   store_leading    R1 in its columns of R                             LOOK_ENTRIES of all R1
 //
-// Matrices with few rows are multiplied by strips: a work-item has all ROWS = m entries of a few
-// adjacent columns of R. Adjacent work-items have adjacent strips, of one matrix or of several; so
-// they load the same entries of Q and adjacent ones of A2, and share nothing.
+// Matrices with few rows are multiplied by strips: a work-item has all ITEM_ROWS = m entries of a
+// few adjacent columns of R. Adjacent work-items have adjacent strips, of one matrix or of several;
+// so they load the same entries of Q and adjacent ones of A2, and share nothing.
 //
-// The others are multiplied by tiles: stages of SLAB terms of Q and A2 are copied to local memory,
-// one of them during the products with the other. A work-item has ROWS x 8 sums. float64 is
-// multiplied by matrix units where there are such.
+// The others are multiplied by tiles of 8 ITEM_ROWS x TILE_SIDE: stages of STAGE_TERMS terms of Q
+// and A2 are copied to local memory, one of them during the products with the other. A work-item
+// has ITEM_ROWS x 8 sums. float64 is multiplied by matrix units where there are such.
 //
 // Q is square, so that the norm of A2 - Q (Q'A2) is at most ||I - Q'Q|| ||A2||, whatever A1 is: the
 // rest of a matrix of deficient rank has its R too. A matrix that is not finite gets NaN in Q, R.
@@ -28,31 +28,30 @@
 //   STORED, REAL, SUB_GROUP_BODY            common.clh
 //   MMA                          0, 1       nvidia.clh
 //   STRIPS                       0, 1       1: multiply_strips, 0: multiply_tiles
-//   ROWS                         1..16      rows of R of a work-item; with STRIPS those of A
+//   ITEM_ROWS                    1..16      rows of R of a work-item; with STRIPS those of A
 //   PIECE                        1, 2, 4    adjacent entries that are loaded at once: divides m, n
-// Local memory: STRIP_GROUP int with STRIPS, otherwise an int and two stages of 2 SLAB LD REAL.
+// Local memory: STRIP_GROUP int with STRIPS, otherwise an int and two stages of 2 STAGE_TERMS
+// TERM_LD REAL.
 #include "gpu/common/copy.clh"
 
 #ifndef STRIPS
 #define STRIPS 0
 #endif
-#ifndef ROWS
-#define ROWS 8
+#ifndef ITEM_ROWS
+#define ITEM_ROWS 8
 #endif
 #ifndef PIECE
 #define PIECE 1
 #endif
-#define STRIP ((int)(16 / sizeof(STORED)))  // columns of a strip
-#define TERMS 4  // rows of a strip that are loaded ahead of their products
+#define STRIP_COLUMNS ((int)(16 / sizeof(STORED)))  // columns of a strip
+#define STRIP_TERMS 4    // rows of a strip that are loaded ahead of their products
 #define STRIP_GROUP 128
-#define SIDE 8                   // work-items down and across a tile
-#define TILE_SIDE (SIDE * SIDE)  // its columns, and places for its rows
-#define SLAB 16                  // terms of a stage
+#define ITEMS_ACROSS 8   // work-items down and across a tile
+#define TILE_SIDE (ITEMS_ACROSS * ITEMS_ACROSS)  // its columns, and places for its rows
+#define STAGE_TERMS 16   // terms of a stage
 #define TILE_GROUP TILE_SIDE
 #define LOOK_GROUP 256
 #define LOOK_ENTRIES 2048
-
-#define GROUP_OF(size) __attribute__((reqd_work_group_size(size, 1, 1)))
 
 #if PIECE > 1
 typedef JOIN(STORED, PIECE) Piece;
@@ -123,13 +122,13 @@ INLINE void store_piece(__global STORED* to, const REAL entries[PIECE], bool exi
 }
 
 #if STRIPS
-// to[t] := the `left` first of STRIP entries of row first + t, or zeros.
-INLINE void load_terms(STORED to[TERMS][STRIP], __global const STORED* from, int ld, int rows,
-                       int left) {
+// to[t] := the `left` first of STRIP_COLUMNS entries of row first + t, or zeros.
+INLINE void load_terms(STORED to[STRIP_TERMS][STRIP_COLUMNS], __global const STORED* from, int ld,
+                       int rows, int left) {
 #pragma unroll
-  for (int t = 0; t < TERMS; ++t) {
+  for (int t = 0; t < STRIP_TERMS; ++t) {
 #pragma unroll
-    for (int c = 0; c < STRIP; c += PIECE) {
+    for (int c = 0; c < STRIP_COLUMNS; c += PIECE) {
       Pieces x;
       x.whole = 0;
       if (t < rows && c < left) x.whole = *(__global const Piece*)(from + t * (index_t)ld + c);
@@ -140,42 +139,42 @@ INLINE void load_terms(STORED to[TERMS][STRIP], __global const STORED* from, int
 }
 
 // sum := Q' y for the strip y of A2 that begins at `a`.
-INLINE void multiply_strip(REAL sum[ROWS][STRIP], __global const STORED* a,
+INLINE void multiply_strip(REAL sum[ITEM_ROWS][STRIP_COLUMNS], __global const STORED* a,
                            __global const STORED* q, int n, int left, Seen* seen) {
 #pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
+  for (int i = 0; i < ITEM_ROWS; ++i) {
 #pragma unroll
-    for (int c = 0; c < STRIP; ++c) sum[i][c] = 0;
+    for (int c = 0; c < STRIP_COLUMNS; ++c) sum[i][c] = 0;
   }
-  STORED ahead[TERMS][STRIP];
-  load_terms(ahead, a, n, ROWS, left);
+  STORED ahead[STRIP_TERMS][STRIP_COLUMNS];
+  load_terms(ahead, a, n, ITEM_ROWS, left);
 #pragma unroll 1
-  for (int first = 0; first < ROWS; first += TERMS) {
-    STORED y[TERMS][STRIP];
+  for (int first = 0; first < ITEM_ROWS; first += STRIP_TERMS) {
+    STORED y[STRIP_TERMS][STRIP_COLUMNS];
 #pragma unroll
-    for (int t = 0; t < TERMS; ++t) {
+    for (int t = 0; t < STRIP_TERMS; ++t) {
 #pragma unroll
-      for (int c = 0; c < STRIP; ++c) y[t][c] = ahead[t][c];
+      for (int c = 0; c < STRIP_COLUMNS; ++c) y[t][c] = ahead[t][c];
     }
-    a += TERMS * (index_t)n;
-    load_terms(ahead, a, n, ROWS - first - TERMS, left);
+    a += STRIP_TERMS * (index_t)n;
+    load_terms(ahead, a, n, ITEM_ROWS - first - STRIP_TERMS, left);
 #pragma unroll
-    for (int t = 0; t < TERMS; ++t) {
+    for (int t = 0; t < STRIP_TERMS; ++t) {
       // Past the last term, y is zero.
-      __global const STORED* from = q + min(first + t, ROWS - 1) * ROWS;
-      REAL x[ROWS];
+      __global const STORED* from = q + min(first + t, ITEM_ROWS - 1) * ITEM_ROWS;
+      REAL x[ITEM_ROWS];
 #pragma unroll
-      for (int i = 0; i < ROWS; i += PIECE) {
+      for (int i = 0; i < ITEM_ROWS; i += PIECE) {
         Pieces piece;
         piece.whole = *(__global const Piece*)(from + i);
 #pragma unroll
         for (int e = 0; e < PIECE; ++e) x[i + e] = piece.entries[e];
       }
 #pragma unroll
-      for (int c = 0; c < STRIP; ++c) {
+      for (int c = 0; c < STRIP_COLUMNS; ++c) {
         see(seen, y[t][c]);
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) sum[i][c] = fma(x[i], (REAL)y[t][c], sum[i][c]);
+        for (int i = 0; i < ITEM_ROWS; ++i) sum[i][c] = fma(x[i], (REAL)y[t][c], sum[i][c]);
       }
     }
   }
@@ -188,7 +187,7 @@ __kernel GROUP_OF(STRIP_GROUP) void multiply_strips(__global const STORED* a,
                                                     FactorShape shape) {
   __local int group_codes[STRIP_GROUP];  // of the matrices of the group
   const int n = shape.n, item = get_local_id(0);
-  const int strips = (n - ROWS + STRIP - 1) / STRIP;
+  const int strips = (n - ITEM_ROWS + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
   const index_t first = get_group_id(0) * (index_t)STRIP_GROUP, first_matrix = first / strips;
   const int skipped = (int)(first - first_matrix * strips) + item, later = skipped / strips;
   const index_t matrix = first_matrix + later;
@@ -196,16 +195,17 @@ __kernel GROUP_OF(STRIP_GROUP) void multiply_strips(__global const STORED* a,
   group_codes[item] = MAGNITUDE_ZERO;
   barrier(CLK_LOCAL_MEM_FENCE);
   if (exists) {
-    const int col0 = ROWS + (skipped - later * strips) * STRIP, left = n - col0;
-    REAL sum[ROWS][STRIP];
+    const int col0 = ITEM_ROWS + (skipped - later * strips) * STRIP_COLUMNS, left = n - col0;
+    REAL sum[ITEM_ROWS][STRIP_COLUMNS];
     Seen seen = {0, 0};
-    multiply_strip(sum, a + matrix * ROWS * n + col0, q + matrix * ROWS * ROWS, n, left, &seen);
+    multiply_strip(sum, a + matrix * ITEM_ROWS * n + col0, q + matrix * ITEM_ROWS * ITEM_ROWS, n,
+                   left, &seen);
     atomic_max(group_codes + later, max(code_of(&seen), leading_codes[matrix]));
-    r += matrix * ROWS * n + col0;
+    r += matrix * ITEM_ROWS * n + col0;
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
+    for (int i = 0; i < ITEM_ROWS; ++i) {
 #pragma unroll
-      for (int c = 0; c < STRIP; c += PIECE) {
+      for (int c = 0; c < STRIP_COLUMNS; c += PIECE) {
         store_piece(r + i * (index_t)n + c, sum[i] + c, c < left);
       }
     }
@@ -218,23 +218,28 @@ __kernel GROUP_OF(STRIP_GROUP) void multiply_strips(__global const STORED* a,
 #else
 
 // With UNITS the matrix units multiply: warp w has the columns 32 w .. of the tile, by blocks of
-// 16 x 8. Otherwise a work-item has ROWS rows and pieces of 16 adjacent bytes of columns, SIDE
-// pieces apart; the rows are the first ROWS of SIDE places in local memory.
+// 16 x 8. Otherwise a work-item has ITEM_ROWS rows and pieces of 16 adjacent bytes of columns,
+// ITEMS_ACROSS pieces apart; the rows are the first ITEM_ROWS of ITEMS_ACROSS places in local
+// memory.
 #define UNITS_FOR_float 0
 #define UNITS_FOR_double MMA
 #define UNITS JOIN(UNITS_FOR_, REAL)
 #if UNITS
-#define ROW_AT(place) ((place) < SIDE * ROWS ? (place) : shape.m)
-#define LD (TILE_SIDE + 4)  // with it, the entries that half a warp reads are in different banks
+#define ROW_AT(place) ((place) < ITEMS_ACROSS * ITEM_ROWS ? (place) : shape.m)
+#define TERM_LD \
+  (TILE_SIDE + 4)  // with it, the entries that half a warp reads are in different banks
 #else
-#define ROW_AT(place) ((place) % SIDE < ROWS ? (place) / SIDE * ROWS + (place) % SIDE : shape.m)
-#define LD TILE_SIDE
+#define ROW_AT(place)                                                \
+  ((place) % ITEMS_ACROSS < ITEM_ROWS                                \
+       ? (place) / ITEMS_ACROSS * ITEM_ROWS + (place) % ITEMS_ACROSS \
+       : shape.m)
+#define TERM_LD TILE_SIDE
 #endif
-#define OWN_COLS (TILE_SIDE / SIDE)
-#define STAGE (2 * SLAB * LD)
-#define RIGHT (SLAB * LD)  // the place of A2 in a stage
+#define OWN_COLS (TILE_SIDE / ITEMS_ACROSS)
+#define TERM_STAGE (2 * STAGE_TERMS * TERM_LD)
+#define RIGHT (STAGE_TERMS * TERM_LD)  // the place of A2 in a stage
 // Adjacent rows that are copied at once.
-#define ROW_PIECE (ROWS % PIECE == 0 ? PIECE : ROWS % 2 == 0 && PIECE > 1 ? 2 : 1)
+#define ROW_PIECE (ITEM_ROWS % PIECE == 0 ? PIECE : ITEM_ROWS % 2 == 0 && PIECE > 1 ? 2 : 1)
 
 INLINE void copy_piece(__local REAL* to, __global const STORED* from, bool exists,
                        const int width) {
@@ -250,8 +255,8 @@ INLINE void copy_piece(__local REAL* to, __global const STORED* from, bool exist
 INLINE void copy_own_terms(__local REAL* to, __global const STORED* from, int ld, int terms,
                        bool exists, const int width) {
 #pragma unroll
-  for (int term = 0; term < SLAB; term += width) {
-    copy_piece(to + term * LD, from, exists && term < terms, width);
+  for (int term = 0; term < STAGE_TERMS; term += width) {
+    copy_piece(to + term * TERM_LD, from, exists && term < terms, width);
     from += width * ld;
   }
 }
@@ -263,30 +268,31 @@ INLINE void fetch_terms(__local REAL* stage, __global const STORED* q, __global 
   const int item = get_local_id(0);
   const int place = item % (TILE_SIDE / ROW_PIECE) * ROW_PIECE;
   const int of_row = item / (TILE_SIDE / ROW_PIECE), row = ROW_AT(place);
-  copy_own_terms(stage + of_row * LD + place, q + (first + of_row) * (index_t)shape.m + row,
+  copy_own_terms(stage + of_row * TERM_LD + place, q + (first + of_row) * (index_t)shape.m + row,
                  shape.m, shape.m - first - of_row, row < rows, ROW_PIECE);
   const int col = item % (TILE_SIDE / PIECE) * PIECE, of_col = item / (TILE_SIDE / PIECE);
-  copy_own_terms(stage + RIGHT + of_col * LD + col, a + (first + of_col) * (index_t)shape.n + col,
-                 shape.n, shape.m - first - of_col, col < cols, PIECE);
+  copy_own_terms(stage + RIGHT + of_col * TERM_LD + col,
+                 a + (first + of_col) * (index_t)shape.n + col, shape.n, shape.m - first - of_col,
+                 col < cols, PIECE);
   commit_copies();
 }
 
-typedef REAL Sums[ROWS][OWN_COLS];
+typedef REAL ItemSums[ITEM_ROWS][OWN_COLS];
 
 #if UNITS
 // sums[2 b + h][2 j + e] is entry (16 b + 8 h + g, 8 j + 2 t + e) of the warp's part; lane 4 g + t.
-INLINE void multiply_slab(Sums sums, __local const REAL* stage) {
+INLINE void multiply_slab(ItemSums sums, __local const REAL* stage) {
   const int item = get_local_id(0), g = item % 32 / 4, t = item % 4;
-  stage += t * LD + g;
+  stage += t * TERM_LD + g;
 #pragma unroll
-  for (int term = 0; term < SLAB; term += 4) {
-    REAL x[ROWS], y[4];
+  for (int term = 0; term < STAGE_TERMS; term += 4) {
+    REAL x[ITEM_ROWS], y[4];
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) x[i] = stage[term * LD + 8 * i];
+    for (int i = 0; i < ITEM_ROWS; ++i) x[i] = stage[term * TERM_LD + 8 * i];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) y[j] = stage[RIGHT + term * LD + item / 32 * 32 + 8 * j];
+    for (int j = 0; j < 4; ++j) y[j] = stage[RIGHT + term * TERM_LD + item / 32 * 32 + 8 * j];
 #pragma unroll
-    for (int i = 0; i < ROWS; i += 2) {
+    for (int i = 0; i < ITEM_ROWS; i += 2) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         mma_quad(&sums[i][2 * j], &sums[i][2 * j + 1], &sums[i + 1][2 * j], &sums[i + 1][2 * j + 1],
@@ -295,10 +301,10 @@ INLINE void multiply_slab(Sums sums, __local const REAL* stage) {
     }
   }
 }
-INLINE void store_tile(const Sums sums, __global STORED* r, int n, int rows, int cols) {
+INLINE void store_tile(const ItemSums sums, __global STORED* r, int n, int rows, int cols) {
   const int item = get_local_id(0), g = item % 32 / 4, col0 = item / 32 * 32 + item % 4 * 2;
 #pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
+  for (int i = 0; i < ITEM_ROWS; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
 #pragma unroll
@@ -315,7 +321,8 @@ INLINE void store_tile(const Sums sums, __global STORED* r, int n, int rows, int
 #define WORD JOIN(WORD_OF_, REAL)
 typedef JOIN(REAL, WORD) Word;
 
-INLINE void load_places(REAL x[SIDE], __local const REAL* from, const int words, const int stride) {
+INLINE void load_places(REAL x[ITEMS_ACROSS], __local const REAL* from, const int words,
+                        const int stride) {
 #pragma unroll
   for (int i = 0; i < words; ++i) {
     const Word word = *(__local const Word*)(from + i * stride);
@@ -328,28 +335,30 @@ INLINE void load_places(REAL x[SIDE], __local const REAL* from, const int words,
   }
 }
 
-INLINE void multiply_slab(Sums sums, __local const REAL* stage) {
-  const int down = get_local_id(0) / SIDE, across = get_local_id(0) % SIDE;
+INLINE void multiply_slab(ItemSums sums, __local const REAL* stage) {
+  const int down = get_local_id(0) / ITEMS_ACROSS, across = get_local_id(0) % ITEMS_ACROSS;
 #pragma unroll 4
-  for (int term = 0; term < SLAB; ++term) {
-    REAL x[SIDE], y[OWN_COLS];
-    load_places(x, stage + term * LD + down * SIDE, (ROWS + WORD - 1) / WORD, WORD);
-    load_places(y, stage + RIGHT + term * LD + across * WORD, OWN_COLS / WORD, SIDE * WORD);
+  for (int term = 0; term < STAGE_TERMS; ++term) {
+    REAL x[ITEMS_ACROSS], y[OWN_COLS];
+    load_places(x, stage + term * TERM_LD + down * ITEMS_ACROSS, (ITEM_ROWS + WORD - 1) / WORD,
+                WORD);
+    load_places(y, stage + RIGHT + term * TERM_LD + across * WORD, OWN_COLS / WORD,
+                ITEMS_ACROSS * WORD);
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
+    for (int i = 0; i < ITEM_ROWS; ++i) {
 #pragma unroll
       for (int c = 0; c < OWN_COLS; ++c) sums[i][c] = fma(x[i], y[c], sums[i][c]);
     }
   }
 }
-INLINE void store_tile(const Sums sums, __global STORED* r, int n, int rows, int cols) {
-  const int down = get_local_id(0) / SIDE, across = get_local_id(0) % SIDE;
+INLINE void store_tile(const ItemSums sums, __global STORED* r, int n, int rows, int cols) {
+  const int down = get_local_id(0) / ITEMS_ACROSS, across = get_local_id(0) % ITEMS_ACROSS;
 #pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
-    const int row = down * ROWS + i;
+  for (int i = 0; i < ITEM_ROWS; ++i) {
+    const int row = down * ITEM_ROWS + i;
 #pragma unroll
     for (int c = 0; c < OWN_COLS; c += PIECE) {
-      const int col = (c / WORD * SIDE + across) * WORD + c % WORD;
+      const int col = (c / WORD * ITEMS_ACROSS + across) * WORD + c % WORD;
       store_piece(r + row * (index_t)n + col, sums[i] + c, row < rows && col < cols);
     }
   }
@@ -361,37 +370,38 @@ __kernel GROUP_OF(TILE_GROUP) void multiply_tiles(__global const STORED* a,
                                                   __global int* codes,
                                                   __global const int* leading_codes,
                                                   FactorShape shape) {
-  __local REAL stages[2 * STAGE] __attribute__((aligned(16)));
+  __local REAL stages[2 * TERM_STAGE] __attribute__((aligned(16)));
   __local int code;
   const int m = shape.m, n = shape.n, item = get_local_id(0);
-  const int row_tiles = (m + SIDE * ROWS - 1) / (SIDE * ROWS);
+  const int row_tiles = (m + ITEMS_ACROSS * ITEM_ROWS - 1) / (ITEMS_ACROSS * ITEM_ROWS);
   const int col_tiles = (n - m + TILE_SIDE - 1) / TILE_SIDE;
   index_t matrix;
   const int tile = split_group(row_tiles * (index_t)col_tiles, &matrix), j = tile / row_tiles;
-  const int row0 = (tile - j * row_tiles) * SIDE * ROWS, col0 = m + j * TILE_SIDE;
+  const int row0 = (tile - j * row_tiles) * ITEMS_ACROSS * ITEM_ROWS, col0 = m + j * TILE_SIDE;
   a += matrix * m * n + col0;
   q += matrix * m * m + row0;
   r += (matrix * m + row0) * n + col0;
   if (item == 0) code = MAGNITUDE_ZERO;
-  Sums sums;
+  ItemSums sums;
 #pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
+  for (int i = 0; i < ITEM_ROWS; ++i) {
 #pragma unroll
     for (int c = 0; c < OWN_COLS; ++c) sums[i][c] = 0;
   }
   Seen seen = {0, 0};
   fetch_terms(stages, q, a, 0, shape, m - row0, n - col0);
 #pragma unroll 1
-  for (int first = 0, turn = 0; first < m; first += SLAB, turn ^= 1) {
-    __local const REAL* stage = stages + turn * STAGE;
+  for (int first = 0, turn = 0; first < m; first += STAGE_TERMS, turn ^= 1) {
+    __local const REAL* stage = stages + turn * TERM_STAGE;
     wait_for_copies();
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (first + SLAB < m) {
-      fetch_terms(stages + (turn ^ 1) * STAGE, q, a, first + SLAB, shape, m - row0, n - col0);
+    if (first + STAGE_TERMS < m) {
+      fetch_terms(stages + (turn ^ 1) * TERM_STAGE, q, a, first + STAGE_TERMS, shape, m - row0,
+                  n - col0);
     }
     if (row0 == 0) {
 #pragma unroll
-      for (int i = 0; i < SLAB; ++i) see(&seen, (STORED)stage[RIGHT + i * LD + item]);
+      for (int i = 0; i < STAGE_TERMS; ++i) see(&seen, (STORED)stage[RIGHT + i * TERM_LD + item]);
     }
     multiply_slab(sums, stage);
   }

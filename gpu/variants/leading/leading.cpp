@@ -14,9 +14,9 @@ namespace qrtool {
 namespace {
 
 constexpr int strip_group = 128;        // STRIP_GROUP
-constexpr int side = 8;                 // SIDE
+constexpr int side = 8;                 // ITEMS_ACROSS
 constexpr index_t tile_columns = 64;    // TILE_SIDE
-constexpr int slab = 16;                // SLAB
+constexpr int slab = 16;                // STAGE_TERMS
 constexpr int look_group = 256;         // LOOK_GROUP
 constexpr index_t look_entries = 2048;  // LOOK_ENTRIES
 
@@ -50,7 +50,7 @@ index_t own_rows(const Problem& p, const Limits& limits) {
 
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
   if (has_strips(p)) return sizeof(cl_int) * strip_group;
-  const int ld = side * side + (has_units(p, limits) ? 4 : 0);  // LD
+  const int ld = side * side + (has_units(p, limits) ? 4 : 0);  // TERM_LD
   return size_of(p.type) * static_cast<std::size_t>(4 * slab * ld) + sizeof(cl_int);
 }
 
@@ -87,7 +87,7 @@ Fit pays(const Problem& p, const Limits& limits) {
 Params tune(const Problem& p, const Limits& limits) {
   return {{"MMA", limits.float64_products},
           {"STRIPS", has_strips(p)},
-          {"ROWS", static_cast<int>(own_rows(p, limits))},
+          {"ITEM_ROWS", static_cast<int>(own_rows(p, limits))},
           {"PIECE", static_cast<int>(piece(p))}};
 }
 

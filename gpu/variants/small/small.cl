@@ -16,12 +16,12 @@
 //
 // Defines, set in small.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                      common.clh
-//   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS, ROW_SPLITS, MATRICES, COLUMN_STEP     tile_lanes.clh
+//   LANE_ROWS, LANE_COLUMNS, LANES_ACROSS, ROW_SPLITS, MATRICES, COLUMN_STEP     tile_lanes.clh
 //   WANT_Q                             0, 1           1: the kernel forms Q
 //   RAW                                0, 1           1: the kernel stores V\R and tau, not R
 //   FULL                               0, 1           1: A, Q and R fill the tile
 //   FLAGGED                            0, 1, s        common.clh
-// The matrix has at most TILE_ROWS ROW_SPLITS rows. A and Q have at most c = LANE_COLUMNS
+// The matrix has at most LANE_ROWS ROW_SPLITS rows. A and Q have at most c = LANE_COLUMNS
 // LANES_ACROSS columns each. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
 // Local memory per matrix: SHOWN_STRIDE + 3 c + 2 REAL and c int. If the lanes that share a column
 // have no shuffles, each lane needs 2 LANE_COLUMNS + 1 REAL more.
@@ -46,14 +46,14 @@
         : at->s < (rows) - (i)*ROW_SPLITS && at->p < (columns) - (c)*LANES_ACROSS)
 
 // tile := Q = H_0 H_1 .. H_(k-1)
-INLINE void form_q_in_tile(const Lane* at, Tile tile, int k) {
+INLINE void form_q_in_tile(const Lane* at, LaneTile tile, int k) {
   // A complete Q has more than k columns. The columns >= k start as columns of the identity.
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
     if (!FULL && col >= k) {
 #pragma unroll
-      for (int i = 0; i < TILE_ROWS; ++i) {
+      for (int i = 0; i < LANE_ROWS; ++i) {
         tile[c][i] = i * ROW_SPLITS + at->s == col ? (REAL)1 : (REAL)0;
       }
     }
@@ -63,17 +63,18 @@ INLINE void form_q_in_tile(const Lane* at, Tile tile, int k) {
 
 // tile := A D with zeros around it. exponents[c] receives e_j of the lane's column c, and
 // *matrix_code the magnitude code of A. Returns true if A is finite.
-INLINE bool load(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __global const STORED* a,
-                 int m, int n, __local int* column_codes, int* matrix_code) {
+INLINE bool load(const Lane* at, LaneTile tile, int exponents[LANE_COLUMNS],
+                 __global const STORED* a, int m, int n, __local int* column_codes,
+                 int* matrix_code) {
   STORED largest[LANE_COLUMNS], nan_if_not_finite[LANE_COLUMNS];
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) largest[c] = nan_if_not_finite[c] = 0;
   a += at->s * n + at->p;
 #pragma unroll
-  for (int i = 0; i < TILE_ROWS; ++i) {
+  for (int i = 0; i < LANE_ROWS; ++i) {
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
-      const STORED x = HAS_ENTRY(i, c, FULL ? ROWS : m, n) ? a[c * LANES_ACROSS] : (STORED)0;
+      const STORED x = HAS_ENTRY(i, c, FULL ? MATRIX_ROWS : m, n) ? a[c * LANES_ACROSS] : (STORED)0;
       largest[c] = fmax(largest[c], fabs(x));
       nan_if_not_finite[c] = fma(x, (STORED)0, nan_if_not_finite[c]);
       tile[c][i] = (REAL)x;
@@ -83,15 +84,15 @@ INLINE bool load(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __globa
   scale_tile(at, tile, largest, nan_if_not_finite, exponents, column_codes);
   int code = MAGNITUDE_ZERO;
 #pragma unroll 1
-  for (int i = 0; i < COLUMNS; ++i) code = max(code, column_codes[i]);
+  for (int i = 0; i < MATRIX_COLUMNS; ++i) code = max(code, column_codes[i]);
   *matrix_code = code;
   return code != MAGNITUDE_NON_FINITE;
 }
 
 // r := R with zeros below the diagonal, or V\R if RAW is set. The + 0 of the fma turns -0 into +0.
-INLINE void store_r_of_tile(const Lane* at, Tile tile, int exponents[LANE_COLUMNS],
+INLINE void store_r_of_tile(const Lane* at, LaneTile tile, int exponents[LANE_COLUMNS],
                             __global STORED* r, FactorShape shape, bool is_finite) {
-  const int rows = FULL ? (RAW ? ROWS : COLUMNS) : RAW ? shape.m : shape.r_rows;
+  const int rows = FULL ? (RAW ? MATRIX_ROWS : MATRIX_COLUMNS) : RAW ? shape.m : shape.r_rows;
   const STORED nothing = is_finite ? (STORED)0 : (STORED)NAN;
   REAL factors[LANE_COLUMNS], inverse[LANE_COLUMNS];
   int last_row[LANE_COLUMNS];  // the last row of R in each column; -1 if A is not finite
@@ -104,9 +105,10 @@ INLINE void store_r_of_tile(const Lane* at, Tile tile, int exponents[LANE_COLUMN
   }
   r += at->s * shape.n + at->p;
 #pragma unroll
-  for (int i = 0; i < TILE_ROWS; ++i) {
+  for (int i = 0; i < LANE_ROWS; ++i) {
     const int row = i * ROW_SPLITS + at->s;
-    const REAL sign = shape.positive && row < shape.k ? at->signs[min(row, COLUMNS - 1)] : (REAL)1;
+    const REAL sign =
+        shape.positive && row < shape.k ? at->signs[min(row, MATRIX_COLUMNS - 1)] : (REAL)1;
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
       if (HAS_ENTRY(i, c, rows, shape.n)) {
@@ -120,7 +122,7 @@ INLINE void store_r_of_tile(const Lane* at, Tile tile, int exponents[LANE_COLUMN
 }
 
 // tau := 2 / v'v for the rounded v that is stored, so that I - tau v v' is orthogonal.
-INLINE void store_tau_of_tile(const Lane* at, Tile tile, __global STORED* tau, int k,
+INLINE void store_tau_of_tile(const Lane* at, LaneTile tile, __global STORED* tau, int k,
                               bool is_finite) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -128,7 +130,7 @@ INLINE void store_tau_of_tile(const Lane* at, Tile tile, __global STORED* tau, i
     const REAL top = at->tops[col], inverse = top != 0 ? 1 / top : (REAL)0;
     REAL sum[LANE_COLUMNS] = {0};
 #pragma unroll
-    for (int i = 0; i < TILE_ROWS; ++i) {
+    for (int i = 0; i < LANE_ROWS; ++i) {
       const REAL y = i * ROW_SPLITS + at->s > col ? (REAL)(STORED)(tile[c][i] * inverse) : (REAL)0;
       sum[c] = fma(y, y, sum[c]);
     }
@@ -142,7 +144,7 @@ INLINE void store_tau_of_tile(const Lane* at, Tile tile, __global STORED* tau, i
 }
 
 // q := Q; column i has the sign of row i of R, so that Q R stays the same.
-INLINE void store_q_of_tile(const Lane* at, Tile tile, __global STORED* q, FactorShape shape,
+INLINE void store_q_of_tile(const Lane* at, LaneTile tile, __global STORED* q, FactorShape shape,
                             bool is_finite) {
   REAL signs[LANE_COLUMNS];
 #pragma unroll
@@ -152,10 +154,10 @@ INLINE void store_q_of_tile(const Lane* at, Tile tile, __global STORED* q, Facto
   }
   q += at->s * shape.q_cols + at->p;
 #pragma unroll
-  for (int i = 0; i < TILE_ROWS; ++i) {
+  for (int i = 0; i < LANE_ROWS; ++i) {
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
-      if (HAS_ENTRY(i, c, FULL ? ROWS : shape.m, shape.q_cols)) {
+      if (HAS_ENTRY(i, c, FULL ? MATRIX_ROWS : shape.m, shape.q_cols)) {
         q[c * LANES_ACROSS] = is_finite ? (STORED)(tile[c][i] * signs[c]) : (STORED)NAN;
       }
     }
@@ -182,21 +184,22 @@ INLINE bool any_to_do(index_t set, FactorShape shape FLAGS_ARGUMENT) {
 #endif
 
 // If RAW is set, the buffer r receives V\R and the buffer q receives tau.
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_small(
+__kernel __attribute__((reqd_work_group_size(LANES_GROUP, 1, 1))) void factor_small(
     __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
     FactorShape shape FLAGS_ARGUMENT) {
   __local real4 shown[MATRICES * SHOWN_STRIDE / 4];
-  __local REAL weights[MATRICES * COLUMNS], tops[MATRICES * COLUMNS], signs[MATRICES * COLUMNS];
+  __local REAL weights[MATRICES * MATRIX_COLUMNS], tops[MATRICES * MATRIX_COLUMNS],
+      signs[MATRICES * MATRIX_COLUMNS];
   __local REAL alphas[MATRICES * 2], scratch[SCRATCH];
-  __local int column_codes[MATRICES * COLUMNS];
-  const int item = get_local_id(0), slot = item / LANES, lane = item % LANES;
+  __local int column_codes[MATRICES * MATRIX_COLUMNS];
+  const int item = get_local_id(0), slot = item / MATRIX_LANES, lane = item % MATRIX_LANES;
   const Lane at = {lane,
                    lane / ROW_SPLITS,
                    lane % ROW_SPLITS,
                    (__local REAL*)shown + slot * SHOWN_STRIDE,
-                   weights + slot * COLUMNS,
-                   tops + slot * COLUMNS,
-                   signs + slot * COLUMNS,
+                   weights + slot * MATRIX_COLUMNS,
+                   tops + slot * MATRIX_COLUMNS,
+                   signs + slot * MATRIX_COLUMNS,
                    alphas + slot * 2,
                    scratch,
                    0,
@@ -206,17 +209,17 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
     // Lanes without a matrix, or whose matrix is not flagged, compute too, because all lanes must
     // reach the barriers. They store nothing.
     const bool exists = matrix < shape.count && IS_TO_DO(matrix);
-    for (int i = lane; i < COLUMNS; i += LANES) {
-      column_codes[slot * COLUMNS + i] = MAGNITUDE_ZERO;
-      tops[slot * COLUMNS + i] = 0;
-      signs[slot * COLUMNS + i] = 1;
+    for (int i = lane; i < MATRIX_COLUMNS; i += MATRIX_LANES) {
+      column_codes[slot * MATRIX_COLUMNS + i] = MAGNITUDE_ZERO;
+      tops[slot * MATRIX_COLUMNS + i] = 0;
+      signs[slot * MATRIX_COLUMNS + i] = 1;
     }
     sync_tile();
-    Tile tile;
+    LaneTile tile;
     int exponents[LANE_COLUMNS], code;
     const bool is_finite =
         load(&at, tile, exponents, a + (exists ? matrix : 0) * shape.m * shape.n,
-             FULL || exists ? shape.m : 0, shape.n, column_codes + slot * COLUMNS, &code);
+             FULL || exists ? shape.m : 0, shape.n, column_codes + slot * MATRIX_COLUMNS, &code);
     if (exists && lane == 0) magnitudes[matrix] = code;
 
     factor_lanes(&at, tile, shape.k);

@@ -140,7 +140,7 @@ int column_step(const Problem& p, const LaneTile& tile) {
 }
 
 Params params_of(const Problem& p, const LaneTile& tile) {
-  return {{"TILE_ROWS", tile.rows_per_lane},
+  return {{"LANE_ROWS", tile.rows_per_lane},
           {"LANE_COLUMNS", tile.columns_per_lane},
           {"LANES_ACROSS", tile.lanes_across},
           {"ROW_SPLITS", tile.row_splits},

@@ -12,7 +12,7 @@
 //   measure_columns      the largest entry of each column in one slab        slab
 //   choose_scales        the scale of each column; the route is the tree     matrix
 //   then, for matrices on the tree:
-//   factor_level l       factors blocks of ROWS rows. R becomes rows of      `span` blocks
+//   factor_level l       factors blocks of MATRIX_ROWS rows. R becomes rows of  `span` blocks
 //                        the next level, Q overwrites the block. Level 0
 //                        reads A 2^-e. The last level has one block and
 //                        stores R. One launch takes several levels if a
@@ -49,7 +49,7 @@
 //   STORED, REAL, SUB_GROUP_BODY                     common.clh
 //   COLUMNS_OF_A                      1..128         n
 //   GRAM_BODY                         0, 1, 2        tall_sums.clh; 0 for float64
-//   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
+//   LANE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: MATRIX_ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
 //   WANT_Q                            0, 1           1: Q is formed, or its first n rows for
 //                                                    LAPACK's signs
@@ -62,9 +62,11 @@
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
 // double, codes n int, routes 1 int, signs n REAL, tops n x n REAL, and for find_signs 2 x n x n
 // double; levels: the rows of all levels above the first, n wide_t per row.
+#ifndef MATRICES
 #define MATRICES 1
-#ifndef TILE_ROWS
-#define TILE_ROWS 16
+#endif
+#ifndef LANE_ROWS
+#define LANE_ROWS 16
 #endif
 #ifndef LANE_COLUMNS
 #define LANE_COLUMNS 5
@@ -89,7 +91,7 @@
 #endif
 
 #define PLAIN_GROUP 256
-#define GROUP __attribute__((reqd_work_group_size(PLAIN_GROUP, 1, 1)))
+#define IN_PLAIN_GROUPS GROUP_OF(PLAIN_GROUP)
 
 // The type in which the levels above the first are stored.
 #if GRAM_BODY
@@ -118,8 +120,8 @@ typedef REAL wide_t;
 // ---- the tree
 
 // slab_codes := the magnitude codes of the columns over one slab of rows.
-__kernel GROUP void measure_columns(__global const STORED* a, __global int* slab_codes,
-                                    FactorShape shape, SlabShape slabs) {
+__kernel IN_PLAIN_GROUPS void measure_columns(__global const STORED* a, __global int* slab_codes,
+                                              FactorShape shape, SlabShape slabs) {
   __local int codes[N];
   index_t matrix;
   const int slab = split_group(slabs.count, &matrix), item = get_local_id(0);
@@ -141,9 +143,9 @@ __kernel GROUP void measure_columns(__global const STORED* a, __global int* slab
 
 // codes := the exponents by which the columns are scaled; routes and magnitudes := the route and
 // the code of the matrix. One group per matrix.
-__kernel GROUP void choose_scales(__global const int* slab_codes, __global int* codes,
-                                  __global int* routes, __global REAL* signs,
-                                  __global int* magnitudes, SlabShape slabs) {
+__kernel IN_PLAIN_GROUPS void choose_scales(__global const int* slab_codes, __global int* codes,
+                                            __global int* routes, __global REAL* signs,
+                                            __global int* magnitudes, SlabShape slabs) {
   __local int code;
   const index_t matrix = get_group_id(0);
   const int item = get_local_id(0);
@@ -166,19 +168,19 @@ __kernel GROUP void choose_scales(__global const int* slab_codes, __global int* 
 }
 
 // tile := Q of the block. Its columns >= k are zero; a block with fewer rows than columns has them.
-INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
+INLINE void form_q_tile(const Lane* at, LaneTile tile, int k) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     if (at->p + c * LANES_ACROSS >= k) {
 #pragma unroll
-      for (int i = 0; i < TILE_ROWS; ++i) tile[c][i] = 0;
+      for (int i = 0; i < LANE_ROWS; ++i) tile[c][i] = 0;
     }
   }
   reflect_tile(at, tile, k);
 }
 
 // tile := the rows of a block, zeros around them: of A 2^-e on the first level, else of `levels`.
-INLINE void load_tree_block(const Lane* at, Tile tile, __global const STORED* a,
+INLINE void load_tree_block(const Lane* at, LaneTile tile, __global const STORED* a,
                             __global const wide_t* levels, __global const int* codes, int rows,
                             bool is_first) {
 #pragma unroll
@@ -187,7 +189,7 @@ INLINE void load_tree_block(const Lane* at, Tile tile, __global const STORED* a,
     const int e = col < N && is_first ? -codes[col] : 0;
     const REAL half_scale = pow2(e / 2), rest = pow2(e - e / 2);
 #pragma unroll
-    for (int i = 0; i < TILE_ROWS; ++i) {
+    for (int i = 0; i < LANE_ROWS; ++i) {
       const int row = i * ROW_SPLITS + at->s, index = row * N + col;
       REAL x = 0;
       if (row < rows && col < N) x = is_first ? (REAL)a[index] : (REAL)levels[index];
@@ -197,9 +199,9 @@ INLINE void load_tree_block(const Lane* at, Tile tile, __global const STORED* a,
 }
 
 // next := R with zeros below the diagonal, as n rows of the next level.
-INLINE void store_block_r(const Lane* at, Tile tile, __global wide_t* next) {
+INLINE void store_block_r(const Lane* at, LaneTile tile, __global wide_t* next) {
 #pragma unroll
-  for (int i = 0; i < TILE_ROWS; ++i) {
+  for (int i = 0; i < LANE_ROWS; ++i) {
     const int row = i * ROW_SPLITS + at->s;
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -211,15 +213,15 @@ INLINE void store_block_r(const Lane* at, Tile tile, __global wide_t* next) {
 
 // r := R of A with a diagonal >= 0, scaled back by 2^e; NaN if A is not finite. The + 0 turns -0
 // into +0.
-INLINE void store_root_r(const Lane* at, Tile tile, __global const int* codes, __global REAL* signs,
-                         __global STORED* r, bool is_finite) {
+INLINE void store_root_r(const Lane* at, LaneTile tile, __global const int* codes,
+                         __global REAL* signs, __global STORED* r, bool is_finite) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
     if (col < N) {
       const int e = codes[col];
 #pragma unroll
-      for (int i = 0; i < TILE_ROWS; ++i) {
+      for (int i = 0; i < LANE_ROWS; ++i) {
         const int row = i * ROW_SPLITS + at->s;
         if (row < N) {
           const REAL x = row <= col ? scale_by(tile[c][i] * at->signs[row], e) + 0 : (REAL)0;
@@ -233,10 +235,10 @@ INLINE void store_root_r(const Lane* at, Tile tile, __global const int* codes, _
 
 // Stores Q of the block. In a level it overwrites the rows of the block. STORE_TOP also copies the
 // top n rows of the first block of A to tops, from which find_signs takes the signs.
-INLINE void store_block_q(const Lane* at, Tile tile, __global STORED* q, __global wide_t* levels,
-                          __global REAL* tops, int rows, int where) {
+INLINE void store_block_q(const Lane* at, LaneTile tile, __global STORED* q,
+                          __global wide_t* levels, __global REAL* tops, int rows, int where) {
 #pragma unroll
-  for (int i = 0; i < TILE_ROWS; ++i) {
+  for (int i = 0; i < LANE_ROWS; ++i) {
     const int row = i * ROW_SPLITS + at->s;
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -252,12 +254,13 @@ INLINE void store_block_q(const Lane* at, Tile tile, __global STORED* q, __globa
 
 // Factors `span` blocks of a level in each group, then the blocks of the next levels that consist
 // of their R factors, `levels` levels in all.
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_level(
+__kernel __attribute__((reqd_work_group_size(LANES_GROUP, 1, 1))) void factor_level(
     __global const STORED* a, __global STORED* q, __global wide_t* levels,
     __global const int* codes, __global const int* routes, __global REAL* signs,
     __global REAL* tops, __global STORED* r, FactorShape shape, LevelShape level) {
   __local real4 shown[SHOWN_STRIDE / 4];
-  __local REAL weights[COLUMNS], heads[COLUMNS], own_signs[COLUMNS], alphas[2], scratch[SCRATCH];
+  __local REAL weights[MATRIX_COLUMNS], heads[MATRIX_COLUMNS], own_signs[MATRIX_COLUMNS], alphas[2],
+      scratch[SCRATCH];
   index_t matrix;
   const int part = split_group(level.groups, &matrix), lane = get_local_id(0);
   const Lane at = {lane,
@@ -277,16 +280,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
   q += matrix * shape.m * shape.q_cols;
   levels += matrix * level.entries;
   codes += matrix * N;
-  Tile tile;
+  LaneTile tile;
 #pragma unroll 1
   for (int l = 0; l < level.levels; ++l) {
-    const int blocks = takes_part ? (level.rows + ROWS - 1) / ROWS : 0;
+    const int blocks = takes_part ? (level.rows + MATRIX_ROWS - 1) / MATRIX_ROWS : 0;
     const int last = min(blocks, (part + 1) * level.span);
 #pragma unroll 1
     for (int block = part * level.span; block < last; ++block) {
-      const int rows = min(ROWS, level.rows - block * ROWS), k = min(N, rows);
-      const index_t first = (index_t)block * ROWS * N;
-      for (int i = lane; i < COLUMNS; i += GROUP_SIZE) {
+      const int rows = min(MATRIX_ROWS, level.rows - block * MATRIX_ROWS), k = min(N, rows);
+      const index_t first = (index_t)block * MATRIX_ROWS * N;
+      for (int i = lane; i < MATRIX_COLUMNS; i += LANES_GROUP) {
         heads[i] = 0;
         own_signs[i] = 1;
       }
@@ -295,7 +298,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
                       level.is_first);
       factor_lanes(&at, tile, k);
       sync_tile();
-      if (level.rows <= ROWS) {
+      if (level.rows <= MATRIX_ROWS) {
         store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N, route == ROUTE_TREE);
       } else {
         store_block_r(&at, tile, levels + level.next + (index_t)block * N * N);
@@ -311,7 +314,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
       }
       barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
-    level.span = (level.span + ROWS / N - 1) / (ROWS / N);
+    level.span = (level.span + MATRIX_ROWS / N - 1) / (MATRIX_ROWS / N);
     level.rows = blocks * N;
     level.offset = level.next;
     level.next += (index_t)level.rows * N;

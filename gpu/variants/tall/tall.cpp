@@ -111,7 +111,7 @@ Params tune(const Problem& p, const Limits& limits) {
   const bool has_products = gram_body(p, limits) == 2;
   return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
           {"GRAM_BODY", gram_body(p, limits)},
-          {"TILE_ROWS", tile.rows_per_lane},
+          {"LANE_ROWS", tile.rows_per_lane},
           {"LANE_COLUMNS", tile.columns_per_lane},
           {"LANES_ACROSS", tile.lanes_across},
           {"ROW_SPLITS", tile.row_splits},

@@ -14,9 +14,9 @@
 //
 // Defines, set in tiny.cpp       range      meaning
 //   STORED, REAL, SUB_GROUP_BODY            common.clh
-//   ROWS                        1 .. 8      m
-//   COLUMNS                     1 .. 64     n; ROWS COLUMNS <= 64
-//   GROUP                       32 .. 256   work-items and matrices of a group
+//   ROWS                        1 .. 8      rows of A
+//   COLUMNS                     1 .. 64     columns of A; ROWS COLUMNS <= 64
+//   GROUP                       32 .. 256   work-items of a group, each with a matrix
 //   WANT_Q                      0, 1        1: the kernel forms Q
 // Local memory: GROUP LD STORED; LD is odd, so that the work-items read from different banks.
 // One launch: factor_tiny with ceil(count / GROUP) groups.
@@ -38,9 +38,9 @@
 #define LD (ROWS * COLUMNS | 1)
 
 // A sum is added in this number of parts: the errors of a long plain sum of equal terms are biased.
-#define PARTS 4
+#define PARTIAL_SUMS 4
 
-typedef REAL Matrix[COLUMNS][ROWS];  // by columns
+typedef REAL TinyMatrix[COLUMNS][ROWS];  // by columns
 
 // local := `entries` entries of each of the group's matrices, of which `left` exist.
 INLINE void copy_in(__local STORED* room, __global const STORED* from, const int entries,
@@ -60,7 +60,7 @@ INLINE void copy_out(__global STORED* to, __local const STORED* room, const int 
 }
 
 // x := A D. Returns the magnitude code of A.
-INLINE int take_matrix(Matrix x, int exponents[COLUMNS], __local const STORED* a) {
+INLINE int take_matrix(TinyMatrix x, int exponents[COLUMNS], __local const STORED* a) {
   int code = MAGNITUDE_ZERO;
 #pragma unroll
   for (int c = 0; c < COLUMNS; ++c) {
@@ -84,16 +84,16 @@ INLINE int take_matrix(Matrix x, int exponents[COLUMNS], __local const STORED* a
 
 // The sum of x_i y_i over the rows below row j.
 INLINE REAL dot_below(const REAL x[ROWS], const REAL y[ROWS], const int j) {
-  REAL parts[PARTS] = {0};
+  REAL parts[PARTIAL_SUMS] = {0};
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
-    if (i > j) parts[i % PARTS] = fma(x[i], y[i], parts[i % PARTS]);
+    if (i > j) parts[i % PARTIAL_SUMS] = fma(x[i], y[i], parts[i % PARTIAL_SUMS]);
   }
   return (parts[0] + parts[1]) + (parts[2] + parts[3]);
 }
 
 // Column j of x := beta and v below it; x(:, c) := H_j x(:, c), c > j.
-INLINE void reflect_column(Matrix x, const int j, REAL* top, REAL* g) {
+INLINE void reflect_column(TinyMatrix x, const int j, REAL* top, REAL* g) {
   REAL alpha = x[j][j], tail = dot_below(x[j], x[j], j), lower = 1;
   const bool is_small = !(fma(alpha, alpha, tail) >= TINY_SQUARED);
   if (is_small) {
@@ -126,7 +126,7 @@ INLINE void reflect_column(Matrix x, const int j, REAL* top, REAL* g) {
 }
 
 // r := R with zeros below the diagonal. The + 0 of the fma turns -0 into +0.
-INLINE void put_r(Matrix x, const int exponents[COLUMNS], const REAL signs[SMALLER_SIDE],
+INLINE void put_r(TinyMatrix x, const int exponents[COLUMNS], const REAL signs[SMALLER_SIDE],
                   __local STORED* r, bool is_finite) {
 #pragma unroll
   for (int c = 0; c < COLUMNS; ++c) {
@@ -140,7 +140,7 @@ INLINE void put_r(Matrix x, const int exponents[COLUMNS], const REAL signs[SMALL
 }
 
 // The first columns of x := those of Q = H_0 H_1 .. H_(k-1), with the signs of R's rows.
-INLINE void reflect_back(Matrix x, const REAL tops[SMALLER_SIDE], const REAL gs[SMALLER_SIDE],
+INLINE void reflect_back(TinyMatrix x, const REAL tops[SMALLER_SIDE], const REAL gs[SMALLER_SIDE],
                          const REAL signs[SMALLER_SIDE]) {
 #pragma unroll
   for (int j = SMALLER_SIDE - 1; j >= 0; --j) {
@@ -165,7 +165,7 @@ INLINE void reflect_back(Matrix x, const REAL tops[SMALLER_SIDE], const REAL gs[
   }
 }
 
-INLINE void put_q(Matrix x, __local STORED* q, bool is_finite) {
+INLINE void put_q(TinyMatrix x, __local STORED* q, bool is_finite) {
 #pragma unroll
   for (int c = 0; c < SMALLER_SIDE; ++c) {
 #pragma unroll
@@ -187,7 +187,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void factor_tiny(
     for (int i = 0; i < ROWS * COLUMNS; ++i) own[i] = 0;
   }
   copy_in(room, a + first * (ROWS * COLUMNS), ROWS * COLUMNS, left * (ROWS * COLUMNS));
-  Matrix x;
+  TinyMatrix x;
   int exponents[COLUMNS];
   REAL tops[SMALLER_SIDE], gs[SMALLER_SIDE], signs[SMALLER_SIDE];
   const int code = take_matrix(x, exponents, own);

@@ -34,8 +34,8 @@ typedef JOIN(REAL, LANES) realv;
 
 // The first vector of the four columns that column c is part of, and that of column c itself, in a
 // matrix with m rows.
-#define PANEL(m, c) (((c) / 4) * (m)*4)
-#define COLUMN(m, c) (PANEL(m, c) + (c) % 4)
+#define FOUR_AT(m, c) (((c) / 4) * (m)*4)
+#define COLUMN_AT(m, c) (FOUR_AT(m, c) + (c) % 4)
 
 // Views the lanes of the vectors as single numbers.
 INLINE __global REAL* lanes_of(__global realv* x) { return (__global REAL*)x; }
@@ -57,7 +57,7 @@ INLINE int load_lane(__global const STORED* a, int m, int n, int l, __global rea
     const REAL down = pow2(e / 2), down_again = pow2(e - e / 2);
     codes[j * LANES + l] = code;
     matrix_code = max(matrix_code, code);
-    __global REAL* column = lanes_of(pack + COLUMN((index_t)m, j)) + l;
+    __global REAL* column = lanes_of(pack + COLUMN_AT((index_t)m, j)) + l;
     for (int i = 0; i < m; ++i)
       column[(index_t)i * 4 * LANES] = (REAL)a[(index_t)i * n + j] * down * down_again;
   }
@@ -130,30 +130,30 @@ INLINE void apply_reflector_to_pack(__global const realv* v, realv tau, int j, i
 
 INLINE void factor_pack(__global realv* pack, int m, int n, int k, __global realv* tau) {
   for (int j = 0; j < k; ++j) {
-    __global realv* column = pack + COLUMN((index_t)m, j);
+    __global realv* column = pack + COLUMN_AT((index_t)m, j);
     make_reflectors(column, j, m, tau);
     if (j % 4 < 3)
-      apply_reflector_to_pack(column, tau[j], j, m, pack + PANEL((index_t)m, j), j % 4 + 1);
+      apply_reflector_to_pack(column, tau[j], j, m, pack + FOUR_AT((index_t)m, j), j % 4 + 1);
     for (int c = (j / 4 + 1) * 4; c < n; c += 4)
-      apply_reflector_to_pack(column, tau[j], j, m, pack + PANEL((index_t)m, c), 0);
+      apply_reflector_to_pack(column, tau[j], j, m, pack + FOUR_AT((index_t)m, c), 0);
   }
 }
 
 INLINE void form_q_of_pack(__global const realv* pack, int m, int k, int q_cols,
                            __global const realv* tau, __global realv* q) {
   for (index_t e = 0; e < (index_t)m * ((q_cols + 3) / 4 * 4); ++e) q[e] = 0;
-  for (int c = 0; c < q_cols; ++c) q[COLUMN((index_t)m, c) + (index_t)c * 4] = 1;
+  for (int c = 0; c < q_cols; ++c) q[COLUMN_AT((index_t)m, c) + (index_t)c * 4] = 1;
   for (int j = k - 1; j >= 0; --j)
     for (int c = j / 4 * 4; c < q_cols; c += 4)
-      apply_reflector_to_pack(pack + COLUMN((index_t)m, j), tau[j], j, m, q + PANEL((index_t)m, c),
-                              0);
+      apply_reflector_to_pack(pack + COLUMN_AT((index_t)m, j), tau[j], j, m,
+                              q + FOUR_AT((index_t)m, c), 0);
 }
 
 // signs[j] := the sign by which row j of R is multiplied. It overwrites tau, which is used up.
 INLINE void choose_signs(__global const realv* pack, int m, int k, int positive,
                          __global realv* signs) {
   for (int j = 0; j < k; ++j) {
-    const realv diagonal = pack[COLUMN((index_t)m, j) + (index_t)j * 4];
+    const realv diagonal = pack[COLUMN_AT((index_t)m, j) + (index_t)j * 4];
     realv sign = 1;
     for (int l = 0; l < LANES; ++l)
       if (positive && ((const REAL*)&diagonal)[l] < 0) ((REAL*)&sign)[l] = -1;
@@ -166,7 +166,7 @@ INLINE void store_r_of_pack(__global realv* pack, FactorShape s, int l, __global
   for (int j = 0; j < s.n; ++j) {
     const int e = scale_of(codes[j * LANES + l]);
     const REAL up = pow2(e / 2), up_again = pow2(e - e / 2);
-    __global const REAL* column = lanes_of(pack + COLUMN((index_t)s.m, j)) + l;
+    __global const REAL* column = lanes_of(pack + COLUMN_AT((index_t)s.m, j)) + l;
     for (int i = 0; i < s.r_rows; ++i) {
       STORED x = 0;
       if (i <= j && i < s.k)
@@ -181,7 +181,7 @@ INLINE void store_q_of_pack(__global realv* pack, FactorShape s, int l, __global
                             bool is_finite, __global STORED* q) {
   for (int j = 0; j < s.q_cols; ++j) {
     const REAL sign = j < s.k ? lanes_of(signs + j)[l] : (REAL)1;
-    __global const REAL* column = lanes_of(pack + COLUMN((index_t)s.m, j)) + l;
+    __global const REAL* column = lanes_of(pack + COLUMN_AT((index_t)s.m, j)) + l;
     for (int i = 0; i < s.m; ++i)
       q[(index_t)i * s.q_cols + j] =
           is_finite ? (STORED)(sign * column[(index_t)i * 4 * LANES]) : (STORED)NAN;
@@ -199,7 +199,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void factor_vector(
   const index_t step = (index_t)get_num_groups(0) * LANES;
   for (index_t first = (index_t)get_group_id(0) * LANES; first < s.count; first += step) {
     const int count = (int)min((index_t)LANES, s.count - first);
-    for (index_t e = PANEL((index_t)s.m, s.n); e < a_vectors; ++e) pack[e] = 0;
+    for (index_t e = FOUR_AT((index_t)s.m, s.n); e < a_vectors; ++e) pack[e] = 0;
     // Lanes without a matrix of their own compute the first matrix again.
     for (int l = 0; l < LANES; ++l) {
       const index_t matrix = first + (l < count ? l : 0);
