@@ -141,7 +141,8 @@ TYPED_TEST(BlockedQrTest, ConstantMatricesKeepClearOfTheBar) {
   }
 }
 
-/// Rows that are alike are rounded alike, and their reflectors are far from orthogonal to each other.
+/// Rows that are alike are rounded alike, and their reflectors are far from orthogonal to each
+/// other.
 TYPED_TEST(BlockedQrTest, RowsThatAreAlikeKeepClearOfTheBar) {
   constexpr index_t per_family = 40;
   const std::span<const test::AttackFamily> families = test::families_of_alike_rows();
