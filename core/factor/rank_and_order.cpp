@@ -13,7 +13,7 @@
 namespace qrtool {
 namespace {
 
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ std::vector<index_t> permutation_of(std::span<const double> numbers) {
 
 struct RankAndOrder::Pivoted {
   Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr;
-  Matrix q, r;  // Q2, and R2 2^-scale
+  RowMajor q, r;  // Q2, and R2 2^-scale
 };
 
 RankAndOrder::RankAndOrder(const Problem& problem)
@@ -87,7 +87,7 @@ void RankAndOrder::pivot() {
   p.q.resize(k, k);
   p.r.resize(k, n);
   if (k == 0) return;
-  p.qr.compute(Eigen::Map<const Matrix>(scaled.data, k, n));
+  p.qr.compute(Eigen::Map<const RowMajor>(scaled.data, k, n));
   p.q = p.qr.householderQ();
   p.r = p.qr.matrixR().topRows(k).triangularView<Eigen::Upper>();
   for (index_t j = 0; j < n; ++j)
@@ -130,7 +130,7 @@ void RankAndOrder::multiply(MatrixView<T> q, int threads) const {
   // Rows of Q that are multiplied together, and all that a thread takes at a time.
   constexpr index_t at_once = 4, piece = 64 * at_once;
   const index_t k = problem_.k();
-  const Matrix& q2 = pivoted_->q;
+  const RowMajor& q2 = pivoted_->q;
   const auto multiply_rows = [&](index_t first, index_t rows, double* sums) {
     std::fill_n(sums, at_once * k, 0.0);
     for (index_t l = 0; l < k; ++l) {

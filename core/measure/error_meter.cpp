@@ -116,13 +116,8 @@ struct Layout {
 }  // namespace
 
 std::span<const strips::Kernels* const> strips::kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const Kernels*, 3> all{&avx512_strips, &avx2_strips, &generic_strips};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const Kernels*, 1> all{&generic_strips};
-  return all;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(strips, strips)};
+  return supported(all);
 }
 
 struct ErrorMeter::State {

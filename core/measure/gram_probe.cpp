@@ -88,13 +88,8 @@ double add_tile(MatrixView<const T> rows, int exponent, const double* x, double*
 }  // namespace
 
 std::span<const probe::Kernels* const> probe::kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const Kernels*, 3> all{&avx512_probe, &avx2_probe, &generic_probe};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const Kernels*, 1> all{&generic_probe};
-  return all;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(probe, probe)};
+  return supported(all);
 }
 
 template <class T>

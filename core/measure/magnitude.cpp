@@ -16,13 +16,8 @@
 namespace qrtool {
 
 std::span<const scan::Kernels* const> scan::kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const Kernels*, 3> all{&avx512_scan, &avx2_scan, &generic_scan};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const Kernels*, 1> all{&generic_scan};
-  return all;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(scan, scan)};
+  return supported(all);
 }
 
 int Magnitude::scale() const {

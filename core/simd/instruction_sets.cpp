@@ -8,8 +8,22 @@
 #include <unistd.h>
 #endif
 
+#include <algorithm>
+
 namespace qrtool {
 namespace {
+
+std::size_t supported_sets() {
+#ifdef QRTOOL_X86_KERNELS
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return 3;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2"))
+    return 2;
+#endif
+  return 1;
+}
 
 #ifdef QRTOOL_TILE_KERNELS
 /// Linux saves the contents of tiles only for processes that ask for it (5.16 and later).
@@ -25,21 +39,13 @@ bool may_use_tiles() {
 
 }  // namespace
 
-std::size_t unsupported_x86_sets() {
-#ifdef QRTOOL_X86_KERNELS
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return 0;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi2"))
-    return 1;
-#endif
-  return 2;
+std::size_t unsupported_sets(std::size_t compiled) {
+  return compiled - std::min(compiled, supported_sets());
 }
 
 bool has_tile_registers() {
 #ifdef QRTOOL_TILE_KERNELS
-  static const bool may = unsupported_x86_sets() == 0 && may_use_tiles();
+  static const bool may = supported_sets() == 3 && may_use_tiles();
   return may;
 #else
   return false;

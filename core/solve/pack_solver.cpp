@@ -31,14 +31,8 @@ systems::Rules rules_of(const SolveProblem& problem) {
 }  // namespace
 
 std::span<const systems::Kernels* const> systems_kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const systems::Kernels*, 3> all{
-      &systems::avx512_kernels, &systems::avx2_kernels, &systems::generic_kernels};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const systems::Kernels*, 1> all{&systems::generic_kernels};
-  return all;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(systems, kernels)};
+  return supported(all);
 }
 
 bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p) {

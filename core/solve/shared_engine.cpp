@@ -26,13 +26,8 @@ constexpr index_t most_kernel_rows = 4096;
 constexpr int most_device_exponent = 300;
 
 const shared::Kernels& best_kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const shared::Kernels*, 3> all{
-      &shared::avx512_kernels, &shared::avx2_kernels, &shared::generic_kernels};
-  return *all[unsupported_x86_sets()];
-#else
-  return shared::generic_kernels;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(shared, kernels)};
+  return *supported(all).front();
 }
 
 template <class T>

@@ -38,14 +38,8 @@ batched::Strided<T> strided(BatchView<T> view) {
 }  // namespace
 
 std::span<const batched::Kernels* const> batched_kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const batched::Kernels*, 3> all{
-      &batched::avx512_kernels, &batched::avx2_kernels, &batched::generic_kernels};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const batched::Kernels*, 1> all{&batched::generic_kernels};
-  return all;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(batched, kernels)};
+  return supported(all);
 }
 
 template <class T>

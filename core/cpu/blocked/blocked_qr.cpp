@@ -90,19 +90,15 @@ int run_team(int threads, Work work) {
 }  // namespace
 
 std::span<const blocked::Kernels* const> blocked_kernels() {
-#if defined(QRTOOL_TILE_KERNELS)
-  static constexpr std::array<const blocked::Kernels*, 4> all{
-      &blocked::amx_kernels, &blocked::avx512_kernels, &blocked::avx2_kernels,
-      &blocked::generic_kernels};
-  return std::span(all).subspan(has_tile_registers() ? 0 : 1 + unsupported_x86_sets());
-#elif defined(QRTOOL_X86_KERNELS)
-  static constexpr std::array<const blocked::Kernels*, 3> all{
-      &blocked::avx512_kernels, &blocked::avx2_kernels, &blocked::generic_kernels};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const blocked::Kernels*, 1> all{&blocked::generic_kernels};
-  return all;
+#ifdef QRTOOL_TILE_KERNELS
+  if (has_tile_registers()) {
+    static constexpr std::array with_tiles{&blocked::amx_kernels,
+                                           QRTOOL_EACH_SET(blocked, kernels)};
+    return with_tiles;
+  }
 #endif
+  static constexpr std::array all{QRTOOL_EACH_SET(blocked, kernels)};
+  return supported(all);
 }
 
 const blocked::Kernels& blocked_kernels_for(const Problem& problem) {

@@ -27,14 +27,8 @@ check_lanes::Shape shape_of(const Problem& p) {
 }  // namespace
 
 std::span<const check_lanes::Kernels* const> check_lanes::kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const Kernels*, 3> all{&avx512_check_lanes, &avx2_check_lanes,
-                                                     &generic_check_lanes};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const Kernels*, 1> all{&generic_check_lanes};
-  return all;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(check_lanes, check_lanes)};
+  return supported(all);
 }
 
 template <class T>

@@ -56,13 +56,8 @@ void clear(const Batch<double>& batch) {
 }  // namespace
 
 std::span<const gram::Kernels* const> gram::kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const Kernels*, 3> all{&avx512_gram, &avx2_gram, &generic_gram};
-  return std::span(all).subspan(unsupported_x86_sets());
-#else
-  static constexpr std::array<const Kernels*, 1> all{&generic_gram};
-  return all;
-#endif
+  static constexpr std::array all{QRTOOL_EACH_SET(gram, gram)};
+  return supported(all);
 }
 
 GramLeaf::GramLeaf(index_t n)

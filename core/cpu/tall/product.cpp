@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // product.cpp: chooses the product's kernels for this processor.
-#include <string_view>
+#include <array>
 
-#include "core/cpu/batched/batched_qr.hpp"
 #include "core/cpu/tall/product_kernel.hpp"
+#include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {
 
 const product::Kernels& product_kernels() {
-#ifdef QRTOOL_X86_KERNELS
-  const std::string_view target = batched_kernels().front()->target;
-  if (target == "avx512") return product::avx512_products;
-  if (target == "avx2") return product::avx2_products;
-#endif
-  return product::generic_products;
+  static constexpr std::array all{QRTOOL_EACH_SET(product, products)};
+  return *supported(all).front();
 }
 
 }  // namespace
