@@ -75,6 +75,7 @@ class CsvParser {
   double note_missing(const Field& field, index_t column);
 
   void begin_rows(std::string_view row);
+  bool is_short_header(std::string_view row) const;
   std::vector<std::string> fit_header(std::string_view row, index_t width);
   bool has_index(std::string_view row, index_t width, const std::vector<std::string>& names);
   bool stands_above_numbers(std::size_t column, std::size_t names,

@@ -128,6 +128,22 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   return true;
 }
 
+/// Whether a header with a name less than a row has fields lacks that of an index. Where the user
+/// does not say so, the first field tells: an index of words does, and one of numbers may be data.
+/// Errors: InputError.
+bool CsvParser::is_short_header(std::string_view row) const {
+  if (found_.index_column != Answer::automatic) return found_.index_column == Answer::yes;
+  std::size_t at = 0;
+  const Field first = take_field(row, at, separator_);
+  double value = 0;
+  if (parse_number(first.text, value) != Parsed::number) return true;
+  throw InputError(
+      header_place() +
+          "the header has a name for each column if blanks separate its names, and one "
+          "less if they do not",
+      "if the first column is an index: --index-column yes; if it is data: --index-column no");
+}
+
 /// The names of a header that fits a row, or that has one name less.
 std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t width) {
   if (header_.empty()) return {};
@@ -144,6 +160,8 @@ std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t wid
                            "comma a decimal sign?",
                        "if it is: --delimiter space --decimal comma; if it separates columns: "
                        "--delimiter comma");
+    // "life exp" above an index and a column, with tabs between them: one name, or two.
+    if (std::ssize(names) + 1 == width && is_short_header(row)) return names;
     return others;
   }
   if (std::ssize(names) + 1 == width) return names;

@@ -136,6 +136,18 @@ class DamagedHdf5(unittest.TestCase):
             self.assertEqual(code, EXIT_INPUT, said)
             self.assertIn(f"its index has not {largest} entries", said)
 
+    def test_shuffled_elements_larger_than_a_chunk(self):
+        matrices = np.random.default_rng(4).standard_normal((60, 5, 4))
+        with h5py.File(self.file, "w") as file:
+            file.create_dataset("A", data=matrices, chunks=(1, 5, 4), shuffle=True)
+        whole = self.content()
+        place = whole.index(b"shuffle\0") + 8
+        self.assertEqual(struct.unpack_from("<I", whole, place), (8,))
+        # A loop over the bytes of each element would take minutes.
+        self.write_changed(whole, place, struct.pack("<I", 0xffffffff))
+        code, said = self.factor(self.damaged)
+        self.assertIn(code, (0, EXIT_INPUT), said)
+
     def test_an_index_of_more_chunks_than_the_file_has_bytes(self):
         with h5py.File(self.file, "w", libver="latest") as file:
             file.create_dataset("A", data=self.matrices, chunks=(1, 5, 4), compression="gzip")
