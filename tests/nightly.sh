@@ -45,7 +45,7 @@ run_tests() {
 one() {
   configure "$1" >"build/nightly-$1.log" 2>&1 || { tail -20 "build/nightly-$1.log"; return 1; }
   [ "$step" = configure ] && return 0
-  cmake --build "build/$1" --parallel "$jobs" >>"build/nightly-$1.log" 2>&1 || { tail -40 "build/nightly-$1.log"; return 1; }
+  cmake --build "build/$1" --target all programs --parallel "$jobs" >>"build/nightly-$1.log" 2>&1 || { tail -40 "build/nightly-$1.log"; return 1; }
   [ "$step" = build ] && return 0
   (run_tests "$1")
 }

@@ -7,14 +7,40 @@
 // least error from above.
 #include "tests/support/backward_error.hpp"
 
-#include <Eigen/Dense>
+#include <Eigen/SVD>
 #include <algorithm>
+#include <utility>
 
 namespace qrtool::test {
 namespace {
 
 /// BDCSVD of Eigen 3.4 is faster, but reads beyond its arrays for some products of graded factors.
 using Svd = Eigen::JacobiSVD<Eigen::MatrixXd, Eigen::NoQRPreconditioner>;
+
+/// The error of R, both in float64: one body, because Eigen takes long to compile.
+double error_of(Eigen::MatrixXd wide_a, Eigen::MatrixXd wide_r, bool by_column) {
+  const Eigen::Index n = wide_a.cols();
+  if (by_column) {
+    for (Eigen::Index j = 0; j < n; ++j) {
+      const double norm = wide_a.col(j).norm();
+      if (norm == 0) continue;
+      wide_a.col(j) /= norm;
+      wide_r.col(j) /= norm;
+    }
+  }
+  const double norm = wide_a.norm();
+  if (norm == 0) return wide_r.norm();
+  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(wide_a);
+  const Eigen::MatrixXd own_r = qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
+  const Svd svd(own_r * wide_r.transpose(), Eigen::ComputeFullU | Eigen::ComputeFullV);
+  const double error = (own_r - svd.matrixU() * (svd.matrixV().transpose() * wide_r)).norm() / norm;
+  const Eigen::MatrixXd ratio =
+      wide_r.triangularView<Eigen::Upper>().solve<Eigen::OnTheRight>(own_r);
+  if (!ratio.allFinite()) return error;
+  const Svd polar(ratio, Eigen::ComputeFullU | Eigen::ComputeFullV);
+  const Eigen::MatrixXd w = polar.matrixU() * polar.matrixV().transpose();
+  return std::min(error, (own_r - w * wide_r).norm() / norm);
+}
 
 }  // namespace
 
@@ -26,26 +52,7 @@ double r_backward_error(MatrixView<const T> a, MatrixView<const T> r, bool by_co
     for (index_t j = 0; j < n; ++j) wide_a(i, j) = static_cast<double>(a(i, j));
   for (index_t i = 0; i < n; ++i)
     for (index_t j = i; j < n; ++j) wide_r(i, j) = static_cast<double>(r(i, j));
-  if (by_column) {
-    for (index_t j = 0; j < n; ++j) {
-      const double norm = wide_a.col(j).norm();
-      if (norm == 0) continue;
-      wide_a.col(j) /= norm;
-      wide_r.col(j) /= norm;
-    }
-  }
-  const double norm = wide_a.norm();
-  if (norm == 0) return wide_r.norm();
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(wide_a);
-  const Eigen::MatrixXd own_r = qr.matrixQR().topRows(n).template triangularView<Eigen::Upper>();
-  const Svd svd(own_r * wide_r.transpose(), Eigen::ComputeFullU | Eigen::ComputeFullV);
-  const double error = (own_r - svd.matrixU() * (svd.matrixV().transpose() * wide_r)).norm() / norm;
-  const Eigen::MatrixXd ratio =
-      wide_r.triangularView<Eigen::Upper>().solve<Eigen::OnTheRight>(own_r);
-  if (!ratio.allFinite()) return error;
-  const Svd polar(ratio, Eigen::ComputeFullU | Eigen::ComputeFullV);
-  const Eigen::MatrixXd w = polar.matrixU() * polar.matrixV().transpose();
-  return std::min(error, (own_r - w * wide_r).norm() / norm);
+  return error_of(std::move(wide_a), std::move(wide_r), by_column);
 }
 
 template double r_backward_error(MatrixView<const float>, MatrixView<const float>, bool);
