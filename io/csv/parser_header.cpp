@@ -161,7 +161,8 @@ std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t wid
                        "if it is: --delimiter space --decimal comma; if it separates columns: "
                        "--delimiter comma");
     // "life exp" above an index and a column, with tabs between them: one name, or two.
-    if (std::ssize(names) + 1 == width && is_short_header(row)) return names;
+    const bool may_be_short = std::ssize(names) + 1 == width && separator_ != ',';
+    if (may_be_short && is_short_header(row)) return names;
     return others;
   }
   if (std::ssize(names) + 1 == width) return names;
