@@ -99,8 +99,9 @@ inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 /// which leaves room for seven and five groups per multiprocessor (float64 with 80: 18 KB and
 /// five).
 inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
-/// Largest number of rows in float64. One warp adds all parts of a sum, and rows that are alike make
-/// all of these additions round alike: 20000 x 33 had 1.6 times the bar of Q, 1000000 x 20 24 times.
+/// Largest number of rows in float64. One warp adds all parts of a sum, and rows that are alike
+/// make all of these additions round alike: 20000 x 33 had 1.6 times the bar of Q, 1000000 x 20 24
+/// times.
 inline constexpr std::int64_t gram_twice_rows = 4096;
 /// From so many columns on fewer matrices and more rows are left to the others. 128 of 96 x 96 take
 /// 0.138 ms (`small` 0.072), 3255 0.467 (0.774); 520 of 600 x 96 0.312 (`gram_tiles` 0.362), 476 of
