@@ -22,7 +22,7 @@ struct ToolOptions {
   std::map<std::string, std::optional<std::string>> environment = {};
   std::string directory = {};           // to run in
   std::function<void()> in_child = {};  // before exec: limits, streams, ...
-  double timeout_seconds = 60;
+  double timeout_seconds = 300;
 };
 
 struct ToolResult {
