@@ -52,6 +52,13 @@ class DamagedHdf5(unittest.TestCase):
         with open(self.damaged, "wb") as file:
             file.write(whole[:place] + new + whole[place + len(new):])
 
+    def write_checked(self, changed, part):
+        """Writes the bytes with the right checksum behind the part, its begin and its end."""
+        begin, end = part
+        struct.pack_into("<I", changed, end, checksum(bytes(changed[begin:end])))
+        with open(self.damaged, "wb") as file:
+            file.write(changed)
+
     def content(self):
         with open(self.file, "rb") as file:
             return file.read()
@@ -130,9 +137,7 @@ class DamagedHdf5(unittest.TestCase):
         for largest in (6, 1000):
             lying = struct.pack("<QQQQQQ", largest, 5, 4, largest, 5, 4)
             changed = bytearray(whole[:place] + lying + whole[place + len(lying):])
-            struct.pack_into("<I", changed, part[1], checksum(bytes(changed[part[0]:part[1]])))
-            with open(self.damaged, "wb") as file:
-                file.write(changed)
+            self.write_checked(changed, part)
             code, said = self.factor(self.damaged)
             self.assertEqual(code, EXIT_INPUT, said)
             self.assertIn(f"its index has not {largest} entries", said)
@@ -161,9 +166,7 @@ class DamagedHdf5(unittest.TestCase):
         for entries in (1000, 1 << 42, 1 << 46):
             changed = bytearray(whole)
             struct.pack_into("<Q", changed, place, entries)
-            struct.pack_into("<I", changed, part[1], checksum(bytes(changed[part[0]:part[1]])))
-            with open(self.damaged, "wb") as file:
-                file.write(changed)
+            self.write_checked(changed, part)
             code, said = self.factor(self.damaged)
             self.assertEqual(code, EXIT_INPUT, said)
             self.assertIn(f"an index of {entries} chunks in a file of {len(whole)} bytes", said)
