@@ -26,9 +26,7 @@ std::map<int, std::set<std::uint64_t>>& noted() {
 }  // namespace
 
 bool is_fixed_array(std::span<const std::byte> bytes) {
-  return bytes.size() >= before + widest &&
-         std::equal(signature.begin(), signature.end(), bytes.begin(),
-                    [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
+  return bytes.size() >= before + widest && begins_with(bytes, signature);
 }
 
 std::string problem_of_fixed_array(std::span<const std::byte> head, std::uint64_t file_bytes,

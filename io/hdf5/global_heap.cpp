@@ -112,9 +112,7 @@ std::optional<Object> Walk::next() {
 }  // namespace
 
 bool is_global_heap(std::span<const std::byte> bytes) {
-  return bytes.size() >= global_heap_signature.size() &&
-         std::equal(global_heap_signature.begin(), global_heap_signature.end(), bytes.begin(),
-                    [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
+  return begins_with(bytes, global_heap_signature);
 }
 
 std::string problem_of_global_heap(std::uint64_t address, const ReadBytes& read) {

@@ -32,9 +32,7 @@ std::uint64_t number_at(std::span<const std::byte> bytes) {
 }
 
 bool is_local_heap(std::span<const std::byte> bytes) {
-  return bytes.size() >= local_heap_signature.size() &&
-         std::equal(local_heap_signature.begin(), local_heap_signature.end(), bytes.begin(),
-                    [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
+  return begins_with(bytes, local_heap_signature);
 }
 
 std::string problem_of_local_heap(std::span<const std::byte> begin, const ReadBytes& read) {

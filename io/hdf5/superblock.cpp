@@ -36,10 +36,14 @@ std::optional<Widths> stated_widths(const SuperblockStart& start) {
   return is_width(widths.address) && is_width(widths.length) ? std::optional(widths) : std::nullopt;
 }
 
-bool is_superblock(std::span<const std::byte> bytes) {
-  return bytes.size() >= SuperblockStart{}.size() &&
-         std::equal(hdf5_signature.begin(), hdf5_signature.end(), bytes.begin(),
+bool begins_with(std::span<const std::byte> bytes, std::string_view signature) {
+  return bytes.size() >= signature.size() &&
+         std::equal(signature.begin(), signature.end(), bytes.begin(),
                     [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
+}
+
+bool is_superblock(std::span<const std::byte> bytes) {
+  return bytes.size() >= SuperblockStart{}.size() && begins_with(bytes, hdf5_signature);
 }
 
 std::string problem_of_superblock(std::span<const std::byte> begin) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace qrtool::hdf5 {
 
@@ -22,6 +23,9 @@ using SuperblockStart = std::array<std::byte, 16>;
 
 /// Returns the widths, or nothing where they are not 2, 4 or 8.
 std::optional<Widths> stated_widths(const SuperblockStart& start);
+
+/// Whether bytes of the file begin with the signature of one of its structures.
+bool begins_with(std::span<const std::byte> bytes, std::string_view signature);
 
 /// Whether these bytes hold the start of a superblock.
 bool is_superblock(std::span<const std::byte> bytes);
