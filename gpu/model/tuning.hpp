@@ -411,6 +411,9 @@ inline constexpr std::int64_t tall_leaf_bytes = 32 << 20;
 inline constexpr int large_panel = 64;
 inline constexpr int large_narrow_panel = 32;
 inline constexpr std::int64_t large_narrow_columns = 128;
+/// In float64 the matrices up to so many rows have one launch more for each panel, which forms T
+/// again from exact sums where the panel is not good. Taller ones have a bar far above the error.
+inline constexpr std::int64_t large_exact_t_rows = 512;
 /// Columns per block of panels, which is the number of terms of an update. 1 .. 4 panels. With
 /// small blocks an update starts sooner; with large blocks the trailing matrix is read and written
 /// less often. Matrices with large_long_block_columns columns or more use the larger blocks.

@@ -42,6 +42,7 @@ const std::vector<AttackCase> cases{
     {"tall", {2000, 16}, Mode::reduced, 6},
     {"tall", {2000, 16}, Mode::r, 6},
     {"large", {200, 130}, Mode::reduced, 2},
+    {"large", {17, 17}, Mode::reduced, 21, ElementType::float64},
     {"tiny", {8, 8}, Mode::reduced, 20},
     {"tiny", {7, 3}, Mode::reduced, 20},
     {"tiny", {8, 5}, Mode::reduced, 20, ElementType::float64},
@@ -192,6 +193,7 @@ const std::vector<AttackCase> alike_rows{
     {"tall", {20000, 16}, Mode::reduced, 2},
     {"gram", {1000, 17}, Mode::r, 2, ElementType::float64},
     {"gram_twice", {300, 88}, Mode::reduced, 20, ElementType::float64},
+    {"textbook", {17, 17}, Mode::reduced, 60, ElementType::float64},
 };
 
 /// With the guard off many matrices go by A'A that should not. A second try makes all of them

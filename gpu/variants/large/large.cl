@@ -19,6 +19,8 @@
 //       factor_panel     as before, with Q1 in place of P; R1 is R of the first
 //                        pass, R of the panel = -S R R1                           matrix
 //     form_v             V2 = P2 W^-1; T = W R^-1 S V1^-T                         matrix x rows
+//     form_exact_t       T from V'V by exact sums, if PASSES is 2 and the matrix
+//                        has few rows, for panels without WAY_ONE_PASS            matrix
 //     transposed_product Z = V'[V of earlier panels | rest of the block]          gemm.cl
 //     apply_panel_t      Z := T'Z; its left part, negated, goes to X              matrix x strip
 //     subtract_product   rest of the block -= V Z                                 gemm.cl
