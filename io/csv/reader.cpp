@@ -282,6 +282,7 @@ void CsvReader::scan() {
       const std::vector<std::string> below = lines_below();
       line = lines_.text();
       classify(line);
+      parser_.look_for_tabs(line, below);
       has_header_ = parser_.take_header(line, below);
       if (has_header_) continue;
     }

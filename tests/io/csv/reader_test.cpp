@@ -246,6 +246,7 @@ TEST_F(CsvReaderTest, AnIndexIsLeftOut) {
       {"Unnamed: 0,a\n0,1\n", 1, 1, {1}, {nameless}},
       {";a;b\n0;1,5;2\n", 1, 2, {1.5, 2}, {nameless}},
       {"\ta\tb\n0\t1\t2\n", 1, 2, {1, 2}, {nameless}},
+      {"\t2018\nAT\t1\nCH\t3\n", 2, 1, {1, 3}, {nameless}},
       {",0,1\n0,1,2\n", 1, 2, {1, 2}, {nameless}},
       {"\"\",\"1\",\"2\"\n\"a\",1,2\n", 1, 2, {1, 2}, {nameless}},
       {",a\n2026-11-22,1\n2026-11-23,2\n", 2, 1, {1, 2}, {nameless}},
@@ -320,6 +321,30 @@ TEST_F(CsvReaderTest, MissingNumbers) {
                                {1, nan, nan, nan, 5, 6},
                                {"3 missing numbers are read as NaN, the first at 1:3"}}};
   expect_understood(named, {.na_texts = {"-999", "?"}});
+}
+
+/// A tab at an end of the first row is a separator where those of other lines show it.
+TEST_F(CsvReaderTest, EmptyFieldsAtTheEndsOfTheFirstRow) {
+  const std::string first = "a missing number is read as NaN, the first at ";
+  const Understood cases[] = {{"a\tb\n\t1.5\n3\t4\n", 2, 2, {nan, 1.5, 3, 4}, {first + "2:1"}},
+                              {"a\tb\n\t1,5\n3\t4,5\n", 2, 2, {nan, 1.5, 3, 4.5}, {first + "2:1"}},
+                              {"a\tb\n1,5\t\n3\t4,5\n", 2, 2, {1.5, nan, 3, 4.5}, {first + "2:5"}},
+                              {"\t1.5\n3\t4\n", 2, 2, {nan, 1.5, 3, 4}, {first + "1:1"}},
+                              {"1.5\t\n3\t4\n", 2, 2, {1.5, nan, 3, 4}, {first + "1:5"}},
+                              {"a\tb\tc\n\t\t2\n3\t4\t5\n",
+                               2,
+                               3,
+                               {nan, nan, 2, 3, 4, 5},
+                               {"2 missing numbers are read as NaN, the first at 2:1"}},
+                              // Tabs indent these.
+                              {"\t1.5\n\t4\n", 2, 1, {1.5, 4}, {}},
+                              {"\t1 2\n3\t4\n", 2, 2, {1, 2, 3, 4}, {}},
+                              {"\ta\n\t1\n\t3\n", 2, 1, {1, 3}, {}}};
+  expect_understood(cases);
+  EXPECT_EQ(mistake_in("\t5\n1\t2.5\n"),
+            "x.csv:1:1: an empty field, then whole numbers: are they names of columns, or is the "
+            "first number missing? | --header yes leaves the line out, --header no reads it as "
+            "numbers");
 }
 
 TEST_F(CsvReaderTest, ExcelWritesIt) {
