@@ -48,11 +48,16 @@ class CsvReader final : public Reader {
     std::uint64_t offset;
     index_t line;
   };
+  struct Separators {
+    std::string text;
+    index_t line = 0;  // 0: there are none
+  };
 
   void scan();
   void skip_rows(index_t rows);
   bool is_preface(std::string_view line);
   void note_separators(std::string_view line);
+  void note_first_separators();
   void require_text() const;
   void refuse_other_format(std::string_view start) const;
   std::vector<std::string> lines_below();
@@ -81,8 +86,9 @@ class CsvReader final : public Reader {
   bool as_stored_;
   bool is_single_ = false;  // the numbers are float32 values
   bool has_noted_separators_ = false;
-  bool has_header_ = false;    // that was seen as one before the rows
-  std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
+  Separators first_separators_;  // before the first line that holds something
+  bool has_header_ = false;      // that was seen as one before the rows
+  std::vector<double> sizes_;    // the first row, as long as it may be the sizes of Matrix Market
   // All numbers, where they fit; then no line is parsed a second time.
   std::vector<double> kept_;
   bool keeps_ = false;
@@ -177,6 +183,15 @@ void CsvReader::note_separators(std::string_view line) {
                   lines_.number()));
 }
 
+/// Says that a line of empty fields above the first row is no row. Above a header that is clear.
+void CsvReader::note_first_separators() {
+  const bool may_be_row = first_separators_.line > 0 && !parser_.table().has_header &&
+                          first_separators_.text.find(parser_.separator()) != std::string::npos;
+  if (may_be_row && parser_.separator() != ' ')
+    parser_.add_note(
+        fmt::format("line {} holds no number and is left out", first_separators_.line));
+}
+
 /// The next lines of the matrix, which say whether the line above them is a header. The place in
 /// the text stays.
 std::vector<std::string> CsvReader::lines_below() {
@@ -268,6 +283,8 @@ void CsvReader::scan() {
     if (is_preface(line)) continue;
     const LineKind kind = classify(line);
     if (kind == LineKind::comment) continue;
+    if (kind == LineKind::separators && is_first && first_separators_.line == 0)
+      first_separators_ = {std::string(line), lines_.number()};
     if (kind != LineKind::data && reading_.is_one_table) {
       if (rows > 0 || (has_header_ && kind == LineKind::separators)) skip_blank(kind);
       continue;
@@ -292,6 +309,7 @@ void CsvReader::scan() {
   refuse_lost_banner(rows);
   end_matrix(rows);
   parser_.finish(source_.m * std::ssize(starts_));
+  note_first_separators();
   if (parser_.table().has_header && starts_.size() > 1)
     parser_.add_note(fmt::format(
         "line {} ends a matrix, as every blank line does; without it the table is one matrix",

@@ -347,6 +347,16 @@ TEST_F(CsvReaderTest, EmptyFieldsAtTheEndsOfTheFirstRow) {
             "numbers");
 }
 
+/// A line of empty fields above the first row may be a row without numbers.
+TEST_F(CsvReaderTest, EmptyFieldsAboveTheFirstRow) {
+  const Understood cases[] = {
+      {"\t\n1\t2\n", 1, 2, {1, 2}, {"line 1 holds no number and is left out"}},
+      {"# c\n,,\n,,\n1,2,3\n", 1, 3, {1, 2, 3}, {"line 2 holds no number and is left out"}},
+      {",,\na,b,c\n1,2,3\n", 1, 3, {1, 2, 3}, {}},
+      {"\t\n1,2.5\n", 1, 2, {1, 2.5}, {}}};
+  expect_understood(cases);
+}
+
 TEST_F(CsvReaderTest, ExcelWritesIt) {
   const Understood cases[] = {
       {"\xef\xbb\xbfH\xc3\xb6he;Gewicht\r\n1,5;-2,25\r\n3;4,125\r\n",
