@@ -145,6 +145,8 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
         lines_.number()));
   if (is_mixed && !is_header) refuse_doubtful_header(fields, below);
   if (!is_header) return false;
+  if (std::count(line.begin(), line.end(), '"') % 2 != 0)
+    throw InputError(place(line.rfind('"') + 1) + "the quote is not closed");
   header_ = line;
   header_line_ = lines_.number();
   found_.header = Answer::yes;

@@ -139,16 +139,23 @@ void CsvReader::require_text() const {
 /// Names the format of an input whose first bytes were not looked at: standard input, or what gzip
 /// compressed.
 void CsvReader::refuse_other_format(std::string_view start) const {
-  constexpr std::pair<std::string_view, std::string_view> formats[] = {
-      {"\x89HDF", "an HDF5 file"},
-      {"\x93NUMPY", "an array of NumPy (.npy)"},
-      {"PK\x03\x04", "a zip archive, such as .npz or a spreadsheet"}};
-  for (const auto& [signature, name] : formats) {
+  struct Other {
+    std::string_view signature, name, ending;
+  };
+  constexpr Other formats[] = {
+      {"\x89HDF", "an HDF5 file", ".h5"},
+      {"\x93NUMPY", "an array of NumPy (.npy)", ".npy"},
+      {"PK\x03\x04", "a zip archive, such as .npz or a spreadsheet", ".npz"}};
+  for (const auto& [signature, name, ending] : formats) {
     if (!start.starts_with(signature)) continue;
-    throw InputError(fmt::format("{}: {}, not text", lines_.shown(), name),
-                     source_.file == standard_input
-                         ? "write it to a file and give its name: standard input is read as text"
-                         : "decompress it first: gunzip -k " + lines_.shown());
+    std::string unpacked = lines_.shown();
+    if (unpacked.ends_with(".gz")) unpacked.resize(unpacked.size() - 3);
+    if (!unpacked.ends_with(ending)) unpacked += ending;
+    throw InputError(
+        fmt::format("{}: {}, not text", lines_.shown(), name),
+        source_.file == standard_input
+            ? "write it to a file and give its name: standard input is read as text"
+            : fmt::format("decompress it first: gunzip < {} > {}", lines_.shown(), unpacked));
   }
 }
 

@@ -121,7 +121,7 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1.5;2\n2,5;1\n",
        "x.csv:2:1: '2,5' is not a number | if the comma is the decimal sign: --decimal comma"},
       {"1,5;2\n2.5;1\n",
-       "x.csv:2:1: '2.5' is not a number | the decimal sign of this file is the comma"},
+       "x.csv:2:1: '2.5' is not a number | the comma is the decimal sign of this file; write 2,5"},
       {"1,234;5\n7,891;6\n",
        "x.csv:1:1: '1,234': is the comma a decimal sign, or does it separate thousands? | "
        "--decimal comma, or write the numbers without separators of thousands"},
@@ -137,7 +137,8 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1;2\n1.5,2;2\n", "x.csv:2:1: '1.5,2' is not a number"},
       {"12%,13%\n", "x.csv:1:1: '12%' is not a number | write the number without its percent sign"},
       {"1,(1-2.5e-3j)\n",
-       "x.csv:1:3: '(1-2.5e-3j)' is a complex number | only real matrices can be factored"},
+       "x.csv:1:3: '(1-2.5e-3j)' is a complex number | factor the real matrix [[Re, -Im], [Im, "
+       "Re]] in its place"},
       {"1,#DIV/0!\n2,3\n", "x.csv:1:3: '#DIV/0!' is not a number"},
       {"1|2\n", "x.csv:1:1: '1|2' is not a number | --delimiter pipe"},
       {"1,,3\n", "x.csv: column 2 holds no number in any line | --columns 1,3- leaves it out"},
@@ -153,7 +154,7 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"a,b\n3,1,2\n7,3,4\n",
        "x.csv:2:1: the header in line 1 has one name less than there are columns, but the first "
        "column does not count the rows | if it is an index all the same: --index-column yes; if "
-       "not, mend the header or leave it out with --skip-rows"},
+       "not, leave the header out: --skip-rows 1"},
       {"0,1,2\n0,1,2,3\n",
        "x.csv:2:7: 4 columns where line 1 has 3 | if line 1 is a header: --header yes"},
       {"1,2\n3,4\n5,1e400\n", "x.csv:3:3: '1e400' is too large for float64"},
@@ -166,8 +167,11 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"+-1,2\n", "x.csv:1:1: '+-1' is not a number"},
       {"1e,2\n", "x.csv:1:1: '1e' is not a number"},
       {"1,-\n", "x.csv:1:3: '-' is not a number | if a number is missing here: --na-text '-'"},
-      {"1,1+2i\n", "x.csv:1:3: '1+2i' is a complex number | only real matrices can be factored"},
+      {"1,1+2i\n",
+       "x.csv:1:3: '1+2i' is a complex number | factor the real matrix [[Re, -Im], [Im, Re]] in "
+       "its place"},
       {"1,\"2\n", "x.csv:1:3: the quote is not closed"},
+      {"\"a,b\n1,2\n2,3\n", "x.csv:1:1: the quote is not closed"},
       {"1,\"2\"3\n", "x.csv:1:6: text after a closing quote"},
       {"1,\"2\" 3\n", "x.csv:1:7: text after a closing quote"},
       {"1,'2'\n", "x.csv:1:3: ''2'' is not a number"},
