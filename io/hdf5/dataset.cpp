@@ -51,8 +51,8 @@ void refuse_foreign_format(const InputFile& file) {
   refuse_foreign_format(file);
   if (content == Content::binary) {
     throw InputError(fmt::format("{}: not an HDF5 file", file.shown),
-                     "HDF5, .npy, .npz, Matrix Market and, by the endings .csv, .tsv and .txt, "
-                     "CSV can be read");
+                     "write the matrices as HDF5, .npy, .npz, Matrix Market or, with the ending "
+                     ".csv, .tsv or .txt, as CSV");
   }
   throw InputError(
       fmt::format("{}: not an HDF5 file (it looks like text)", file.shown),

@@ -86,6 +86,7 @@ def saves_text(text):
     return lambda name: pathlib.Path(name).write_bytes(text)
 
 
+BANNER = b"%%%%MatrixMarket matrix array %s\n"
 CODE = r"(numpy\.save\(.*?\)\))"
 HINTS = [
     Hint("c.npy", saves((1 + 1j) * A), "is complex", r"(numpy\.save\(.*\))",
@@ -119,6 +120,22 @@ HINTS = [
          part=":/big", options="--precision single", then="{}", reads=BIG),
     Hint("n.nc", saves_netcdf3, "netCDF-3", r"(nccopy -k nc4 \S+ (\S+))", "", shell=True),
     Hint("p.h5", saves_text(b"PAR1" + bytes(100)), "a Parquet file", CODE, "a.npy", code="{}"),
+    Hint("b.dat", saves_text(bytes(range(1, 99))), "not an HDF5 file", r"write .* as HDF5, (\.npy)",
+         "b{}", code="numpy.save('b{}', a)"),
+    Hint("c.mtx", saves_text(BANNER % b"complex general" + b"1 1\n3 2\n"), "complex numbers",
+         r"(\[\[Re, -Im\], \[Im, Re\]\])", "real.npy",
+         code="numpy.save('real.npy', numpy.array([[3.0, -2], [2, 3]]))  # {}",
+         reads=numpy.array([[3.0, -2], [2, 3]])),
+    Hint("r.mtx", saves_text(BANNER % b"real hermitian" + b"2 2\n1\n2\n4\n"), "hermitian",
+         r"write (symmetric) in place of hermitian", "r.mtx",
+         code="import pathlib as p; f = p.Path('r.mtx'); "
+         "f.write_text(f.read_text().replace('hermitian', '{}'))",
+         reads=numpy.array([[1.0, 2], [2, 4]])),
+    Hint("p.mtx", saves_text(BANNER % b"pattern general" + b"1 1\n"), "no numbers",
+         r"the field (real)", "p.mtx",
+         code="import pathlib as p; f = p.Path('p.mtx'); "
+         "f.write_text(f.read_text().replace('pattern', '{}') + '5\\n')",
+         reads=numpy.array([[5.0]])),
     Hint("t.dat", saves_text(b"1,2\n3,4\n5,7\n"), "looks like text", r"end in (\.csv)", "t{}",
          code="import os; os.rename('t.dat', 't{}')"),
 ]
