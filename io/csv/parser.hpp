@@ -27,6 +27,11 @@ class CsvParser {
     if (separator_ == 0) separator_ = separator;
   }
 
+  /// Takes the tab as the separator where the first line and those `below`, which follow, have the
+  /// same number of fields between tabs. Then a tab that stands at an end of a line is beside an
+  /// empty field, and does not indent the line.
+  void look_for_tabs(std::string_view line, const std::vector<std::string>& below);
+
   /// Whether the first line is a header: it contains only names, or a name stands above numbers.
   /// `below` are lines that follow. Which columns are read has no part in it. Errors: InputError
   /// where names of columns cannot be told from a row of numbers with a name.

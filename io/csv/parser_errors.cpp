@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/csv/columns.hpp"
 #include "io/csv/words.hpp"
 #include "io/text/number.hpp"
@@ -38,14 +39,18 @@ bool has_numbers_after_name(std::string_view line, char separator) {
 void CsvParser::throw_not_a_number(const Field& field, std::string_view line) const {
   const std::string what = place(field.column) + quoted_text(field.text);
   if (is_complex_number(field.text))
-    throw InputError(what + " is a complex number", "only real matrices can be factored");
+    throw InputError(what + " is a complex number",
+                     "factor the real matrix [[Re, -Im], [Im, Re]] in its place");
   const bool is_first_row = lines_.number() == first_line_;
   const bool is_first_field = line.find_first_not_of(blanks) + 1 == field.column;
   const bool has_point = field.text.find('.') != field.text.npos;
   const bool has_comma = field.text.find(',') != field.text.npos;
-  std::string hint = found_.decimal == Decimal::comma && has_point && !has_comma
-                         ? "the decimal sign of this file is the comma"
-                         : hint_for_number(field.text);
+  std::string hint = hint_for_number(field.text);
+  if (found_.decimal == Decimal::comma && has_point && !has_comma) {
+    std::string changed(field.text);
+    std::replace(changed.begin(), changed.end(), '.', ',');
+    hint = "the comma is the decimal sign of this file; write " + escape(changed);
+  }
   if (!hint.empty()) {
   } else if (is_likely_missing(field.text)) {
     hint = fmt::format("if a number is missing here: --na-text '{}'", field.text);

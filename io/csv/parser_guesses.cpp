@@ -56,8 +56,9 @@ void CsvParser::check_row(std::string_view line, index_t row, const std::vector<
         fmt::format("{}the header in line {} has one name less than there are columns, but the "
                     "first column does not count the rows",
                     place(field.column), header_line_),
-        "if it is an index all the same: --index-column yes; if not, mend the header or leave it "
-        "out with --skip-rows");
+        fmt::format("if it is an index all the same: --index-column yes; if not, leave the header "
+                    "out: --skip-rows {}",
+                    header_line_));
   last_index_ = index;
 }
 

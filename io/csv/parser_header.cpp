@@ -30,7 +30,30 @@ bool is_numbered_header(std::string_view line, const std::vector<std::string>& n
   return counts_from_zero(names, 1, line.starts_with("\"\"") && names[1] == "1" ? 1 : 0);
 }
 
+/// Whether this may be a field beside a tab: it is not one of numbers that a blank or another
+/// separator divides.
+bool may_stand_beside_tab(const std::string& field) {
+  return !begins_like_number(field) || is_any_number(field) || is_date(field);
+}
+
 }  // namespace
+
+void CsvParser::look_for_tabs(std::string_view line, const std::vector<std::string>& below) {
+  if (separator_ != 0) return;
+  const std::size_t width = names_of(line, '\t').size();
+  bool has_tab_between = find_separator(line, found_.decimal) == '\t';
+  const auto fits = [&](std::string_view each) {
+    const std::vector<std::string> fields = names_of(each, '\t');
+    return fields.size() == width &&
+           std::all_of(fields.begin(), fields.end(), may_stand_beside_tab);
+  };
+  bool is_table = width > 1 && fits(line);
+  for (std::size_t i = 0; i < below.size() && is_table; ++i) {
+    is_table = fits(below[i]);
+    has_tab_between = has_tab_between || find_separator(below[i], found_.decimal) == '\t';
+  }
+  if (is_table && has_tab_between) separator_ = '\t';
+}
 
 /// The separator of all lines, or where none is known yet that of this one.
 char CsvParser::separator_of(std::string_view line) const {
@@ -122,6 +145,8 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
         lines_.number()));
   if (is_mixed && !is_header) refuse_doubtful_header(fields, below);
   if (!is_header) return false;
+  if (std::count(line.begin(), line.end(), '"') % 2 != 0)
+    throw InputError(place(line.rfind('"') + 1) + "the quote is not closed");
   header_ = line;
   header_line_ = lines_.number();
   found_.header = Answer::yes;

@@ -48,11 +48,16 @@ class CsvReader final : public Reader {
     std::uint64_t offset;
     index_t line;
   };
+  struct Separators {
+    std::string text;
+    index_t line = 0;  // 0: there are none
+  };
 
   void scan();
   void skip_rows(index_t rows);
   bool is_preface(std::string_view line);
   void note_separators(std::string_view line);
+  void note_first_separators();
   void require_text() const;
   void refuse_other_format(std::string_view start) const;
   std::vector<std::string> lines_below();
@@ -81,8 +86,9 @@ class CsvReader final : public Reader {
   bool as_stored_;
   bool is_single_ = false;  // the numbers are float32 values
   bool has_noted_separators_ = false;
-  bool has_header_ = false;    // that was seen as one before the rows
-  std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
+  Separators first_separators_;  // before the first line that holds something
+  bool has_header_ = false;      // that was seen as one before the rows
+  std::vector<double> sizes_;    // the first row, as long as it may be the sizes of Matrix Market
   // All numbers, where they fit; then no line is parsed a second time.
   std::vector<double> kept_;
   bool keeps_ = false;
@@ -133,16 +139,23 @@ void CsvReader::require_text() const {
 /// Names the format of an input whose first bytes were not looked at: standard input, or what gzip
 /// compressed.
 void CsvReader::refuse_other_format(std::string_view start) const {
-  constexpr std::pair<std::string_view, std::string_view> formats[] = {
-      {"\x89HDF", "an HDF5 file"},
-      {"\x93NUMPY", "an array of NumPy (.npy)"},
-      {"PK\x03\x04", "a zip archive, such as .npz or a spreadsheet"}};
-  for (const auto& [signature, name] : formats) {
+  struct Other {
+    std::string_view signature, name, ending;
+  };
+  constexpr Other formats[] = {
+      {"\x89HDF", "an HDF5 file", ".h5"},
+      {"\x93NUMPY", "an array of NumPy (.npy)", ".npy"},
+      {"PK\x03\x04", "a zip archive, such as .npz or a spreadsheet", ".npz"}};
+  for (const auto& [signature, name, ending] : formats) {
     if (!start.starts_with(signature)) continue;
-    throw InputError(fmt::format("{}: {}, not text", lines_.shown(), name),
-                     source_.file == standard_input
-                         ? "write it to a file and give its name: standard input is read as text"
-                         : "decompress it first: gunzip -k " + lines_.shown());
+    std::string unpacked = lines_.shown();
+    if (unpacked.ends_with(".gz")) unpacked.resize(unpacked.size() - 3);
+    if (!unpacked.ends_with(ending)) unpacked += ending;
+    throw InputError(
+        fmt::format("{}: {}, not text", lines_.shown(), name),
+        source_.file == standard_input
+            ? "write it to a file and give its name: standard input is read as text"
+            : fmt::format("decompress it first: gunzip < {} > {}", lines_.shown(), unpacked));
   }
 }
 
@@ -175,6 +188,15 @@ void CsvReader::note_separators(std::string_view line) {
       fmt::format("line {} holds no number and is read as a blank line, which ends a "
                   "matrix",
                   lines_.number()));
+}
+
+/// Says that a line of empty fields above the first row is no row. Above a header that is clear.
+void CsvReader::note_first_separators() {
+  const bool may_be_row = first_separators_.line > 0 && !parser_.table().has_header &&
+                          first_separators_.text.find(parser_.separator()) != std::string::npos;
+  if (may_be_row && parser_.separator() != ' ')
+    parser_.add_note(
+        fmt::format("line {} holds no number and is left out", first_separators_.line));
 }
 
 /// The next lines of the matrix, which say whether the line above them is a header. The place in
@@ -268,6 +290,8 @@ void CsvReader::scan() {
     if (is_preface(line)) continue;
     const LineKind kind = classify(line);
     if (kind == LineKind::comment) continue;
+    if (kind == LineKind::separators && is_first && first_separators_.line == 0)
+      first_separators_ = {std::string(line), lines_.number()};
     if (kind != LineKind::data && reading_.is_one_table) {
       if (rows > 0 || (has_header_ && kind == LineKind::separators)) skip_blank(kind);
       continue;
@@ -282,6 +306,7 @@ void CsvReader::scan() {
       const std::vector<std::string> below = lines_below();
       line = lines_.text();
       classify(line);
+      parser_.look_for_tabs(line, below);
       has_header_ = parser_.take_header(line, below);
       if (has_header_) continue;
     }
@@ -291,6 +316,7 @@ void CsvReader::scan() {
   refuse_lost_banner(rows);
   end_matrix(rows);
   parser_.finish(source_.m * std::ssize(starts_));
+  note_first_separators();
   if (parser_.table().has_header && starts_.size() > 1)
     parser_.add_note(fmt::format(
         "line {} ends a matrix, as every blank line does; without it the table is one matrix",

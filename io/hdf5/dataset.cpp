@@ -51,8 +51,8 @@ void refuse_foreign_format(const InputFile& file) {
   refuse_foreign_format(file);
   if (content == Content::binary) {
     throw InputError(fmt::format("{}: not an HDF5 file", file.shown),
-                     "HDF5, .npy, .npz, Matrix Market and, by the endings .csv, .tsv and .txt, "
-                     "CSV can be read");
+                     "write the matrices as HDF5, .npy, .npz, Matrix Market or, with the ending "
+                     ".csv, .tsv or .txt, as CSV");
   }
   throw InputError(
       fmt::format("{}: not an HDF5 file (it looks like text)", file.shown),
@@ -328,13 +328,14 @@ Handle open_object(const InputFile& file, const std::string& path) {
 namespace {
 
 /// Bounds the structure that HDF5 keeps in memory: 32 MiB of indexes otherwise, where a dataset has
-/// many small chunks. They are looked up in the order in which they are stored.
+/// many small chunks. They are looked up in the order in which they are stored. HDF5 counts what a
+/// node of an index takes in the file, and has up to eight times as much in memory.
 void limit_kept_structure(hid_t access) {
   H5AC_cache_config_t config{};
   config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
   if (H5Pget_mdc_config(access, &config) < 0) return;
   config.set_initial_size = true;
-  config.initial_size = config.min_size = config.max_size = std::size_t{1} << 20;
+  config.initial_size = config.min_size = config.max_size = std::size_t{1} << 18;
   config.incr_mode = H5C_incr__off;
   config.flash_incr_mode = H5C_flash_incr__off;
   config.decr_mode = H5C_decr__off;

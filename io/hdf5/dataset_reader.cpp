@@ -31,6 +31,10 @@ namespace {
 constexpr index_t most_scratch_bytes = index_t{8} << 20, least_scratch_bytes = index_t{1} << 18;
 // The bytes in which HDF5 converts numbers.
 constexpr std::size_t conversion_bytes = std::size_t{2} << 20;
+// The chunks that HDF5 reads in one call, and the bytes that it takes for each of them, beside the
+// numbers: it describes which of these belong to the selection.
+constexpr hsize_t most_chunks_at_once = 128;
+constexpr std::size_t bytes_for_chunk = std::size_t{8} << 10;
 // Each of these threads holds a chunk twice, packed and unpacked.
 constexpr int most_decoding_threads = 4;
 
@@ -100,6 +104,8 @@ class Hdf5Reader final : public Reader, public PartReader {
   template <class T>
   bool read_block(const Box& box, const Block& block, T* out);
   template <class T>
+  bool read_by_library(const Storage::Part& part, T* out);
+  template <class T>
   bool read_stored(index_t first, index_t count, T* out);
   template <class T>
   bool read_transposed(index_t first, BatchView<T> out);
@@ -158,6 +164,12 @@ std::optional<index_t> first_of_stretch(std::span<const Range> ranges,
     first = first * extent + ranges[d].first;
   }
   return first;
+}
+
+std::size_t elements_of(std::span<const hsize_t> count) {
+  std::size_t elements = 1;
+  for (const hsize_t counted : count) elements *= counted;
+  return elements;
 }
 
 Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, DatasetPart part)
@@ -245,7 +257,8 @@ index_t Hdf5Reader::scratch_bytes() const {
 std::size_t Hdf5Reader::workspace_bytes(ElementType type) const {
   if (is_wide() && type == ElementType::float32)
     return static_cast<std::size_t>(scratch_bytes()) + workspace_bytes(ElementType::float64);
-  const std::size_t scratch = is_transposed_ ? static_cast<std::size_t>(scratch_bytes()) : 0;
+  const std::size_t scratch =
+      storage_->index_bytes() + (is_transposed_ ? static_cast<std::size_t>(scratch_bytes()) : 0);
   // A direct reader does not read numbers that are wider than `type`.
   if (direct_ && dataset_.stored_bytes <= size_of(type))
     return scratch + direct_->workspace_bytes(type);
@@ -253,7 +266,9 @@ std::size_t Hdf5Reader::workspace_bytes(ElementType type) const {
   // HDF5 undoes a filter from one chunk to another, after they were compared on all threads.
   const auto chunks = static_cast<std::size_t>(2 + 2 * storage_->threads());
   const std::size_t bytes = storage_->filters().are_none() ? 0 : chunks * storage_->chunk_bytes();
-  return scratch + cache_bytes_ + conversion_bytes + bytes;
+  const std::size_t described =
+      storage_->chunk().empty() ? 0 : most_chunks_at_once * bytes_for_chunk;
+  return scratch + cache_bytes_ + conversion_bytes + described + bytes;
 }
 
 std::unique_ptr<Reader> Hdf5Reader::another() const {
@@ -308,24 +323,29 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
     return is_read && !overflowed_;
   }
   storage_->require_chunks(start, count);  // on several threads, any of which may need the library
-  const Session session(file_->shown);
-  // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
-  const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
-                      H5Sclose);
-  if (!memory || H5Sselect_hyperslab(space_, H5S_SELECT_SET, start.data(), nullptr, count.data(),
-                                     nullptr) < 0) {
-    return false;
-  }
   // A part that HDF5 does not fill is NaN.
-  std::size_t elements = 1;
-  for (const hsize_t counted : count) elements *= counted;
-  std::fill_n(out, elements, std::numeric_limits<T>::quiet_NaN());
+  std::fill_n(out, elements_of(count), std::numeric_limits<T>::quiet_NaN());
+  const Session session(file_->shown);
   const NumbersRead numbers;
-  if (H5Dread(dataset_.handle, native_type<T>(), memory, space_, transfer_, out) < 0) {
-    error_ = take_error();  // taken now, since the next call of HDF5 clears it
-    return false;
+  for (const Storage::Part& piece : storage_->cut({start, count}, most_chunks_at_once)) {
+    if (!read_by_library(piece, out)) return false;
+    out += elements_of(piece.count);
   }
   return !overflowed_;
+}
+
+template <class T>
+bool Hdf5Reader::read_by_library(const Storage::Part& part, T* out) {
+  // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
+  const Handle memory(
+      H5Screate_simple(static_cast<int>(part.count.size()), part.count.data(), nullptr), H5Sclose);
+  if (!memory || H5Sselect_hyperslab(space_, H5S_SELECT_SET, part.start.data(), nullptr,
+                                     part.count.data(), nullptr) < 0) {
+    return false;
+  }
+  if (H5Dread(dataset_.handle, native_type<T>(), memory, space_, transfer_, out) >= 0) return true;
+  error_ = take_error();  // taken now, since the next call of HDF5 clears it
+  return false;
 }
 
 /// Reads whole matrices in their stored order.

@@ -97,42 +97,70 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
   return 0;
 }
 
-/// Keeps what the index of a dataset says of itself. Without memory for that, this is HDF5's error.
-bool note_index(const H5FD_t* file, std::span<const std::byte> bytes) {
-  std::exception_ptr failure;
-  if (keep_exception(failure, [&] { note_fixed_array(inner_descriptor(file), bytes); }) == 0)
-    return true;
-  H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_RESOURCE, H5E_NOSPACE,
-           "memory allocation failed");
-  return false;
+/// What HDF5 reads and would trust too much.
+enum class Structure { other, superblock, global_heap, local_heap, fixed_array };
+
+/// Returns what these bytes are, which HDF5 has read as `type`.
+Structure structure_of(H5FD_mem_t type, std::span<const std::byte> bytes) {
+  // HDF5 reads global heaps like raw data, but none of them while it reads numbers.
+  if (type == H5FD_MEM_DRAW)
+    return !NumbersRead::is_going_on() && is_global_heap(bytes) ? Structure::global_heap
+                                                                : Structure::other;
+  if (is_fixed_array(bytes)) return Structure::fixed_array;
+  if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP) return Structure::other;
+  if (is_superblock(bytes)) return Structure::superblock;
+  if (is_global_heap(bytes)) return Structure::global_heap;
+  return is_local_heap(bytes) ? Structure::local_heap : Structure::other;
 }
 
-/// Whether HDF5 can work with the bytes that it has read from `found_at`. Where it cannot, this
-/// function sets HDF5's error.
-bool is_sound(const H5FD_t* file, hid_t transfer, haddr_t found_at,
-              std::span<const std::byte> bytes) {
-  const bool is_start = is_superblock(bytes), is_global = is_global_heap(bytes);
-  const bool is_index = is_fixed_array(bytes);
-  if (!is_start && !is_global && !is_index && !is_local_heap(bytes)) return true;
+herr_t refuse_for_memory() {
+  H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_RESOURCE, H5E_NOSPACE,
+           "memory allocation failed");
+  return -1;
+}
+
+/// Keeps what the index of a dataset says of itself. Without memory for that, this is HDF5's error.
+herr_t note_index(const H5FD_t* file, std::span<const std::byte> head) {
+  std::exception_ptr failure;
+  const int result =
+      keep_exception(failure, [&] { note_fixed_array(inner_descriptor(file), head); });
+  return result == 0 ? 0 : refuse_for_memory();
+}
+
+/// Checks that HDF5 can work with the structure that it has read from `found_at`. Where it cannot,
+/// this is HDF5's error.
+herr_t check(Structure structure, const H5FD_t* file, hid_t transfer, haddr_t found_at,
+             std::span<const std::byte> bytes) {
   const haddr_t end = sec2(file).get_eof(inner(file), H5FD_MEM_DEFAULT);
   const auto read_bytes = [&](std::uint64_t address, std::span<std::byte> to) {
     const haddr_t start = file->base_addr + address;
     if (start < address || start > end || to.size() > end - start) return false;
     return sec2(file).read(inner(file), H5FD_MEM_LHEAP, transfer, start, to.size(), to.data()) >= 0;
   };
+  const auto problem_of = [&]() -> std::string {
+    switch (structure) {
+      case Structure::other:
+        return {};
+      case Structure::superblock:
+        return problem_of_superblock(bytes);
+      case Structure::global_heap:
+        return problem_of_global_heap(found_at, read_bytes);
+      case Structure::local_heap:
+        return problem_of_local_heap(bytes, read_bytes);
+      case Structure::fixed_array:
+        return problem_of_fixed_array(bytes, end, read_bytes);
+    }
+    return {};
+  };
   try {
-    const std::string problem = is_start    ? problem_of_superblock(bytes)
-                                : is_global ? problem_of_global_heap(found_at, read_bytes)
-                                : is_index  ? problem_of_fixed_array(bytes, end, read_bytes)
-                                            : problem_of_local_heap(bytes, read_bytes);
-    if (problem.empty()) return true;
+    const std::string problem = problem_of();
+    if (problem.empty()) return 0;
     H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_BADVALUE, "%s",
              problem.c_str());
   } catch (const std::bad_alloc&) {  // which must not pass through HDF5, a library in C
-    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_RESOURCE, H5E_NOSPACE,
-             "memory allocation failed");
+    return refuse_for_memory();
   }
-  return false;
+  return -1;
 }
 
 herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,
@@ -146,13 +174,9 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std:
   // Bytes that are being written may still be in HDF5's memory, so that the file is not checked.
   if (!reinterpret_cast<const File*>(file)->is_read_only) return 0;
   const std::span<const std::byte> found(static_cast<const std::byte*>(to), bytes);
-  if (type != H5FD_MEM_DRAW && !note_index(file, found)) return -1;
-  // HDF5 reads global heaps like raw data, but none of them while it reads numbers.
-  const bool is_global =
-      type == H5FD_MEM_DRAW && !NumbersRead::is_going_on() && is_global_heap(found);
-  const bool is_index = type != H5FD_MEM_DRAW && is_fixed_array(found);
-  if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP && !is_global && !is_index) return 0;
-  return is_sound(file, transfer, address - file->base_addr, found) ? 0 : -1;
+  const Structure structure = structure_of(type, found);
+  if (structure == Structure::fixed_array && note_index(file, found) < 0) return -1;
+  return check(structure, file, transfer, address - file->base_addr, found);
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,

@@ -40,11 +40,10 @@ std::string problem_of_fixed_array(std::span<const std::byte> head, std::uint64_
   return fmt::format("an index of {} chunks in a file of {} bytes", entries, file_bytes);
 }
 
-void note_fixed_array(int descriptor, std::span<const std::byte> bytes) {
-  if (!is_fixed_array(bytes)) return;
+void note_fixed_array(int descriptor, std::span<const std::byte> head) {
   // The file says elsewhere how wide the number is; what stands there in each width is noted.
   for (const std::size_t width : {2, 4, 8})
-    noted()[descriptor].insert(number_at(bytes.subspan(before, width)));
+    noted()[descriptor].insert(number_at(head.subspan(before, width)));
 }
 
 void forget_fixed_arrays(int descriptor) noexcept { noted().erase(descriptor); }

@@ -23,9 +23,9 @@ bool is_fixed_array(std::span<const std::byte> bytes);
 std::string problem_of_fixed_array(std::span<const std::byte> head, std::uint64_t file_bytes,
                                    const ReadBytes& read);
 
-/// Notes how many entries an index has, where these bytes are the head of one. `descriptor` is that
-/// of the file. Throws std::bad_alloc.
-void note_fixed_array(int descriptor, std::span<const std::byte> bytes);
+/// Notes how many entries the index with this head has. `descriptor` is that of the file. Throws
+/// std::bad_alloc.
+void note_fixed_array(int descriptor, std::span<const std::byte> head);
 
 /// Forgets what was noted for a descriptor that now belongs to another file.
 void forget_fixed_arrays(int descriptor) noexcept;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/error.hpp"
@@ -270,6 +271,38 @@ void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsi
     }
   }
   require_decodable(to_decode);
+}
+
+std::vector<Storage::Part> Storage::cut(Part part, hsize_t most) const {
+  const auto chunks_along = [&](std::size_t d) {
+    return (part.start[d] + part.count[d] - 1) / chunk_[d] - part.start[d] / chunk_[d] + 1;
+  };
+  hsize_t chunks = 1;
+  for (std::size_t d = 0; d < chunk_.size(); ++d) chunks *= chunks_along(d);
+  // Only slices of the first dimension with several indices follow each other in memory.
+  const auto several =
+      std::find_if(part.count.begin(), part.count.end(), [](hsize_t count) { return count > 1; });
+  const auto d = static_cast<std::size_t>(several - part.count.begin());
+  if (chunks <= most || chunks_along(d) == 1) return {std::move(part)};
+  const hsize_t at_once = std::max<hsize_t>(most / (chunks / chunks_along(d)), 1);
+  const hsize_t end = part.start[d] + part.count[d];
+  std::vector<Part> parts;
+  while (part.start[d] < end) {
+    part.count[d] =
+        std::min((part.start[d] / chunk_[d] + at_once) * chunk_[d], end) - part.start[d];
+    for (Part& piece : cut(part, most)) parts.push_back(std::move(piece));
+    part.start[d] += part.count[d];
+  }
+  return parts;
+}
+
+std::size_t Storage::index_bytes() const {
+  constexpr double of_chunk = 512, most = 2 << 20;  // HDF5 gives up places, too
+  if (chunk_.empty()) return 0;
+  double chunks = 1;
+  for (std::size_t d = 0; d < chunk_.size(); ++d)
+    chunks *= std::ceil(static_cast<double>(dataset_.dims[d]) / static_cast<double>(chunk_[d]));
+  return static_cast<std::size_t>(std::min(chunks * of_chunk, most));
 }
 
 std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const {

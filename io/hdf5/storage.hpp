@@ -36,6 +36,16 @@ class Storage {
   /// more of them. Errors: LimitError.
   void require_possible_size(std::span<const hsize_t> start, std::span<const hsize_t> count) const;
 
+  /// Elements start .. start + count - 1.
+  struct Part {
+    std::vector<hsize_t> start, count;
+  };
+  /// Cuts a part into ones that follow each other in memory and have elements of at most `most`
+  /// chunks. Where these would share a chunk, a part has elements of more.
+  std::vector<Part> cut(Part part, hsize_t most) const;
+  /// The memory of HDF5 for the places of the chunks.
+  std::size_t index_bytes() const;
+
   /// Whether the chunks can be unpacked without HDF5.
   bool can_be_unpacked() const { return !chunk_.empty() && filters_.can_be_undone(); }
   bool has_fill_value() const { return has_fill_value_; }

@@ -85,10 +85,12 @@ void MtxText::read_banner() {
                        file));
   if (format != "array")
     throw InputError(place(1) + quoted_text(words[2]) + " is no format; array is");
-  if (field == "complex") refuse("complex numbers", "only real matrices can be factored");
-  if (kind == "hermitian") refuse("a hermitian matrix", "only real matrices can be factored");
+  if (field == "complex")
+    refuse("complex numbers", "factor the real matrix [[Re, -Im], [Im, Re]] in its place");
+  if (kind == "hermitian")
+    refuse("a hermitian matrix", "where it is real, write symmetric in place of hermitian");
   if (field == "pattern")
-    refuse("a pattern: it has no numbers", "only a file of the field real or integer has some");
+    refuse("a pattern: it has no numbers", "write the numbers, with the field real or integer");
   if (field != "real" && field != "double" && field != "integer")
     throw InputError(place(1) + quoted_text(words[3]) + " is no field; real and integer are");
   is_integer = field == "integer";

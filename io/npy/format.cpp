@@ -5,6 +5,7 @@
 #include <array>
 
 #include "io/factor_files.hpp"
+#include "io/file/text_output.hpp"
 #include "io/npy/contents.hpp"
 #include "io/npy/factors.hpp"
 #include "io/npy/members.hpp"
@@ -23,6 +24,12 @@ constexpr std::string_view own_order =
 /// Text and unknown bytes go by the name, so that the message speaks of the format that it says.
 bool goes_by_name(Content content) {
   return content != Content::hdf5 && content != Content::npy && content != Content::zip;
+}
+
+/// Returns the memory of the writer of a set: the text of the report has a buffer that is written
+/// when it is full. Arrays are written from where they are.
+std::size_t npy_workspace_bytes(const OutputSpec& spec) {
+  return spec.with_report ? 2 * TextOutput::full_bytes : 0;
 }
 
 }  // namespace
@@ -46,6 +53,7 @@ constinit const Format npy_format{
         },
     .stored_outputs = read_json_output,
     .create_output = npy::create_npy,
+    .output_workspace_bytes = npy_workspace_bytes,
 };
 
 constinit const Format npz_format{

@@ -3,24 +3,30 @@
 """Every hint leads on: a file provokes the message, what the hint says is done, and then the tool
 runs, or refuses for another reason that is named here.
 
-A case is a Hint: the files, the command, a part of the message, and the options or the command
-that follow from the hint. They are taken out of the hint's text, so that a hint that changes is
-followed as it stands."""
+A case is a Hint: the files, the command, a part of the message, and the options, the command or the
+change of the file that follow from the hint. They are taken out of the hint's text, so that a hint
+that changes is followed as it stands."""
+import csv
 import dataclasses
+import gzip
+import io
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import unittest
 
-from tool import QRTOOL, FolderTest
+import h5py
+import numpy
 
+from tool import QRTOOL, FolderTest
 
 
 @dataclasses.dataclass
 class Hint:
-    text: str  # the file x.csv
+    text: str | bytes  # the file x.csv
     message: str  # a part of what is refused
     follow: str  # what the hint says: a regular expression, whose group 1 is added to the command
     command: str = "factor x.csv - --mode r"
@@ -28,6 +34,11 @@ class Hint:
     then: str = ""  # a part of the refusal that comes then; empty: the command succeeds
     standard_input: bool = False
     shape: str = ""  # of what is read then, as info says it
+    edit: str = ""  # a part of the file, which group 1 replaces
+    by: str | None = None  # what replaces it instead, where the hint says it in words
+    shell: bool = False  # group 1 is a command of the shell; `becomes` is run after it
+    becomes: str = ""  # the command that is run then, whatever group 1 is
+    reads: list | None = None  # the numbers that are read then; for solve [A, b]
 
 
 TABLE = "a,b,y\n1,2.5,3\n2,3,5\n3,5,1\n4,1,2\n"
@@ -53,7 +64,7 @@ HINTS = [
     Hint("1,--\n2,3\n", "'--'", r"(--na-text \S+)", then="NaN"),
     Hint("1,-\n2,3\n", "'-'", r"(--na-text \S+)", then="NaN"),
     Hint("1|2\n3|4\n", "'1|2'", r"(--delimiter pipe)", shape="2x2"),
-    Hint("1.5;2\n2,5;1\n", "'2,5'", r"(--decimal comma)", then="the decimal sign of this file is"),
+    Hint("1.5;2\n2,5;1\n", "'2,5'", r"(--decimal comma)", then="is the decimal sign of this file"),
     Hint("1,5 2,5\n2,5 7,5\n", "'5 2'", r"(--decimal comma)", shape="2x2"),
     Hint("1,234;5\n7,891;6\n", "separate thousands?", r"(--decimal comma)", shape="2x2"),
     Hint("1,,3\n2,,4\n", "holds no number in any line", r"(--columns \S+)", shape="2x2"),
@@ -96,7 +107,89 @@ HINTS = [
          "solve x.csv o.csv --response y"),
     Hint("g,a,a\n1,2,3\n2,3,5\n4,1,2\n", "have the same name", r"(--response \S+) or",
          "solve x.csv o.csv --response a", instead="--response a"),
+    Hint("1,2,3,4,5,6,7,8\n9,1,6,3,5,7,4,2\n", "an empty item", r"example (--columns \S+) or",
+         "factor x.csv - --mode r --columns 2,,3", instead="--columns 2,,3",
+         reads=[[2, 3, 4, 5, 8], [1, 6, 3, 5, 2]]),
+    Hint(TABLE, "no column 'z'", r"columns are (\w+), b, y", "factor x.csv - --mode r --columns z",
+         instead="z", reads=[[1], [2], [3], [4]]),
+    Hint("1+2j,3j\n2,4\n", "a complex number", r"(\[\[Re, -Im\], \[Im, Re\]\])",
+         edit="1+2j,3j\n2,4", by="1,0,-2,-3\n2,4,0,0\n2,3,1,0\n0,0,2,4",
+         reads=[[1, 0, -2, -3], [2, 4, 0, 0], [2, 3, 1, 0], [0, 0, 2, 4]]),
+    Hint("1,5;2\n1.5;3\n", "'1.5' is not", r"write (\S+)", edit="1.5", reads=[[1.5, 2], [1.5, 3]]),
+    Hint("1.5d3,2\n3,4\n", "'1.5d3' is not", r"with e: (\S+)", edit="1.5d3",
+         reads=[[1500, 2], [3, 4]]),
+    Hint("5%,2\n3,4\n", "'5%' is not", r"(without its percent sign)", edit="5%", by="5",
+         reads=[[5, 2], [3, 4]]),
+    Hint("1,234.5;2\n3;4\n", "'1,234.5'", r"of thousands: (\S+)", edit="1,234.5",
+         reads=[[1234.5, 2], [3, 4]]),
+    Hint("1.234.567,5;2\n3;4\n", "'1.234.567,5'", r"of thousands: (\S+)", edit="1.234.567,5",
+         reads=[[1234567.5, 2], [3, 4]]),
+    Hint("1,2,3\n4,5\n7,8,8\n", "2 columns where", r"write (nan)", edit="4,5", by="4,5,nan",
+         then="their R is NaN"),
+    Hint("a,b\n3,1,2\n7,3,4\n", "does not count the rows", r"(--skip-rows \d+)",
+         reads=[[3, 1, 2], [7, 3, 4]]),
+    Hint("1,234;5\n7,891;6\n", "separate thousands?", r"(without separators of thousands)",
+         edit="1,234;5\n7,891", by="1234;5\n7891", reads=[[1234, 5], [7891, 6]]),
+    Hint("1,2\n\n3,4\n5,6\n", "matrix 1 has 2 rows", r"remove (line 2)", edit="\n\n", by="\n",
+         reads=[[1, 2], [3, 4], [5, 6]]),
+    Hint("1,2\n3,4\n".encode("utf-16"), "UTF-16", r"(iconv .*)", shell=True,
+         becomes="factor utf8.csv - --mode r", reads=[[1, 2], [3, 4]]),
+    Hint("1,2\n3,4\n", "a selection ends with", r"example '(\S+?)'", "factor x.csv:[0 - --mode r",
+         becomes="factor x.csv:{} - --mode r", reads=[[1, 2], [3, 4]]),
+    Hint("1,2\n3,4\n", "takes dimension 1", r"(\S+) keeps it", "factor x.csv:[:,0] - --mode r",
+         becomes="factor x.csv:[:,{}] - --mode r", reads=[[1], [3]]),
+    Hint("1,2\n3,4\n", "--raw-values is for", r"leave (--raw-values) away",
+         "factor x.csv - --mode r --raw-values", becomes="factor x.csv - --mode r",
+         reads=[[1, 2], [3, 4]]),
+    Hint("1,2\n3,4\n", "no datasets", r"example '(\S+)'", "factor x.csv:/A - --mode r",
+         becomes="factor {} - --mode r", reads=[[1, 2], [3, 4]]),
+    Hint("1,2\n3,4\n", "cannot read 'x.csv[0:1]'", r"selection: '(\S+)'",
+         "factor x.csv[0:1] - --mode r", becomes="factor {} - --mode r", reads=[[1, 2]]),
+    Hint("1,2\n1e39,4\n", "too large for float32", r"use (--precision double)",
+         "factor x.csv - --mode r --precision single", instead="--precision single",
+         reads=[[1, 2], [1e39, 4]]),
+    Hint("2 2\n1\n2\n3\n4\n", "1 column where", r"write (nan)", edit="1\n2\n3\n4", by="1 2\n3 4",
+         reads=[[2, 2], [1, 2], [3, 4]]),
+    Hint("3 3 2\n1 1 5\n2 2 6\n", "Matrix Market", r"first line is (%%.*)", "factor - - --mode r",
+         standard_input=True, edit="3 3 2", by="{}\n3 3 2", then="a sparse matrix"),
+    Hint("a,y,w\n1,2,-1\n3,4,1\n3,5,1\n", "weight 0 is -1", r"weight of (0) leaves",
+         "solve x.csv o.csv --response y --weights w", edit="-1", reads=[[3, 4], [3, 5]]),
+    Hint("a,y,w\n1,2,1\n3,4,1\n3,5,1\n", "both response and weights", r"name (two) columns",
+         "solve x.csv o.csv --response y --weights y",
+         becomes="solve x.csv o.csv --response y --weights w", reads=[[1, 2], [3, 4], [3, 5]]),
+    Hint("a,y,w\n1,2,1\n3,4,1\n3,5,1\n", "neither a column nor a file", r"are .*, (\w+)$",
+         "solve x.csv o.csv --response y --weights ww", instead="ww",
+         reads=[[1, 2], [3, 4], [3, 5]]),
+    Hint("a,y,w\n1,2,1\n3,4,1\n3,5,1\n", "names 2 columns", r"name (one) column",
+         "solve x.csv o.csv --response y --weights a,w",
+         becomes="solve x.csv o.csv --response y --weights w", reads=[[1, 2], [3, 4], [3, 5]]),
+    Hint("a,y\n1,2\n", "--confidence needs more rows", r"leave (--confidence) away",
+         "solve x.csv o.csv --response y --confidence 0.95",
+         becomes="solve x.csv o.csv --response y", reads=[[1, 2]]),
+    Hint("a,y\n1,2\n", "--covariance needs more rows", r"leave (--covariance) away",
+         "solve x.csv o.csv --response y --covariance",
+         becomes="solve x.csv o.csv --response y", reads=[[1, 2]]),
 ]
+
+
+def stored_by(save, *numbers):
+    """The bytes that a function writes."""
+    to = io.BytesIO()
+    save(to, *numbers)
+    return to.getvalue()
+
+
+def save_hdf5(to, numbers):
+    with h5py.File(to, "w") as file:
+        file["a"] = numbers
+
+
+NUMBERS = [[1, 2], [3, 4], [5, 7]]
+for save, ending in ((numpy.save, "npy"), (numpy.savez, "npz"), (save_hdf5, "h5")):
+    # What a file holds once it is unpacked, whatever its name was.
+    HINTS.append(Hint(gzip.compress(stored_by(save, numpy.array(NUMBERS, float))), "not text",
+                      r"(gunzip .*)", "factor x.csv.gz - --mode r", shell=True,
+                      becomes=f"factor x.csv.{ending} - --mode r", reads=NUMBERS))
 
 
 def run(command, text=None):
@@ -105,34 +198,68 @@ def run(command, text=None):
                           check=False, timeout=120, input=text)
 
 
+def read_by(command, out):
+    """R of what was factored, or x of what was solved."""
+    if command.startswith("solve"):
+        with open("o.csv", encoding="utf-8") as file:
+            return numpy.array([float(line["x"]) for line in csv.DictReader(file)])
+    return numpy.loadtxt(io.StringIO(out), delimiter=",", ndmin=2)
+
+
 class Hints(FolderTest):
-    def follow(self, hint):
-        pathlib.Path("x.csv").write_text(hint.text, encoding="utf-8", newline="")
-        text = hint.text if hint.standard_input else None
-        refused = run(hint.command, text)
-        self.assertIn(refused.returncode, (2, 3), refused)
-        self.assertIn(hint.message, refused.stderr)
-        said = refused.stderr.split("hint: ", 1)[1].strip()
+    def write(self, hint, content):
+        name = "x.csv.gz" if "x.csv.gz" in hint.command else "x.csv"
+        pathlib.Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def followed(self, hint, said):
+        """The command, and the content of the file, that follow from what is said."""
         found = re.search(hint.follow, said)
         self.assertIsNotNone(found, said)
-        options = found.group(1) or found.group(2)
-        if not hint.instead:
-            command = hint.command + " " + options
+        group, content, command = found.group(1) or found.group(2), hint.text, hint.command
+        if hint.edit:
+            new = group if hint.by is None else hint.by.format(group)
+            content = hint.text.replace(hint.edit, new, 1)
+        elif hint.shell:
+            if not shutil.which(group.split()[0]):
+                self.skipTest(group)
+            subprocess.run(group, shell=True, check=True)
+        elif not hint.instead and not hint.becomes:
+            command += " " + group
         elif "[" in hint.instead:
-            command = hint.command.replace(hint.instead, hint.instead.split(":")[0]) + " " + options
-        else:
-            command = hint.command.replace(hint.instead, options)
-        done = run(command, text)
+            command = command.replace(hint.instead, hint.instead.split(":")[0]) + " " + group
+        elif hint.instead:
+            command = command.replace(hint.instead, group)
+        return hint.becomes.format(group) or command, content
+
+    def follow(self, hint):
+        self.write(hint, hint.text)
+        refused = run(hint.command, hint.text if hint.standard_input else None)
+        self.assertIn(refused.returncode, (2, 3), refused)
+        self.assertIn(hint.message, refused.stderr)
+        command, content = self.followed(hint, refused.stderr.split("hint: ", 1)[1].strip())
+        self.write(hint, content)
+        done = run(command, content if hint.standard_input else None)
         if hint.then:
             self.assertIn(hint.then, done.stderr, command)
         else:
             self.assertEqual(done.returncode, 0, (command, done.stderr))
         if hint.shape:
             self.assertIn(f"of {hint.shape} ", done.stderr, command)
+        if hint.reads is not None:
+            self.compare(numpy.array(hint.reads, float), command, done.stdout)
+
+    def compare(self, numbers, command, out):
+        found = read_by(command, out)
+        if command.startswith("solve"):
+            wanted = numpy.linalg.lstsq(numbers[:, :-1], numbers[:, -1], rcond=None)[0]
+            numpy.testing.assert_allclose(found, wanted, rtol=1e-12)
+        else:
+            numpy.testing.assert_allclose(found.T @ found, numbers.T @ numbers, rtol=1e-12,
+                                          atol=1e-12 * numpy.square(numbers).sum())
 
     def test_every_hint_leads_on(self):
         for hint in HINTS:
-            with self.subTest(text=hint.text, command=hint.command):
+            with self.subTest(text=hint.text[:40], command=hint.command):
                 self.follow(hint)
                 for output in pathlib.Path(".").glob("o.*"):
                     output.unlink()

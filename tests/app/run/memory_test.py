@@ -142,6 +142,14 @@ class Memory(unittest.TestCase):
         for name, mebibytes in (("never", 200), ("some", 24), ("rows", 12)):
             self.expect_peak(self.path(f"c.h5:/{name}"), mebibytes, "r")
 
+    def test_many_chunks_in_one_call_of_hdf5(self):
+        rows = self.rows.ravel()[: 997728 * 7].reshape(-1, 7).astype(">f4")
+        for chunk in ((146, 7), (20, 7), (20000, 1)):
+            self.expect_peak(self.store(rows, chunks=chunk), 32, "r", "q.npy")
+        numbers = (100 * self.rows.ravel()[:6000000].reshape(-1, 3, 5)).astype("<i2")
+        file = self.store(numbers, chunks=(68, 3, 5), fletcher32=True)
+        self.expect_peak(file, 20, "raw", "q.npy")
+
     def test_large_chunks_by_rows(self):
         rows = np.random.default_rng(7).standard_normal((400000, 16))
         file = self.store(rows, chunks=(40960, 16), compression="gzip", compression_opts=1)

@@ -121,7 +121,7 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1.5;2\n2,5;1\n",
        "x.csv:2:1: '2,5' is not a number | if the comma is the decimal sign: --decimal comma"},
       {"1,5;2\n2.5;1\n",
-       "x.csv:2:1: '2.5' is not a number | the decimal sign of this file is the comma"},
+       "x.csv:2:1: '2.5' is not a number | the comma is the decimal sign of this file; write 2,5"},
       {"1,234;5\n7,891;6\n",
        "x.csv:1:1: '1,234': is the comma a decimal sign, or does it separate thousands? | "
        "--decimal comma, or write the numbers without separators of thousands"},
@@ -137,7 +137,8 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1;2\n1.5,2;2\n", "x.csv:2:1: '1.5,2' is not a number"},
       {"12%,13%\n", "x.csv:1:1: '12%' is not a number | write the number without its percent sign"},
       {"1,(1-2.5e-3j)\n",
-       "x.csv:1:3: '(1-2.5e-3j)' is a complex number | only real matrices can be factored"},
+       "x.csv:1:3: '(1-2.5e-3j)' is a complex number | factor the real matrix [[Re, -Im], [Im, "
+       "Re]] in its place"},
       {"1,#DIV/0!\n2,3\n", "x.csv:1:3: '#DIV/0!' is not a number"},
       {"1|2\n", "x.csv:1:1: '1|2' is not a number | --delimiter pipe"},
       {"1,,3\n", "x.csv: column 2 holds no number in any line | --columns 1,3- leaves it out"},
@@ -153,7 +154,7 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"a,b\n3,1,2\n7,3,4\n",
        "x.csv:2:1: the header in line 1 has one name less than there are columns, but the first "
        "column does not count the rows | if it is an index all the same: --index-column yes; if "
-       "not, mend the header or leave it out with --skip-rows"},
+       "not, leave the header out: --skip-rows 1"},
       {"0,1,2\n0,1,2,3\n",
        "x.csv:2:7: 4 columns where line 1 has 3 | if line 1 is a header: --header yes"},
       {"1,2\n3,4\n5,1e400\n", "x.csv:3:3: '1e400' is too large for float64"},
@@ -166,8 +167,11 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"+-1,2\n", "x.csv:1:1: '+-1' is not a number"},
       {"1e,2\n", "x.csv:1:1: '1e' is not a number"},
       {"1,-\n", "x.csv:1:3: '-' is not a number | if a number is missing here: --na-text '-'"},
-      {"1,1+2i\n", "x.csv:1:3: '1+2i' is a complex number | only real matrices can be factored"},
+      {"1,1+2i\n",
+       "x.csv:1:3: '1+2i' is a complex number | factor the real matrix [[Re, -Im], [Im, Re]] in "
+       "its place"},
       {"1,\"2\n", "x.csv:1:3: the quote is not closed"},
+      {"\"a,b\n1,2\n2,3\n", "x.csv:1:1: the quote is not closed"},
       {"1,\"2\"3\n", "x.csv:1:6: text after a closing quote"},
       {"1,\"2\" 3\n", "x.csv:1:7: text after a closing quote"},
       {"1,'2'\n", "x.csv:1:3: ''2'' is not a number"},
@@ -246,6 +250,7 @@ TEST_F(CsvReaderTest, AnIndexIsLeftOut) {
       {"Unnamed: 0,a\n0,1\n", 1, 1, {1}, {nameless}},
       {";a;b\n0;1,5;2\n", 1, 2, {1.5, 2}, {nameless}},
       {"\ta\tb\n0\t1\t2\n", 1, 2, {1, 2}, {nameless}},
+      {"\t2018\nAT\t1\nCH\t3\n", 2, 1, {1, 3}, {nameless}},
       {",0,1\n0,1,2\n", 1, 2, {1, 2}, {nameless}},
       {"\"\",\"1\",\"2\"\n\"a\",1,2\n", 1, 2, {1, 2}, {nameless}},
       {",a\n2026-11-22,1\n2026-11-23,2\n", 2, 1, {1, 2}, {nameless}},
@@ -320,6 +325,40 @@ TEST_F(CsvReaderTest, MissingNumbers) {
                                {1, nan, nan, nan, 5, 6},
                                {"3 missing numbers are read as NaN, the first at 1:3"}}};
   expect_understood(named, {.na_texts = {"-999", "?"}});
+}
+
+/// A tab at an end of the first row is a separator where those of other lines show it.
+TEST_F(CsvReaderTest, EmptyFieldsAtTheEndsOfTheFirstRow) {
+  const std::string first = "a missing number is read as NaN, the first at ";
+  const Understood cases[] = {{"a\tb\n\t1.5\n3\t4\n", 2, 2, {nan, 1.5, 3, 4}, {first + "2:1"}},
+                              {"a\tb\n\t1,5\n3\t4,5\n", 2, 2, {nan, 1.5, 3, 4.5}, {first + "2:1"}},
+                              {"a\tb\n1,5\t\n3\t4,5\n", 2, 2, {1.5, nan, 3, 4.5}, {first + "2:5"}},
+                              {"\t1.5\n3\t4\n", 2, 2, {nan, 1.5, 3, 4}, {first + "1:1"}},
+                              {"1.5\t\n3\t4\n", 2, 2, {1.5, nan, 3, 4}, {first + "1:5"}},
+                              {"a\tb\tc\n\t\t2\n3\t4\t5\n",
+                               2,
+                               3,
+                               {nan, nan, 2, 3, 4, 5},
+                               {"2 missing numbers are read as NaN, the first at 2:1"}},
+                              // Tabs indent these.
+                              {"\t1.5\n\t4\n", 2, 1, {1.5, 4}, {}},
+                              {"\t1 2\n3\t4\n", 2, 2, {1, 2, 3, 4}, {}},
+                              {"\ta\n\t1\n\t3\n", 2, 1, {1, 3}, {}}};
+  expect_understood(cases);
+  EXPECT_EQ(mistake_in("\t5\n1\t2.5\n"),
+            "x.csv:1:1: an empty field, then whole numbers: are they names of columns, or is the "
+            "first number missing? | --header yes leaves the line out, --header no reads it as "
+            "numbers");
+}
+
+/// A line of empty fields above the first row may be a row without numbers.
+TEST_F(CsvReaderTest, EmptyFieldsAboveTheFirstRow) {
+  const Understood cases[] = {
+      {"\t\n1\t2\n", 1, 2, {1, 2}, {"line 1 holds no number and is left out"}},
+      {"# c\n,,\n,,\n1,2,3\n", 1, 3, {1, 2, 3}, {"line 2 holds no number and is left out"}},
+      {",,\na,b,c\n1,2,3\n", 1, 3, {1, 2, 3}, {}},
+      {"\t\n1,2.5\n", 1, 2, {1, 2.5}, {}}};
+  expect_understood(cases);
 }
 
 TEST_F(CsvReaderTest, ExcelWritesIt) {

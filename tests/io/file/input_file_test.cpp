@@ -36,9 +36,8 @@ TEST_F(InputFileTest, WhatIsNoHdf5File) {
             "text.h5: not an HDF5 file (it looks like text) | for CSV let the name end in .csv, or "
             "use standard input: - < text.h5");
   EXPECT_EQ(input_error("binary.h5"),
-            "binary.h5: not an HDF5 file | HDF5, .npy, .npz, Matrix Market and, by the endings "
-            ".csv, .tsv "
-            "and .txt, CSV can be read");
+            "binary.h5: not an HDF5 file | write the matrices as HDF5, .npy, .npz, Matrix Market "
+            "or, with the ending .csv, .tsv or .txt, as CSV");
   EXPECT_EQ(input_error("short.h5").rfind("short.h5: damaged HDF5 file (", 0), 0u);
   EXPECT_EQ(input_error("hdf5.csv"),
             "hdf5.csv: an HDF5 file, although its name says text | rename it to end in .h5");

@@ -91,10 +91,11 @@ class Variable:
                 warnings.simplefilter("ignore")
                 self.marks += [self.dtype.type(v) for v in values if self.fits(v)]
 
-    def fits(self, value):
+    def fits(self, value, dtype=None):
+        """Whether the variable's type, or another, has this number."""
         if not self.is_integer:
             return True
-        info = numpy.iinfo(self.dtype)
+        info = numpy.iinfo(dtype or self.dtype)
         if not numpy.isfinite(value):
             return False
         return value == int(value) and int(info.min) <= int(value) <= int(info.max)
@@ -205,6 +206,10 @@ class Variable:
         stated = [self.fill] if self.fill is not None else []
         stated += [v for v in numpy.ravel(self.attributes.get("missing_value", [])) if self.fits(v)]
         marks = [numpy.array(mark).astype(self.dtype) for mark in self.also_missing + stated]
+        # A missing_value may be stated as what the numbers mean: -1 where _Unsigned is "false".
+        marks += [numpy.array(v).astype(self.means).astype(self.dtype)
+                  for v in numpy.ravel(self.attributes.get("missing_value", []))
+                  if self.fits(v, self.means)]
         is_mark = numpy.isin(self.numbers, numpy.array(marks, dtype=self.dtype))
         # A large integer that is given as a float means all that round to it.
         floats = numpy.ravel(self.attributes.get("missing_value", []))

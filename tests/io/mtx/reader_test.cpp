@@ -53,14 +53,18 @@ TEST_F(MtxReaderTest, WhatIsNotDenseOrNotReal) {
        "can be factored | make it dense: python3 -c \"import scipy.io as s; "
        "s.mmwrite('dense.mtx', s.mmread('x.mtx').toarray())\""},
       {"array complex general\n1 1\n1 2\n",
-       "x.mtx: a Matrix Market file with complex numbers | only real matrices can be factored"},
+       "x.mtx: a Matrix Market file with complex numbers | factor the real matrix [[Re, -Im], [Im, "
+       "Re]] in its place"},
       {"array complex hermitian\n1 1\n1 2\n",
-       "x.mtx: a Matrix Market file with complex numbers | only real matrices can be factored"},
+       "x.mtx: a Matrix Market file with complex numbers | factor the real matrix [[Re, -Im], [Im, "
+       "Re]] in its place"},
       {"array real hermitian\n1 1\n1 2\n",
-       "x.mtx: a Matrix Market file with a hermitian matrix | only real matrices can be factored"},
+       "x.mtx: a Matrix Market file with a hermitian matrix | where it is real, write symmetric in "
+       "place of hermitian"},
       {"array pattern general\n1 1\n",
-       "x.mtx: a Matrix Market file with a pattern: it has no numbers | only a file of the field "
-       "real or integer has some"},
+       "x.mtx: a Matrix Market file with a pattern: it has no numbers | write the numbers, with "
+       "the "
+       "field real or integer"},
       {"list real general\n1 1\n1\n", "x.mtx:1:1: 'list' is no format; array is"},
       {"array rational general\n1 1\n1\n",
        "x.mtx:1:1: 'rational' is no field; real and integer are"},
