@@ -2,6 +2,7 @@
 // plan.hpp: which variant runs, on how many matrices at a time, in how many bytes.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,7 +43,13 @@ struct Plan {
   }
 };
 
-/// The first variant that fits and pays, in the order of the list, or the one that `forced` names.
+/// The variant with the least estimate of those that take the problem, and that `may_run` allows;
+/// of equal ones the first of the list. Baselines are left out. Null: none takes it.
+const Variant* least_costly(const Problem& problem, std::span<const Variant> variants,
+                            const Limits& limits,
+                            const std::function<bool(const Variant&)>& may_run = {});
+
+/// The plan with the least costly variant, or with the one that `forced` names.
 /// A matrix that does not fit the memory goes by rows where a variant can do that. Errors:
 /// UsageError where the forced variant is unknown or does not fit; LimitError where one matrix does
 /// not fit the host memory, with the bytes that it needs.

@@ -12,6 +12,8 @@
 
 namespace qrtool {
 
+class CostTable;
+
 enum class ElementType { float32, float64 };
 
 inline std::size_t size_of(ElementType type) { return type == ElementType::float32 ? 4 : 8; }
@@ -95,9 +97,10 @@ struct Limits {
   int shuffle_lanes = 1;  // work-items that exchange values without local memory
   bool is_cpu = true;
   bool has_float64 = true;
-  bool fast_float64 = false;      // at half the rate of float32 or more
-  bool float64_products = false;  // NVIDIA's 16 x 8 matrix products of float64
-  bool has_nvidia_mma = false;    // products of halves on NVIDIA's matrix units, by PTX
+  bool fast_float64 = false;         // at half the rate of float32 or more
+  bool float64_products = false;     // NVIDIA's 16 x 8 matrix products of float64
+  bool has_nvidia_mma = false;       // products of halves on NVIDIA's matrix units, by PTX
+  const CostTable* costs = nullptr;  // of the device, by the user; null: those of the repository
 };
 
 }  // namespace qrtool

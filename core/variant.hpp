@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
 
+#include "core/cost.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -34,8 +36,8 @@ struct Variant {
   std::string (*arithmetic)(const Problem&);
   /// True for a baseline, which runs only when the user names it.
   bool only_when_forced = false;
-  /// Says whether the plan should choose this variant where it fits, and why. Null: always.
-  Fit (*pays)(const Problem&, const Limits&) = nullptr;
+  /// The table that has the times of the variant. Null: nothing is known of them.
+  const CostTable& (*costs)(const Limits&) = nullptr;
   /// For a variant whose threads all work on one matrix: the host bytes that they share, in
   /// addition to A, Q, R and each thread's host_workspace_bytes. Null: each thread has another
   /// matrix.
@@ -52,6 +54,17 @@ struct Variant {
   Params (*reflectors)(const Problem&, const Limits&) = nullptr;
   /// The rows of a leaf where a matrix is factored a few rows at a time. Null: TallShape chooses.
   index_t (*leaf_rows)(const Problem&) = nullptr;
+
+  /// The estimated seconds of a problem, without copies and check; infinity where they are not
+  /// known.
+  double seconds(const Problem& problem, const Limits& limits) const {
+    return costs != nullptr ? costs(limits).seconds(name, problem)
+                            : std::numeric_limits<double>::infinity();
+  }
+  /// The digest of the table by which the variant was chosen.
+  std::string rates(const Limits& limits) const {
+    return costs != nullptr ? costs(limits).digest() : std::string();
+  }
 };
 
 }  // namespace qrtool

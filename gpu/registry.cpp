@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "gpu/model/costs.hpp"
 #include "gpu/model/tuning.hpp"
 
 namespace qrtool {
@@ -24,7 +25,10 @@ std::span<const GpuVariant> gpu_variants() {
 std::span<const Variant> opencl_variants() {
   static const std::vector<Variant> variants = [] {
     std::vector<Variant> list;
-    for (const GpuVariant& variant : gpu_variants()) list.push_back(variant.plan);
+    for (const GpuVariant& variant : gpu_variants()) {
+      list.push_back(variant.plan);
+      list.back().costs = device_costs;
+    }
     return list;
   }();
   return variants;

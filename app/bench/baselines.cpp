@@ -139,6 +139,15 @@ class CpuContestant final : public Contestant {
   std::string text_;
 };
 
+/// Errors: LimitError where the batch does not fit the device's memory.
+void require_room(const Backend& backend, const Plan& plan) {
+  const Problem& p = plan.problem;
+  const std::size_t bytes =
+      p.input_bytes() + p.output_bytes() + plan.variant->device_workspace_bytes(p);
+  const std::string objection = objection_to_residence(p, bytes, backend.limits());
+  if (!objection.empty()) throw LimitError(objection);
+}
+
 class DeviceContestant final : public Contestant {
  public:
   DeviceContestant(std::string name, const BenchSetup& setup, std::string forced)
@@ -154,10 +163,7 @@ class DeviceContestant final : public Contestant {
     if (setup_.backend.name() == "cpu")
       throw DeviceError("runs on an OpenCL device: --backend opencl");
     Plan plan = plan_for(setup_.backend, forced_, problem);
-    const std::size_t bytes = problem.input_bytes() + problem.output_bytes() +
-                              plan.variant->device_workspace_bytes(problem);
-    const std::string objection = objection_to_residence(problem, bytes, setup_.backend.limits());
-    if (!objection.empty()) throw LimitError(objection);
+    require_room(setup_.backend, plan);
     return make_resident_run(setup_.backend, std::move(plan), setup_.seed);
   }
 
@@ -165,6 +171,33 @@ class DeviceContestant final : public Contestant {
   std::string name_;
   BenchSetup setup_;
   std::string forced_;
+};
+
+class HostSamples final : public SampleRuns {
+ public:
+  explicit HostSamples(const BenchSetup& setup) : setup_(setup) {}
+  std::unique_ptr<TimedRun> prepare(std::string_view variant, const Problem& problem) override {
+    return HostContestant("", setup_.backend, std::string(variant), setup_.seed)
+        .prepare(problem, /*threads=*/2);
+  }
+
+ private:
+  BenchSetup setup_;
+};
+
+class DeviceSamples final : public SampleRuns {
+ public:
+  DeviceSamples(const BenchSetup& setup, const Problem& most)
+      : setup_(setup), batches_(make_resident_batches(setup.backend, most, setup.seed)) {}
+  std::unique_ptr<TimedRun> prepare(std::string_view variant, const Problem& problem) override {
+    Plan plan = plan_for(setup_.backend, std::string(variant), problem);
+    require_room(setup_.backend, plan);
+    return batches_->run_of(std::move(plan));
+  }
+
+ private:
+  BenchSetup setup_;
+  std::unique_ptr<ResidentBatches> batches_;
 };
 
 constexpr Baseline all_baselines[] = {
@@ -222,6 +255,11 @@ std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup) 
     contestants.push_back(make_forced(setup, name, name));
   }
   return contestants;
+}
+
+std::unique_ptr<SampleRuns> make_sample_runs(const BenchSetup& setup, const Problem& most) {
+  if (setup.backend.name() == "cpu") return std::make_unique<HostSamples>(setup);
+  return std::make_unique<DeviceSamples>(setup, most);
 }
 
 std::span<const Baseline> baselines() { return all_baselines; }

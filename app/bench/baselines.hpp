@@ -42,6 +42,18 @@ std::unique_ptr<Contestant> make_tool(const BenchSetup& setup);
 /// Every variant of the tool's backend that a plan may choose, each forced on all cases.
 std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup);
 
+/// Runs of one shape and type by any variant of the tool. Those on a device share their matrices.
+class SampleRuns {
+ public:
+  virtual ~SampleRuns() = default;
+  /// The first problem.count matrices. On the CPU two threads take them, whether a variant lets
+  /// them share a matrix or not. Errors: UsageError where the variant does not take the problem,
+  /// LimitError where there is no room, DeviceError.
+  virtual std::unique_ptr<TimedRun> prepare(std::string_view variant, const Problem& problem) = 0;
+};
+/// `most`: the shape and type, and the largest number of matrices.
+std::unique_ptr<SampleRuns> make_sample_runs(const BenchSetup& setup, const Problem& most);
+
 /// One thing that the tool can be compared with.
 struct Baseline {
   std::string_view name;

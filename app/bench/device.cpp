@@ -20,9 +20,12 @@ namespace {
 
 class DeviceRun final : public TimedRun {
  public:
+  /// The first plan.problem.count matrices of `data`.
   template <class T>
-  DeviceRun(OpenclBackend& backend, Plan plan, BenchData<T> data)
-      : plan_(std::move(plan)), norms_(data.norms()), resident_(backend, plan_, data.view()) {}
+  DeviceRun(OpenclBackend& backend, Plan plan, const BenchData<T>& data)
+      : plan_(std::move(plan)),
+        norms_(data.norms()),
+        resident_(backend, plan_, data.view().slice(0, plan_.problem.count)) {}
 
   std::string variant() const override { return std::string(plan_.variant->name); }
 
@@ -52,9 +55,23 @@ class DeviceRun final : public TimedRun {
 template <class T>
 std::unique_ptr<TimedRun> make_run(OpenclBackend& backend, Plan plan, std::uint64_t seed) {
   const Problem p = plan.problem;
-  BenchData<T> data(p.count, p.m, p.n, seed, backend.limits().threads);
-  return std::make_unique<DeviceRun>(backend, std::move(plan), std::move(data));
+  const BenchData<T> data(p.count, p.m, p.n, seed, backend.limits().threads);
+  return std::make_unique<DeviceRun>(backend, std::move(plan), data);
 }
+
+template <class T>
+class DeviceBatches final : public ResidentBatches {
+ public:
+  DeviceBatches(OpenclBackend& backend, const Problem& most, std::uint64_t seed)
+      : backend_(backend), data_(most.count, most.m, most.n, seed, backend.limits().threads) {}
+  std::unique_ptr<TimedRun> run_of(Plan plan) override {
+    return std::make_unique<DeviceRun>(backend_, std::move(plan), data_);
+  }
+
+ private:
+  OpenclBackend& backend_;
+  BenchData<T> data_;
+};
 
 Accuracy accuracy_of(const std::vector<SolutionErrors>& solutions, const SolveProblem& problem) {
   const double bar = solution_bar(problem.type, problem.m, problem.n);
@@ -156,6 +173,14 @@ std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::ui
   if (plan.problem.type == ElementType::float32)
     return make_run<float>(opencl, std::move(plan), seed);
   return make_run<double>(opencl, std::move(plan), seed);
+}
+
+std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const Problem& most,
+                                                       std::uint64_t seed) {
+  auto& opencl = dynamic_cast<OpenclBackend&>(backend);
+  if (most.type == ElementType::float32)
+    return std::make_unique<DeviceBatches<float>>(opencl, most, seed);
+  return std::make_unique<DeviceBatches<double>>(opencl, most, seed);
 }
 
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,

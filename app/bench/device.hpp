@@ -16,6 +16,17 @@ namespace qrtool {
 /// Errors: DeviceError, LimitError.
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed);
 
+/// Batches of one shape and type that are drawn once.
+class ResidentBatches {
+ public:
+  virtual ~ResidentBatches() = default;
+  /// Uploads the first plan.problem.count matrices. Errors: DeviceError, LimitError.
+  virtual std::unique_ptr<TimedRun> run_of(Plan plan) = 0;
+};
+/// `most`: the shape and type, and the largest number of matrices.
+std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const Problem& most,
+                                                       std::uint64_t seed);
+
 /// Makes a run of least squares with resident data: one right side for each of plan.problem.count
 /// matrices, whose R the plan computes unless x comes from normal equations.
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,

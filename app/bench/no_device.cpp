@@ -10,6 +10,10 @@ std::unique_ptr<TimedRun> make_resident_run(Backend&, Plan, std::uint64_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
+std::unique_ptr<ResidentBatches> make_resident_batches(Backend&, const Problem&, std::uint64_t) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
 std::unique_ptr<TimedRun> make_resident_systems(Backend&, Plan, SystemRoute, std::uint64_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }

@@ -152,7 +152,7 @@ std::vector<std::string> outputs_of(const VerifyOptions& o) { return {o.report};
 std::vector<std::string> outputs_of(const InfoOptions& o) { return {o.plot}; }
 std::vector<std::string> outputs_of(const GenerateOptions& o) { return {o.output}; }
 std::vector<std::string> outputs_of(const BenchOptions& o) {
-  return {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot};
+  return {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot, o.rates};
 }
 std::vector<std::string> outputs_of(const DevicesOptions&) { return {}; }
 

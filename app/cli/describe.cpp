@@ -370,7 +370,7 @@ void describe(CommandLine& line, DevicesOptions& o) {
   line.flag(
       "--timings", o.timings,
       "instead: what starts and kernels took in earlier runs, by which --backend auto decides");
-  line.flag("--forget", o.forget, "removes these times");
+  line.flag("--forget", o.forget, "removes these times, and tables of bench --rates");
 }
 
 std::vector<std::string_view> kind_names() {

@@ -119,6 +119,12 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.flag("--gemm", o.gemm,
             "the matrix products behind opencl/large instead, every body, beside the peak of its "
             "instruction");
+  line.optional_value(
+      "--rates", "[FILE]", std::string(own_table),
+      "measure every variant on some 400 shapes instead, and write the table of times by which a "
+      "plan chooses: own, the table that later runs of yours on this device use, or a file; a "
+      "table that was begun is gone on with",
+      [&o](const std::string& text) { o.rates = text; });
   line.flag(
       "--solve", o.solve,
       "least squares instead, one right side for each matrix, as solve solves and checks them");
@@ -183,6 +189,10 @@ void check(const BenchOptions& o) {
   if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
     throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
                      "leave --sweep, --quick, --shape and --backend cpu away");
+  if (!o.rates.empty() && (o.sweep || o.quick || o.gemm || o.solve || o.against ||
+                           !o.batches.empty() || !o.backend.variant.empty()))
+    throw UsageError("--rates measures all variants of a backend, one matrix and many",
+                     "beside it go --shape, --backend, --device and --seed only");
   if (o.shared && !o.solve)
     throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
   if (o.solve && (o.gemm || o.mode != Mode::reduced || o.arithmetic != Arithmetic::any))
@@ -209,7 +219,7 @@ void check(const BenchOptions& o) {
     throw UsageError("--gemm has no picture", "leave --plot and --export-html away");
   std::vector<std::string> files;
   for (const std::string& file :
-       {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot}) {
+       {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot, o.rates}) {
     if (file == "-")
       throw UsageError("an export cannot be standard output", "--json prints the result there");
     if (!file.empty() && std::find(files.begin(), files.end(), file) != files.end())

@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
 
 #include "app/bench/floor.hpp"
 #include "app/bench/gemm.hpp"
 #include "app/bench/plot.hpp"
 #include "app/bench/ranks.hpp"
+#include "app/bench/rates.hpp"
 #include "app/bench/sweep.hpp"
 #include "app/cli/option_values.hpp"
 #include "app/commands/commands.hpp"
@@ -17,6 +22,7 @@
 #include "app/process/gnuplot.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
+#include "app/run/own_rates.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -147,6 +153,56 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
   return ExitCode::answer_is_no;
 }
 
+/// The file of --rates. Errors: UsageError where there is no place for the user's own table.
+std::string rates_path(const BenchOptions& o, const Backend& backend) {
+  if (o.rates != own_table) return o.rates;
+  if (backend.name() == "cpu")
+    throw UsageError("--rates: the CPU has one table for all, since results must not depend on it",
+                     "--backend opencl measures a device; or name a file: --rates FILE");
+  const std::optional<std::string> path = own_rates_path(backend.device());
+  if (!path)
+    throw UsageError(
+        "--rates: there is no place for your own table: QRTOOL_TIMINGS is empty, or "
+        "there is no home",
+        "name a file: --rates FILE");
+  const std::filesystem::path folder = std::filesystem::path(*path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  return *path;
+}
+
+/// The table to go on with: that of the file, or an empty one. Errors: InputError where the file is
+/// no table, UsageError where it is one of another device.
+CostTable begun_table(const BenchOptions& o, const std::string& path, const std::string& device) {
+  std::ifstream file(path, std::ios::binary);
+  if (o.force || !file) return CostTable(device);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  CostTable table = CostTable::from_text(text, escape(path));
+  if (table.device() != device)
+    throw UsageError(fmt::format("--rates: {} has the rates of {}, and this is {}", escape(path),
+                                 escape(table.device()), device),
+                     "name another file, or replace this one by --force");
+  return table;
+}
+
+ExitCode run_rates(const BenchOptions& o, const BenchSetup& setup) {
+  const std::string path = rates_path(o, setup.backend);
+  CostTable table = begun_table(o, path, setup.backend.device());
+  const std::vector<RateShape> shapes =
+      o.shapes.empty() ? rate_shapes(setup.backend.name() == "cpu") : o.shapes;
+  const auto save = [&](std::size_t left) {
+    TextOutput output(path, /*force=*/true);
+    output.buffer().append(table.text());
+    output.commit();
+    if (o.verbose) print_message(fmt::format("{} shapes are left", left));
+  };
+  set_interrupt_message("qrtool: interrupted; the table holds the shapes that were done\n");
+  save(shapes.size());
+  const auto reach = o.shapes.empty() ? CostTable::Reach::grid : CostTable::Reach::shape;
+  measure_rates(setup, shapes, reach, table, save);
+  if (!o.quiet) print_message(fmt::format("{} has the rates of {}", escape(path), table.device()));
+  return ExitCode::good;
+}
+
 }  // namespace
 
 ExitCode run_bench(const BenchOptions& o, Comm& comm) {
@@ -172,8 +228,12 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
                          .limits = limits,
                          .seed = o.seed + static_cast<std::uint64_t>(comm.rank()),
                          .task = task_of(o)};
+  if (!o.rates.empty() && comm.size() > 1)
+    throw UsageError("bench --rates measures one process", "run it without mpirun");
   together(comm, [&] {
-    if (comm.is_root()) {
+    if (!o.rates.empty()) {
+      code = run_rates(o, setup);
+    } else if (comm.is_root()) {
       code = run_sweep(o, schedule, setup, comm);
     } else {
       serve_ranked_tool(setup, comm);

@@ -8,6 +8,7 @@
 #include "app/process/console.hpp"
 #include "app/run/automatic.hpp"
 #include "app/run/opencl.hpp"
+#include "app/run/own_rates.hpp"
 #include "app/run/timings.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
@@ -135,7 +136,8 @@ ExitCode show_timings(const DevicesOptions& o) {
 }
 
 ExitCode forget(const DevicesOptions& o) {
-  const bool was_there = forget_timings();
+  const bool had_rates = forget_own_rates();
+  const bool was_there = forget_timings() || had_rates;
   const std::optional<std::string> path = timings_path();
   if (o.json) {
     write_json({{"schema", "qrtool.forget/1"},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Baseline;
 /// Says which cases --sweep times. shapes: small and large, square, tall and wide, for the choice
 /// among variants.
 enum class SweepKind { standard, tall, shapes };
+
+/// The word of --rates for the table of the user's own device (app/run/own_rates.hpp).
+inline constexpr std::string_view own_table = "own";
 
 struct BenchOptions : PrintOptions {
   bool sweep = false, quick = false, gemm = false, solve = false, shared = false;
@@ -35,7 +39,8 @@ struct BenchOptions : PrintOptions {
   int threads = 0;
   std::uint64_t seed = 0;
   std::string export_json, export_csv, export_markdown, export_html;
-  std::string plot;  // FILE.svg or FILE.png
+  std::string plot;   // FILE.svg or FILE.png
+  std::string rates;  // the file of the table, or own_table; empty: no rates
   bool force = false;
 };
 

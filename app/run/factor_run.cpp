@@ -65,6 +65,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
       {"backend", backend.name()},
       {"device", backend.device()},
       {"variant", std::string(plan.variant->name)},
+      {"rates", plan.variant->rates(backend.limits())},
       {"check", std::string(name_of(p.check))},
       {"eps", precision_of(p).u}};
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "app/process/signals.hpp"
+#include "app/run/own_rates.hpp"
 #include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/builders.hpp"
 #include "gpu/registry.hpp"
@@ -34,6 +35,7 @@ std::optional<int> build_opencl_kernels(int argc, char** argv) {
 std::vector<DeviceInfo> opencl_devices() {
   std::vector<DeviceInfo> devices = list_devices();
   take_back_abort();
+  for (DeviceInfo& device : devices) device.limits.costs = own_rates(device.text());
   return devices;
 }
 

@@ -67,12 +67,9 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
 /// Returns the bytes that a tall matrix takes besides its rows. There are two copies of the rows:
 /// as they are read, and packed.
 std::size_t tree_bytes(const Problem& factored, const Limits& limits) {
-  for (const Variant& variant : cpu_variants()) {
-    if (!variant.fits(factored, limits).ok) continue;
-    if (variant.pays != nullptr && !variant.pays(factored, limits).ok) continue;
-    return variant.row_state_bytes != nullptr ? variant.row_state_bytes(factored) : 0;
-  }
-  return 0;
+  const Variant* const variant = least_costly(factored, cpu_variants(), limits);
+  const bool has_rows = variant != nullptr && variant->row_state_bytes != nullptr;
+  return has_rows ? variant->row_state_bytes(factored) : 0;
 }
 
 /// make_plan(), whose advice is for `factor`.

@@ -122,6 +122,11 @@ std::string SolveRun::device() const {
   return device_ ? device_->backend->device() : CpuBackend(limits_).device();
 }
 
+std::string SolveRun::rates() const {
+  if (!device_) return cpu_variants().front().rates(limits_);
+  return device_->backend->variants().front().rates(device_->backend->limits());
+}
+
 /// Returns the dimensions of findings about A: one place for A, one for each place of the batch, or
 /// one for each right side.
 Dims SolveRun::findings_dims() const {
@@ -170,6 +175,7 @@ OutputSpec SolveRun::output_spec() const {
                      {"backend", result_.backend},
                      {"device", device()},
                      {"variant", result_.variant},
+                     {"rates", rates()},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
   if (!has_report()) spec.numbers.clear();

@@ -50,6 +50,8 @@ class SolveRun {
   bool is_table() const;
   CoefficientTable coefficients() const;
   std::string device() const;
+  /// The digest of the table by which variants were chosen.
+  std::string rates() const;
   bool has_report() const;
   Dims findings_dims() const;
   std::vector<MatrixDataset> datasets() const;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <tuple>
 
 #include "core/backend.hpp"
@@ -41,6 +42,9 @@ struct CpuVariant {
   Variant plan;
   std::tuple<Make<float>, Make<double>> make;
 };
+
+/// The table of rates.csv.
+std::string_view cpu_rates_text();
 
 /// Returns the variant that a plan chose. Errors: InternalError for one of another backend.
 const CpuVariant& cpu_variant(const Variant& variant);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -54,18 +55,28 @@ Choice find_forced(const Problem& problem, std::span<const Variant> variants, co
                    fmt::format("variants: {}", fmt::join(names, ", ")));
 }
 
+/// The estimate, without copies and check; empty where nothing is known.
+std::string time_text(const Variant& variant, const Problem& problem, const Limits& limits) {
+  const double seconds = variant.seconds(problem, limits);
+  return std::isfinite(seconds) ? "about " + format_seconds(seconds) : std::string();
+}
+
 Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
                       const Limits& limits, std::string_view forced) {
   if (!forced.empty()) return find_forced(problem, variants, limits, forced);
-  std::string reasons;
+  const Variant* const least = least_costly(problem, variants, limits);
+  std::vector<std::string> words;
+  if (least != nullptr) words.push_back(least->fits(problem, limits).reason);
   for (const Variant& variant : variants) {
-    if (variant.only_when_forced) continue;
-    Fit fit = variant.fits(problem, limits);
-    if (fit.ok && variant.pays != nullptr) fit = variant.pays(problem, limits);
-    if (fit.ok) return {&variant, reasons.empty() ? fit.reason : fit.reason + "; " + reasons};
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", variant.name, fit.reason);
+    const Fit fit = variant.fits(problem, limits);
+    const std::string text = fit.ok ? time_text(variant, problem, limits) : fit.reason;
+    if (variant.only_when_forced || text.empty()) continue;
+    words.insert(&variant == least ? words.begin() : words.end(),
+                 &variant == least ? text : fmt::format("{}: {}", variant.name, text));
   }
-  throw DeviceError("no variant takes this problem: " + reasons);
+  const std::string reason = fmt::format("{}", fmt::join(words, "; "));
+  if (least == nullptr) throw DeviceError("no variant takes this problem: " + reason);
+  return {least, reason};
 }
 
 std::string limit_text(const Limits& limits) {
@@ -226,7 +237,32 @@ Check check_of(const Plan& plan, const Limits& limits) {
   return is_estimated ? Check::probe : Check::full;
 }
 
+/// Threads that share a matrix wait for each other after every strip of columns: two took 13 ms for
+/// one 64x64 on a busy machine, and one thread 0.1 ms.
+bool is_worth_a_team(const Plan& plan, const Limits& limits) {
+  constexpr double least_seconds = 5e-4;
+  Problem one = plan.problem;
+  one.count = 1;
+  return plan.variant->seconds(one, limits) >= least_seconds;
+}
+
 }  // namespace
+
+const Variant* least_costly(const Problem& problem, std::span<const Variant> variants,
+                            const Limits& limits,
+                            const std::function<bool(const Variant&)>& may_run) {
+  const Variant* least = nullptr;
+  double least_seconds = 0;
+  for (const Variant& variant : variants) {
+    if (variant.only_when_forced || (may_run && !may_run(variant))) continue;
+    if (!variant.fits(problem, limits).ok) continue;
+    const double seconds = variant.seconds(problem, limits);
+    if (least != nullptr && !(seconds < least_seconds)) continue;
+    least = &variant;
+    least_seconds = seconds;
+  }
+  return least;
+}
 
 TallShape Plan::row_shape() const {
   const auto leaf_rows = variant->leaf_rows;
@@ -257,7 +293,7 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
     fit_rows(plan, limits);
   }
   plan.problem.check = check_of(plan, limits);
-  if (plan.variant->shares_matrix && !plan.by_rows()) {
+  if (plan.variant->shares_matrix && !plan.by_rows() && is_worth_a_team(plan, limits)) {
     plan.threads_per_matrix = limits.threads / plan.threads;
   }
   if (!limits.is_cpu) {

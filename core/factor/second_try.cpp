@@ -40,21 +40,6 @@ std::size_t room_beside(const Plan& plan, const Limits& limits, index_t count) {
   return left + each * static_cast<std::size_t>(count);
 }
 
-/// The first variant that can use reflectors alone and is chosen for such a problem, or else the
-/// first that takes it; not one for which is_tried() is true.
-template <class IsTried>
-const Variant* choose_variant(const Problem& problem, std::span<const Variant> variants,
-                              const Limits& limits, IsTried is_tried) {
-  const Variant* fitting = nullptr;
-  for (const Variant& variant : variants) {
-    if (variant.reflectors == nullptr || variant.only_when_forced) continue;
-    if (!variant.fits(problem, limits).ok || is_tried(variant)) continue;
-    if (variant.pays == nullptr || variant.pays(problem, limits).ok) return &variant;
-    if (fitting == nullptr) fitting = &variant;
-  }
-  return fitting;
-}
-
 }  // namespace
 
 bool needs_second_try(const MatrixReport& line) {
@@ -95,11 +80,12 @@ std::optional<Reflectors::Way> Reflectors::way_on(Backend& backend, const Plan& 
   Limits limits = backend.limits();
   limits.ranks = 1;
   limits.host_bytes = room_beside(plan, limits, count);
-  const auto is_tried = [&](const Variant& variant) {
-    return tried != nullptr && tried->variant == &variant &&
-           tried->params == variant.reflectors(tried->problem, limits);
+  const auto may_run = [&](const Variant& variant) {
+    if (variant.reflectors == nullptr) return false;
+    return tried == nullptr || tried->variant != &variant ||
+           tried->params != variant.reflectors(tried->problem, limits);
   };
-  const Variant* variant = choose_variant(problem, backend.variants(), limits, is_tried);
+  const Variant* variant = least_costly(problem, backend.variants(), limits, may_run);
   if (variant == nullptr) return std::nullopt;
   problem.count = count;
   try {

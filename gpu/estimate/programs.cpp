@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// programs.cpp: of factors the same choices as in factor/engine.cpp, by name only; of systems the
-// programs that a recording launcher finds.
+// programs.cpp: of factors the programs that factor/engine.cpp builds, by name only; of systems
+// those that a recording launcher finds.
 #include "gpu/estimate/programs.hpp"
 
 #include "core/solve/shapes.hpp"
@@ -34,14 +34,6 @@ SolveProblem systems_of(const Problem& p) {
 }
 
 }  // namespace
-
-const Variant* chosen_variant(const Problem& p, const Limits& device) {
-  for (const Variant& variant : opencl_variants()) {
-    const bool pays = variant.pays == nullptr || variant.pays(p, device).ok;
-    if (!variant.only_when_forced && pays && variant.fits(p, device).ok) return &variant;
-  }
-  return nullptr;
-}
 
 std::vector<std::string> factor_programs(const Variant& plan, const Problem& p,
                                          const DeviceInfo& device) {

@@ -10,9 +10,6 @@
 
 namespace qrtool {
 
-/// The variant that the plan chooses without a word from the user; null if none takes the problem.
-const Variant* chosen_variant(const Problem& problem, const Limits& device);
-
 /// The names (program_id) of the programs with which `variant` factors the problem and its errors
 /// are measured. Programs for the rare matrices that a variant refuses are not among them.
 std::vector<std::string> factor_programs(const Variant& variant, const Problem& problem,

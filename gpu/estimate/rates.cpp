@@ -8,10 +8,12 @@
 #include <span>
 
 #include "core/operations.hpp"
+#include "core/plan.hpp"
 #include "gpu/estimate/measured.hpp"
 #include "gpu/estimate/programs.hpp"
 #include "gpu/factor/tuning.hpp"
 #include "gpu/model/tuning.hpp"
+#include "gpu/registry.hpp"
 #include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
@@ -26,18 +28,6 @@ double distance(const Problem& p, const Measured& time) {
     return std::abs(std::log2(static_cast<double>(one) / static_cast<double>(other)));
   };
   return apart(p.count, time.count) + apart(p.m, time.m) + apart(p.n, time.n);
-}
-
-const tuning::MeasuredTime& nearest_time(const Problem& p, std::string_view variant) {
-  const auto is_like = [&](const tuning::MeasuredTime& time) {
-    return time.type == p.type && time.variant == variant;
-  };
-  const bool has_variant = std::ranges::any_of(tuning::measured_times, is_like);
-  const auto rank = [&](const tuning::MeasuredTime& time) {
-    const bool counts = has_variant ? is_like(time) : time.type == p.type;
-    return counts ? distance(p, time) : never;
-  };
-  return *std::ranges::min_element(tuning::measured_times, {}, rank);
 }
 
 const tuning::MeasuredSystems& nearest_systems(const Problem& p) {
@@ -56,12 +46,10 @@ double on_device(double seconds, const Problem& p, const Limits& device) {
   return seconds / share * (is_slow ? tuning::slow_float64 : 1.0);
 }
 
-double factor_seconds(const Problem& p, const Limits& device, std::string_view variant) {
-  const tuning::MeasuredTime& time = nearest_time(p, variant);
-  const Problem measured{time.count, time.m, time.n, p.type, p.wants_q() ? Mode::reduced : Mode::r};
-  const double seconds = (p.wants_q() ? time.q_ms : time.r_ms) * 1e-3;
+double factor_seconds(const Problem& p, const Limits& device, const Variant& variant) {
   const double check = p.check == Check::none ? 0 : tuning::check_share;
-  return on_device((1 + check) * seconds * operations(p) / operations(measured), p, device);
+  const double seconds = (1 + check) * variant.seconds(p, device);
+  return device.costs != nullptr ? seconds : on_device(seconds, p, device);
 }
 
 /// x and the errors of right sides of one matrix, which the CPU has factored.
@@ -131,11 +119,11 @@ double copy_seconds(const Problem& p) {
 
 DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
   if (p.is_empty()) return {};
-  const Variant* const variant = chosen_variant(p, device.limits);
+  const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
   if (variant == nullptr) return {.variant = {}, .programs = {}, .run_seconds = never};
   const double bytes = bytes_of(p);
   const double parts = sub_chunks(p, bytes);
-  const double kernels = factor_seconds(p, device.limits, variant->name);
+  const double kernels = factor_seconds(p, device.limits, *variant);
   return {.variant = variant->name,
           .programs = factor_programs(*variant, p, device),
           .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
@@ -145,7 +133,7 @@ DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
 
 DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device) {
   if (p.is_empty()) return {};
-  const Variant* const variant = chosen_variant(p, device.limits);
+  const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
   if (variant == nullptr || !device.limits.has_float64)
     return {.variant = {}, .programs = {}, .run_seconds = never};
   const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>((p.m + p.n) * sides);
@@ -165,7 +153,11 @@ DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device)
 }
 
 bool is_measured(const DeviceInfo& device) {
-  return device.name.find(tuning::measured_device) != std::string::npos;
+  const auto is_in_name = [&](std::string_view part) {
+    return device.name.find(part) != std::string::npos;
+  };
+  return device.limits.costs != nullptr ||
+         std::ranges::any_of(tuning::measured_devices, is_in_name);
 }
 
 }  // namespace qrtool

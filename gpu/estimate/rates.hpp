@@ -19,9 +19,8 @@ struct DeviceWork {
   double run_seconds = 0;             // from host memory to host memory, with the check
 };
 
-/// The factors of a problem. Kernels and check follow the measurement (tuning::measured_times) of
-/// the same type, and of the same variant if there is one, whose shape is nearest, in proportion to
-/// the operations. Copies overlap with them where there are several sub-chunks.
+/// The factors of a problem by the least costly variant: its estimate (Variant::seconds), and as
+/// long again for the check. Copies overlap with them where there are several sub-chunks.
 DeviceWork factor_work(const Problem& problem, const DeviceInfo& device);
 
 /// Least squares with `sides` right sides for each matrix (tuning::measured_systems). `problem` is

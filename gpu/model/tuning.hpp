@@ -64,9 +64,6 @@ inline constexpr int sum_group = 256;
 /// of 4 bytes per work-item. QR of some 30 million entries, here / in `small`, ms: 4 x 4 0.18 /
 /// 0.71 (float64 0.23 / 1.2), 8 x 8 0.50 / 0.72 (0.53 / 0.77); 16 x 8 in float32 0.35 / 0.15.
 inline constexpr std::int64_t tiny_entries = 64;
-/// With more rows than the first number and more entries than the second, `small` is faster: 8 x 8
-/// takes 0.27 ms with the tiles that it has now.
-inline constexpr std::int64_t tiny_fast_rows = 6, tiny_fast_entries = 49;
 /// Largest number of rows: R of 1000000 of 16 x 4 takes 0.32 ms, and 0.19 in `small`.
 inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
@@ -78,15 +75,6 @@ inline constexpr int tiny_group = 64;
 inline constexpr std::int64_t leading_most_rows = 512;
 /// Largest number of rows with which a work-item computes whole columns of R.
 inline constexpr std::int64_t leading_strip_rows = 16;
-/// With more columns than `small` takes it is faster than `blocked`: 1800 of 64 x 256 take 0.24 ms,
-/// and 1.27 in `blocked`. With fewer, from so many times as many columns as rows on, but not for
-/// the narrow tiles of `small`, or from so many rows on. Some 30 million entries in float32, here /
-/// in `small`, ms: 5 x 100 0.185 / 0.98, 6 x 40 0.26 / 0.89, 12 x 48 0.35 / 0.88, 20 x 60 0.31 /
-/// 0.28, 24 x 72 0.25 / 0.36, 6 x 20 0.36 / 0.29, 8 x 24 0.28 / 0.25, 12 x 24 0.49 / 0.42, 17 x 40
-/// 0.48 / 0.29, 30 x 70 0.36 / 0.42, 33 x 60 0.53 / 0.44, 40 x 64 0.44 / 0.39, 50 x 70 0.56 / 0.64,
-/// 60 x 100 0.44 / 0.65, 64 x 100 0.40 / 0.61; float64 10 x 50 0.46 / 0.86, 17 x 51 0.60 / 0.85, 64
-/// x 100 0.69 / 1.36.
-inline constexpr std::int64_t leading_wide = 3, leading_any_rows = 48;
 /// Blocks of up to so many rows are factored by `small`, larger ones by the routes by A'A: up to
 /// leading_gram_rows by `gram`, of which more rows were not measured.
 inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
@@ -103,27 +91,6 @@ inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
 /// make all of these additions round alike: 20000 x 33 had 1.6 times the bar of Q, 1000000 x 20 24
 /// times.
 inline constexpr std::int64_t gram_twice_rows = 4096;
-/// From so many columns on fewer matrices and more rows are left to the others. 128 of 96 x 96 take
-/// 0.138 ms (`small` 0.072), 3255 0.467 (0.774); 520 of 600 x 96 0.312 (`gram_tiles` 0.362), 476 of
-/// 700 x 90 0.325 (0.388), 300 of 1000 x 96 0.448 (0.374).
-inline constexpr std::int64_t gram_wide_columns = 81, gram_wide_batch = 400, gram_wide_rows = 768;
-/// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
-/// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
-/// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,
-/// 32 x 32 takes 0.153 ms, the same as in `small`, and 33 x 17 takes 0.124 instead of 0.106 ms.
-inline constexpr std::int64_t gram_least_columns = 33;
-/// From this number of columns on, and from this number of entries of the batch on, it is faster as
-/// well: 5000 of 300 x 20 take 0.17 ms, and 0.30 in `small`.
-inline constexpr std::int64_t gram_many_least_columns = 17, gram_many_entries = 1 << 24;
-/// Where `small` has its narrow tiles it is faster up to these numbers of rows in float32 and
-/// float64. 60000 matrices in `gram` / `small`, ms: 17 x 17 0.256 / 0.179 (float64 0.646 / 0.351),
-/// 24 x 24 0.291 / 0.247 (0.824 / 0.440), 33 x 17 0.273 / 0.334 (0.930 / 0.671), 64 x 20 0.367 /
-/// 0.590 (1.17 / 1.03).
-inline constexpr std::int64_t gram_narrow_rows = 25, gram_twice_narrow_rows = 65;
-/// Batches of so many matrices with so many rows, whatever their columns. 1800 of 1024 x 16 take
-/// 0.13 ms, 0.20 in `tall` and 4.3 in `blocked`; 10000 of 1000 x 3 take 0.35, 0.75 and 38 ms.
-inline constexpr std::int64_t gram_batch = 132, gram_batch_rows = 512;
-inline constexpr std::int64_t gram_batch_most_rows = 4096;
 /// g / sqrt(t), where g is the growth of rounding errors in sums of t products of float64 in the
 /// first pass of gram_twice and gram (departure.clh), and of the measurement of gram_group.
 inline constexpr double gram_guard_per_root = 2;
@@ -151,7 +118,6 @@ inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
 /// and the least m / n with which R alone of Gaussian matrices keeps to it.
 inline constexpr double gram_twice_one_pass_share = 0.625;
 inline constexpr double gram_twice_one_pass_ratio = 1.5;
-inline constexpr std::int64_t gram_twice_few_columns = 17;
 /// Matrices of at most this size are copied as a whole if their size is not a multiple of the
 /// blocks.
 inline constexpr std::int64_t gram_whole_columns = 32;
@@ -170,24 +136,6 @@ inline constexpr std::int64_t gram_small_rows = 256;
 /// Columns: the blocks of a group and a strip of Q fill the registers of its work-items.
 inline constexpr std::int64_t gram_group_least_columns = 65, gram_group_most_columns = 160;
 inline constexpr std::int64_t gram_group_most_rows = 4096;
-/// Where it is faster than the others, ms. float64, 3000 matrices: 76 x 76 0.576 (`gram` 0.684), 78
-/// x 78 0.605 (0.721), 79 x 79 0.772 (0.721), 128 x 65 0.772 (0.847); `gram` keeps 79 and 80.
-/// float32, some 30 million entries: 97 x 97 1.09 (`gram_tiles` 1.19), 112 x 112 0.82 (0.91), 129 x
-/// 129 1.69 (1.97), 144 x 144 1.33 (1.55), but 128 x 128 0.87 (0.84) and 160 x 160 1.43 (1.33).
-inline constexpr std::int64_t gram_group_few_columns = 78, gram_group_many_columns = 81;
-inline constexpr std::int64_t gram_group_single_columns = 97, gram_group_single_columns_end = 112;
-inline constexpr std::int64_t gram_group_very_many_columns = 129;
-inline constexpr std::int64_t gram_group_single_most_columns = 144;
-/// Matrices with more rows in proportion are left to the others: in float32, in float64, and in
-/// float64 to 112 columns. 1000 matrices, ms: float32 160 x 97 0.461 (`gram_tiles` 0.370); float64
-/// 300 x 160 2.43 (`gram_twice` 2.85), 300 x 128 1.36 (1.41), 300 x 112 0.73 (1.26), 600 x 96 0.96
-/// (1.79).
-inline constexpr double gram_group_tall = 1.5, gram_group_tall_double = 2.5;
-inline constexpr double gram_group_tall_double_few = 6.5;
-inline constexpr std::int64_t gram_group_tall_columns = 112;
-/// Smaller batches are left to the others, too. float64, 60 matrices: 96 x 96 0.104 (`gram_twice`
-/// 0.119), 128 x 128 0.126 (0.127), 150 x 150 0.203 (0.248).
-inline constexpr std::int64_t gram_group_batch = 264, gram_group_batch_double = 60;
 /// The part of the bar that the measured error of the first pass may take.
 inline constexpr double gram_group_share = 0.9;
 /// To so many columns a work-item has so many registers: a quarter of a multiprocessor has 16,384,
@@ -207,25 +155,8 @@ inline constexpr std::int64_t gram_tiles_columns = 64;
 /// two groups fit on a multiprocessor. For R of 5000 matrices of 256 x 128: 112 registers take 1.88
 /// ms, 128 take 1.41, 168 take 1.82 (one group), and no limit (208 registers) takes 1.55.
 inline constexpr int gram_tiles_registers = 128;
-/// Smallest number of columns for which `gram_tiles` is faster than `small`; with fewer the last
-/// tile is mostly empty. Where `small` has too few rows, `gram_tiles` follows `gram`: 480 of 700 x
-/// 90 take 0.40 ms, 0.59 in `tall` and 2.6 in `blocked`. 8000 matrices of 130 x 70 take 3.3 ms,
-/// and 1.7 ms in `small`. 100 matrices of 256 x 128 take 0.103 ms, and 0.161 ms in `small`.
-inline constexpr std::int64_t gram_tiles_least_columns = 97;
-/// From gram_wide_columns on it follows `gram` too where a matrix has so many times as many rows as
-/// columns: 20 of 200 x 90 take 0.059 ms, 0.106 in `small`, and 128 of 300 x 96 0.087 and 0.139.
-inline constexpr std::int64_t gram_tiles_tall = 2;
 /// Largest number of columns: every 128 columns add two launches. 512 .. 8192.
 inline constexpr std::int64_t gram_tiles_max_columns = 5120;
-/// From this number of columns on, `gram_tiles` is faster than `large` only for a few matrices, and
-/// the second number says for how many. R of one 5000 x 5000 matrix takes 6.5 ms, and 11.8 ms in
-/// `large`. R of eight takes 53 ms, and 35.7 ms in `large`. By linear interpolation `large` is
-/// faster from three matrices on.
-inline constexpr std::int64_t gram_tiles_many_columns = 4096;
-inline constexpr std::int64_t gram_tiles_few_matrices = 2;
-/// Largest number of rows for which `gram_tiles` is faster than `tall`, if `tall` accepts the
-/// number of columns.
-inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
 /// Bytes of the matrices that are factored at a time. R of 5000 matrices of 256 x 128 takes 2.23 ms
 /// in seven waves, and 1.92 ms in two waves with 3.4 times the memory.
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
@@ -253,17 +184,6 @@ inline constexpr double gram_twice_wide_gain = 1.4;
 /// Largest number of registers per work-item in update_rows; with 128, two groups fit on a
 /// multiprocessor. One 5000 x 5000 takes 23.9 ms with 128 and 27.5 without a limit.
 inline constexpr int gram_twice_registers = 128;
-/// With fewer than gram_tiles_least_columns columns, `gram_twice` is faster than `small` and
-/// `blocked` from these numbers of rows on, and with fewer than gram_twice_least_columns columns
-/// `tall` is faster. QR of 2000 matrices of 300 x 64 takes 1.11 ms, and 3.87 ms in `blocked`; 4000
-/// of 130 x 70 take 3.2 ms, and 3.1 in `small`; 100 of 20000 x 4 take 0.61 ms, and 0.30 in `tall`.
-inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
-inline constexpr std::int64_t gram_twice_least_columns = 8;
-/// Largest number of columns for which it is faster than `large`, with Q and for R alone: two
-/// passes have more operations. One 5000 x 5000 takes 18.6 ms with Q and 14.5 for R, and 23.2
-/// and 14.9 in `large`; one 2048 x 2048 takes 2.50 and 2.01, and 5.8 and 4.2.
-inline constexpr std::int64_t gram_twice_most_columns_of_q = 5120;
-inline constexpr std::int64_t gram_twice_most_columns_of_r = 5120;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 

@@ -55,38 +55,9 @@ TEST(Registry, NoVariantTakesMoreColumnsThanItsKernelsCount) {
   EXPECT_TRUE(large.fits(problem(32, (index_t{1} << 26) - 1), gpu_limits()).ok) << large.name;
 }
 
-TEST(Registry, PlanChoosesByShape) {
-  EXPECT_EQ(chosen(problem(64, 64)), "opencl/small");
-  EXPECT_EQ(chosen(problem(512, 64)), "opencl/small");
-  EXPECT_EQ(chosen(problem(7, 7)), "opencl/tiny");
-  EXPECT_EQ(chosen(problem(6, 10)), "opencl/tiny");
-  EXPECT_EQ(chosen(problem(8, 8)), "opencl/small");
-  EXPECT_EQ(chosen(problem(512, 128)), "opencl/blocked");
-  EXPECT_EQ(chosen(problem(1024, 8)), "opencl/tall");
-  EXPECT_EQ(chosen(problem(1025, 8)), "opencl/tall");
-  EXPECT_EQ(chosen(problem(1025, 128, Mode::r)), "opencl/tall");
-  EXPECT_EQ(chosen(problem(1025, 8, Mode::raw)), "opencl/large");
-  EXPECT_EQ(chosen(problem(1025, 129)), "opencl/large");
-  EXPECT_EQ(chosen(problem(31, 200)), "opencl/large");
-  EXPECT_EQ(chosen(problem(64, 129)), "opencl/blocked");
-  EXPECT_EQ(chosen(problem(200, 64, Mode::complete)), "opencl/blocked");
-  EXPECT_EQ(chosen(problem(200, 64)), "opencl/small");
-}
-
-TEST(Registry, WideMatricesByTheirLeadingBlockWhereFloat64ProductsAreFast) {
+TEST(Registry, WideMatricesThatTheLeadingBlockTakes) {
   Limits units = gpu_limits();
-  const auto pays = [&](index_t m, index_t n) {
-    return leading_variant().plan.pays(problem(m, n), units).ok;
-  };
-  EXPECT_FALSE(pays(64, 256));
   units.float64_products = true;
-  EXPECT_TRUE(pays(64, 256));
-  EXPECT_TRUE(pays(100, 130));
-  EXPECT_TRUE(pays(16, 64));
-  EXPECT_TRUE(pays(5, 100));
-  EXPECT_TRUE(pays(60, 61));
-  EXPECT_FALSE(pays(17, 40));
-  EXPECT_FALSE(pays(8, 24));
   const auto fits = [&](index_t m, index_t n, Mode mode) {
     return leading_variant().plan.fits(problem(m, n, mode), units).ok;
   };
@@ -97,68 +68,26 @@ TEST(Registry, WideMatricesByTheirLeadingBlockWhereFloat64ProductsAreFast) {
   EXPECT_FALSE(fits(513, 1000, Mode::reduced));
 }
 
-TEST(Registry, GramWhereFloat64ProductsAreFast) {
-  EXPECT_FALSE(gram_variant().plan.pays(problem(64, 64), gpu_limits()).ok);
-  Limits limits = gpu_limits();
-  limits.float64_products = true;
-  EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(35, 33, Mode::r), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(33, 32), limits), "opencl/small");
-  Problem many = problem(33, 32), tall_batch = problem(1000, 3), few = problem(1000, 90);
-  many.count = 20000;
-  EXPECT_EQ(chosen(many, limits), "opencl/gram");
-  EXPECT_EQ(chosen(tall_batch, limits), "opencl/tall");
-  tall_batch.count = 200;
-  EXPECT_EQ(chosen(tall_batch, limits), "opencl/gram");
-  EXPECT_EQ(chosen(few, limits), "opencl/gram_tiles");
-  for (const index_t n : {97, 128, 256, 512}) {
-    EXPECT_EQ(chosen(problem(512, n), limits), "opencl/gram_tiles") << n;
-  }
-  EXPECT_EQ(chosen(problem(3000, 2048), limits), "opencl/gram_tiles");
-  EXPECT_EQ(chosen(problem(6000, 5121), limits), "opencl/large");
-  Problem wide = problem(5000, 5000);
-  wide.count = 2;
-  EXPECT_EQ(chosen(wide, limits), "opencl/gram_tiles");
-  wide.count = 3;
-  EXPECT_EQ(chosen(wide, limits), "opencl/large");
-  EXPECT_EQ(chosen(problem(130, 80), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(162, 81), limits), "opencl/gram_tiles");
-  for (const index_t m : {96, 130, 512, 768}) {
-    Problem crowd = problem(m, 96);
-    crowd.count = 400;
-    EXPECT_EQ(chosen(crowd, limits), "opencl/gram") << m;
-  }
-  EXPECT_EQ(chosen(problem(513, 96), limits), "opencl/gram_tiles");
-  tall_batch = problem(769, 81);
-  tall_batch.count = 400;
-  EXPECT_EQ(chosen(tall_batch, limits), "opencl/gram_tiles");
-  EXPECT_EQ(chosen(problem(100000, 100), limits), "opencl/tall");
-  EXPECT_EQ(chosen(problem(100000, 129), limits), "opencl/gram_tiles");
-  EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(32, 33), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(64, 64, Mode::raw), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(64, 48, Mode::complete), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(64, 64, Mode::complete), limits), "opencl/gram");
-  Problem lapack = problem(64, 64), wide_type = problem(64, 64);
+TEST(Registry, GramTakesSumsOfFloat64OfAtMost4096Rows) {
+  Limits units = gpu_limits();
+  units.float64_products = true;
+  Problem p{.count = 100, .m = 81, .n = 81, .type = ElementType::float64};
+  EXPECT_FALSE(gram_variant().plan.fits(p, units).ok);
+  p.n = 33;
+  p.m = 4096;
+  EXPECT_TRUE(gram_variant().plan.fits(p, units).ok);
+  p.m = 4097;  // sums of so many rows may err by more than the bar
+  EXPECT_FALSE(gram_variant().plan.fits(p, units).ok);
+}
+
+TEST(Registry, ReflectorsWhereNothingElseGivesWhatIsAskedFor) {
+  Limits units = gpu_limits();
+  units.float64_products = true;
+  Problem lapack = problem(64, 64);
   lapack.sign = Sign::lapack;
-  wide_type.type = ElementType::float64;
-  EXPECT_EQ(chosen(lapack, limits), "opencl/small");
-  EXPECT_EQ(chosen(wide_type, limits), "opencl/gram");
-  wide_type.n = 78;
-  for (const index_t m : {78, 500}) {
-    wide_type.m = m;
-    EXPECT_EQ(chosen(wide_type, limits), "opencl/gram_group") << m;
-  }
-  wide_type.count = 59;
-  EXPECT_NE(chosen(wide_type, limits), "opencl/gram_group");
-  wide_type.m = wide_type.n = 81;
-  EXPECT_FALSE(gram_variant().plan.fits(wide_type, limits).ok);
-  wide_type.n = 33;
-  wide_type.m = 4096;
-  EXPECT_TRUE(gram_variant().plan.fits(wide_type, limits).ok);
-  wide_type.m = 4097;  // sums of so many rows may err by more than the bar
-  EXPECT_FALSE(gram_variant().plan.fits(wide_type, limits).ok);
+  EXPECT_EQ(chosen(lapack, units), "opencl/small");
+  EXPECT_EQ(chosen(problem(64, 64, Mode::raw), units), "opencl/small");
+  EXPECT_EQ(chosen(problem(64, 64)), "opencl/small") << "no fast products of float64";
 }
 
 TEST(Registry, TextbookRunsOnlyWhenForced) {

@@ -110,14 +110,6 @@ index_t work_columns(const Problem& p) {
   return p.mode != Mode::raw && works_in_output(p) ? p.q_cols() : p.n;
 }
 
-/// `tall` is faster with few columns: 480 matrices of 700 x 90 take 0.59 ms, and 2.6 here; 10000 of
-/// 1000 x 3 take 0.75 and 38 (NVIDIA H200, 2026-11).
-Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.is_cpu && p.m > tuning::small_max_rows && tall_variant().plan.fits(p, limits).ok)
-    return {false, "pays to " + std::to_string(tuning::small_max_rows) + " rows of few columns"};
-  return {true, {}};
-}
-
 Params tune(const Problem& p, const Limits& limits) {
   const index_t ld = work_columns(p);
   const index_t all = p.n | ld | p.q_cols() | p.k();
@@ -195,7 +187,6 @@ GpuVariant blocked_variant() {
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = arithmetic,
-                   .pays = pays,
                    .reflectors = tune},
           .file = "gpu/variants/blocked/blocked.cl",
           .workspace = workspace,

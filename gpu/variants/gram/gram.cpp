@@ -116,32 +116,6 @@ Fit fits(const Problem& p, const Limits& limits) {
                                         : "products in float64, one work-item per 32"};
 }
 
-Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.n >= tuning::gram_wide_columns) {
-    if (p.count >= tuning::gram_wide_batch && p.m <= tuning::gram_wide_rows) return {true, {}};
-    return {false, "pays for many matrices of at most " + std::to_string(tuning::gram_wide_rows) +
-                       " rows with so many columns"};
-  }
-  if (p.m > tuning::gram_batch_rows) {
-    if (p.count >= tuning::gram_batch && p.m <= tuning::gram_batch_most_rows) return {true, {}};
-    return {false, "pays for many matrices of at most " +
-                       std::to_string(tuning::gram_batch_most_rows) + " rows"};
-  }
-  const index_t narrow_rows =
-      is_twice(p) ? tuning::gram_twice_narrow_rows : tuning::gram_narrow_rows;
-  if (p.n <= tuning::small_narrow_columns && p.m < narrow_rows) {
-    return {false, "pays from " + std::to_string(tuning::small_narrow_columns + 1) +
-                       " columns or " + std::to_string(narrow_rows) + " rows on"};
-  }
-  const bool is_much = p.count * p.m * p.n >= tuning::gram_many_entries;
-  const index_t least = is_twice(p) ? tuning::gram_twice_few_columns
-                        : is_much   ? tuning::gram_many_least_columns
-                                    : tuning::gram_least_columns;
-  if (p.n < least) return {false, "pays from " + std::to_string(least) + " columns on"};
-  return {true, {}};
-}
-
 Params tune(const Problem& p, const Limits& limits) {
   const int columns = 16 * blocks(p);
   const Slabs slab = slabs(p);
@@ -200,8 +174,7 @@ GpuVariant gram_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic,
-                   .pays = pays},
+                   .arithmetic = arithmetic},
           .file = "gpu/variants/gram/gram.cl",
           .workspace = workspace,
           .enqueue = enqueue,

@@ -73,33 +73,6 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "products in float64, at full speed here"};
 }
 
-/// Whether no other variant is faster with so many columns.
-bool has_columns(const Problem& p) {
-  if (p.type == ElementType::float64) {
-    return p.n <= tuning::gram_group_few_columns || p.n >= tuning::gram_group_many_columns;
-  }
-  if (p.n >= tuning::gram_group_very_many_columns)
-    return p.n <= tuning::gram_group_single_most_columns;
-  return p.n >= tuning::gram_group_single_columns && p.n <= tuning::gram_group_single_columns_end;
-}
-
-Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const bool is_double = p.type == ElementType::float64;
-  const index_t batch = is_double ? tuning::gram_group_batch_double : tuning::gram_group_batch;
-  if (p.count < batch) {
-    return {false, "pays for " + std::to_string(batch) + " matrices or more"};
-  }
-  const double tall = !is_double                              ? tuning::gram_group_tall
-                      : p.n > tuning::gram_group_tall_columns ? tuning::gram_group_tall_double
-                                                              : tuning::gram_group_tall_double_few;
-  if (static_cast<double>(p.m) > tall * static_cast<double>(p.n)) {
-    return {false, "pays for matrices that are not much taller than wide"};
-  }
-  if (!has_columns(p)) return {false, "another variant is faster with so many columns"};
-  return {true, {}};
-}
-
 Params tune(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", std::min(aligned_entries(p.n), 2)},
@@ -155,8 +128,7 @@ GpuVariant gram_group_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic,
-                   .pays = pays},
+                   .arithmetic = arithmetic},
           .file = "gpu/variants/gram_group/gram_group.cl",
           .workspace = workspace,
           .enqueue = enqueue,

@@ -62,24 +62,6 @@ Fit fits(const Problem& p, const Limits& limits) {
                                         : "products in float64, one work-item per 32"};
 }
 
-Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const bool has_rows = p.m > tuning::small_max_rows || p.m >= tuning::gram_tiles_tall * p.n;
-  const bool is_tall = has_rows && p.n >= tuning::gram_wide_columns;
-  if (p.n < tuning::gram_tiles_least_columns && !is_tall) {
-    return {false, "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
-  }
-  if (p.n > tuning::gram_tiles_many_columns && p.count > tuning::gram_tiles_few_matrices) {
-    return {false, "pays to " + std::to_string(tuning::gram_tiles_few_matrices) +
-                       " matrices with so many columns"};
-  }
-  if (p.n <= tuning::tall_max_columns && p.m > tuning::gram_tiles_tall_rows) {
-    return {false, "pays to " + std::to_string(tuning::gram_tiles_tall_rows) +
-                       " rows with so few columns"};
-  }
-  return {true, {}};
-}
-
 Params tune(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", aligned_entries(p.n)},
@@ -200,8 +182,7 @@ GpuVariant gram_tiles_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic,
-                   .pays = pays},
+                   .arithmetic = arithmetic},
           .file = "gpu/variants/gram_tiles/gram_tiles.cl",
           .workspace = workspace,
           .enqueue = enqueue,

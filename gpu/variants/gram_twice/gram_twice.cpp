@@ -63,17 +63,6 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "products in float64, at full speed here"};
 }
 
-Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const index_t most =
-      p.wants_q() ? tuning::gram_twice_most_columns_of_q : tuning::gram_twice_most_columns_of_r;
-  if (p.n > most) return {false, "pays to " + std::to_string(most) + " columns"};
-  if (p.n >= tuning::gram_tiles_least_columns) return {true, {}};
-  const index_t rows = std::max(tuning::gram_twice_least_rows, tuning::gram_twice_tall * p.n);
-  if (p.n >= tuning::gram_twice_least_columns && p.m >= rows) return {true, {}};
-  return {false, "pays from " + std::to_string(rows) + " rows on with so few columns"};
-}
-
 Params tune(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", std::min(aligned_entries(p.n), 2)},
@@ -340,8 +329,7 @@ GpuVariant gram_twice_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic,
-                   .pays = pays},
+                   .arithmetic = arithmetic},
           .file = "gpu/variants/gram_twice/gram_twice.cl",
           .workspace = workspace,
           .enqueue = enqueue,

@@ -72,18 +72,6 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "the leading square block, then one product"};
 }
 
-Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const bool is_wide = p.n > tuning::small_narrow_columns && p.n >= tuning::leading_wide * p.m;
-  if (p.n > tuning::small_max_columns || p.m >= tuning::leading_any_rows || is_wide)
-    return {true, {}};
-  return {false, "pays for more than " + std::to_string(tuning::small_max_columns) +
-                     " columns, from " + std::to_string(tuning::leading_any_rows) +
-                     " rows on, or from " + std::to_string(tuning::leading_wide) +
-                     " times as many columns as rows on and more than " +
-                     std::to_string(tuning::small_narrow_columns)};
-}
-
 Params tune(const Problem& p, const Limits& limits) {
   return {{"MMA", limits.float64_products},
           {"STRIPS", has_strips(p)},
@@ -163,8 +151,7 @@ GpuVariant leading_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic,
-                   .pays = pays},
+                   .arithmetic = arithmetic},
           .file = "gpu/variants/leading/leading.cl",
           .workspace = workspace,
           .enqueue = enqueue,

@@ -31,12 +31,6 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "the registers of one work-item hold a matrix"};
 }
 
-Fit pays(const Problem& p, const Limits&) {
-  if (p.m <= tuning::tiny_fast_rows || p.m * p.n <= tuning::tiny_fast_entries) return {true, {}};
-  return {false, "pays to " + std::to_string(tuning::tiny_fast_rows) + " rows or " +
-                     std::to_string(tuning::tiny_fast_entries) + " entries"};
-}
-
 Params tune(const Problem& p, const Limits&) {
   return {{"ROWS", static_cast<int>(p.m)},
           {"COLUMNS", static_cast<int>(p.n)},
@@ -63,7 +57,6 @@ GpuVariant tiny_variant() {
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = arithmetic,
-                   .pays = pays,
                    .reflectors = tune},
           .file = "gpu/variants/tiny/tiny.cl",
           .workspace = workspace,

@@ -22,8 +22,16 @@ std::size_t workspace(const Problem&) { return mib; }
 std::size_t no_bytes(const Problem&) { return 0; }
 std::string arithmetic(const Problem&) { return "float32"; }
 
-Fit pays_for_many(const Problem& p, const Limits&) {
-  return p.count >= 10 ? Fit{true, "pays"} : Fit{false, "pays from 10 on"};
+/// test/small takes 2 s for a matrix or for 64 of them, test/general 1 s for each.
+const CostTable& some_costs(const Limits&) {
+  static const CostTable table = [] {
+    CostTable costs("a device");
+    const Problem shape{1, 8, 8};
+    costs.add("test/small", shape, {{1, 2.0}, {64, 2.0}});
+    costs.add("test/general", shape, {{1, 1.0}});
+    return costs;
+  }();
+  return table;
 }
 
 Variant variant_named(std::string_view name, Fit (*fits)(const Problem&, const Limits&)) {
@@ -80,44 +88,27 @@ TEST(Plan, TakesABaselineOnlyWhenForced) {
   EXPECT_EQ(plan_for({100, 8, 8}, 64 * mib, 2, "test/baseline").variant->name, "test/baseline");
 }
 
-TEST(Plan, TakesAVariantWhereItPaysOrIsForced) {
+TEST(Plan, TakesTheVariantThatCostsLeastOrIsForced) {
   std::array some{variants[1], variants[2]};
-  some[0].pays = pays_for_many;
+  for (Variant& variant : some) variant.costs = some_costs;
   Limits limits;
   limits.host_bytes = 64 * mib;
   EXPECT_EQ(make_plan({10, 8, 8}, some, limits).variant->name, "test/small");
-  const Plan few = make_plan({9, 8, 8}, some, limits);
-  EXPECT_EQ(few.variant->name, "test/general");
-  EXPECT_EQ(few.reason, "takes all; test/small: pays from 10 on");
-  EXPECT_EQ(make_plan({9, 8, 8}, some, limits, "test/small").variant->name, "test/small");
+  const Plan one = make_plan({1, 8, 8}, some, limits);
+  EXPECT_EQ(one.variant->name, "test/general");
+  EXPECT_EQ(one.reason, "about 1 s; takes all; test/small: about 2 s");
+  EXPECT_EQ(make_plan({1, 8, 8}, some, limits, "test/small").variant->name, "test/small");
+  EXPECT_EQ(make_plan({2, 8, 8}, some, limits).variant->name, "test/small") << "equal: the first";
+  const auto is_general = [](const Variant& variant) { return variant.name == "test/general"; };
+  EXPECT_EQ(least_costly({10, 8, 8}, some, limits, is_general)->name, "test/general");
 }
 
-TEST(Plan, TakesTheCpuVariantThatPays) {
-  const auto variant_for = [](index_t count, index_t m, index_t n) {
-    Limits limits;
-    limits.host_bytes = std::size_t{8} << 30;
-    return make_plan({count, m, n}, cpu_variants(), limits).variant->name;
-  };
-  EXPECT_EQ(variant_for(1, 64, 64), "cpu/batched");
-  EXPECT_EQ(variant_for(1, 63, 2), "cpu/batched");
-  EXPECT_EQ(variant_for(1, 64, 2), "cpu/eigen");
-  EXPECT_EQ(variant_for(2, 64, 2), "cpu/batched");
-  EXPECT_EQ(variant_for(3, 1024, 16), "cpu/eigen");
-  EXPECT_EQ(variant_for(4, 1024, 16), "cpu/batched");
-  EXPECT_EQ(variant_for(1, 96, 64), "cpu/blocked");
-  EXPECT_EQ(variant_for(11, 96, 64), "cpu/batched");
-  EXPECT_EQ(variant_for(1000, 128, 64), "cpu/batched");
-  EXPECT_EQ(variant_for(1000, 256, 64), "cpu/batched");
-  EXPECT_EQ(variant_for(1000, 128, 128), "cpu/batched");
-  EXPECT_EQ(variant_for(1000, 512, 64), "cpu/blocked");
-  EXPECT_EQ(variant_for(1000, 1024, 32), "cpu/batched");
-  EXPECT_EQ(variant_for(1000, 1025, 8), "cpu/eigen");
-  EXPECT_EQ(variant_for(1000, 129, 129), "cpu/blocked");
-  EXPECT_EQ(variant_for(1000, 20, 500), "cpu/batched");
-  EXPECT_EQ(variant_for(1, 1025, 16), "cpu/eigen");
-  EXPECT_EQ(variant_for(1, 10000, 40), "cpu/tall");
-  EXPECT_EQ(variant_for(1, 2048, 2048), "cpu/blocked");
-  EXPECT_EQ(variant_for(0, 64, 64), "cpu/eigen");
+TEST(Plan, TakesAVariantOfUnknownTimeOnlyWhereThereIsNoOther) {
+  std::array some{variants[1], variants[2]};
+  some[1].costs = some_costs;
+  EXPECT_EQ(least_costly({10, 8, 8}, some, {})->name, "test/general");
+  EXPECT_EQ(least_costly({10, 8, 8}, std::span(some).first(1), {})->name, "test/small");
+  EXPECT_EQ(least_costly({10, 9, 9}, std::span(some).first(1), {}), nullptr);
 }
 
 TEST(Plan, ThreadsWithoutAMatrixShareOne) {
@@ -128,7 +119,9 @@ TEST(Plan, ThreadsWithoutAMatrixShareOne) {
   EXPECT_EQ(plan.threads, 3);
   EXPECT_EQ(plan.threads_per_matrix, 2);
   EXPECT_NE(explain(plan, limits).find("6 threads"), std::string::npos);
-  EXPECT_EQ(make_plan({3, 64, 64}, cpu_variants(), limits).threads_per_matrix, 1);
+  EXPECT_EQ(make_plan({3, 8, 8}, cpu_variants(), limits).threads_per_matrix, 1);
+  EXPECT_EQ(make_plan({1, 64, 64}, cpu_variants(), limits, "cpu/blocked").threads_per_matrix, 1)
+      << "too small for a team";
 }
 
 TEST(Plan, TakesCpuTallForManyRowsAndGivesItEveryThread) {
@@ -141,29 +134,7 @@ TEST(Plan, TakesCpuTallForManyRowsAndGivesItEveryThread) {
   const Plan tall = plan_of({1, 100000, 32});
   EXPECT_EQ(tall.variant->name, "cpu/tall");
   EXPECT_EQ(tall.threads, 7);
-  EXPECT_EQ(plan_of({1, 3999, 32}).variant->name, "cpu/eigen");
-  EXPECT_EQ(plan_of({1, 4000, 32}).variant->name, "cpu/tall");
-  EXPECT_EQ(plan_of({2, 4000, 32}).variant->name, "cpu/eigen");
-  EXPECT_EQ(plan_of({1, 4000, 64}).variant->name, "cpu/eigen");
-  EXPECT_EQ(plan_of({1, 40000, 160}).variant->name, "cpu/tall");
-  EXPECT_EQ(plan_of({1, 5000, 160}).variant->name, "cpu/blocked");
   EXPECT_EQ(plan_of({1, 10000, 32, ElementType::float32, Mode::raw}).variant->name, "cpu/eigen");
-}
-
-TEST(Plan, TakesCpuTallForFewerRowsWhereRIsAskedForAlone) {
-  const auto variant_for = [](index_t m, index_t n, ElementType type) {
-    Limits limits;
-    limits.host_bytes = std::size_t{8} << 30;
-    return make_plan({1, m, n, type, Mode::r}, cpu_variants(), limits).variant->name;
-  };
-  EXPECT_EQ(variant_for(1000, 16, ElementType::float32), "cpu/tall");
-  EXPECT_EQ(variant_for(512, 64, ElementType::float32), "cpu/tall");
-  EXPECT_EQ(variant_for(256, 64, ElementType::float32), "cpu/blocked") << "one block";
-  EXPECT_EQ(variant_for(1024, 128, ElementType::float32), "cpu/blocked");
-  EXPECT_EQ(variant_for(8000, 128, ElementType::float32), "cpu/tall");
-  EXPECT_EQ(variant_for(1000, 16, ElementType::float64), "cpu/eigen");
-  EXPECT_EQ(variant_for(4000, 16, ElementType::float64), "cpu/tall");
-  EXPECT_EQ(variant_for(8000, 128, ElementType::float64), "cpu/tall");
 }
 
 TEST(Plan, GoesByRowsWhereAMatrixDoesNotFit) {

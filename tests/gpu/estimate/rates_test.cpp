@@ -4,9 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
+#include <string>
 
+#include "core/plan.hpp"
 #include "gpu/estimate/measured.hpp"
+#include "gpu/model/costs.hpp"
 #include "gpu/registry.hpp"
 #include "tests/support/measured_gpu.hpp"
 
@@ -15,10 +20,6 @@ namespace {
 
 using test::measured_gpu;
 
-Problem problem_of(const tuning::MeasuredTime& time, Mode mode) {
-  return {time.count, time.m, time.n, time.type, mode};
-}
-
 /// A device whose kernels are so slow that nothing else counts.
 DeviceInfo slow_gpu() {
   DeviceInfo info = measured_gpu();
@@ -26,19 +27,31 @@ DeviceInfo slow_gpu() {
   return info;
 }
 
-TEST(FactorWork, FollowsTheMeasurementOfTheChosenVariant) {
-  const auto one_unit = [](double ms) {
-    return (1 + tuning::check_share) * ms * 1e-3 * tuning::measured_units;
-  };
-  const Problem q{1, 5000, 5000, ElementType::float64},
-      r{1, 5000, 5000, ElementType::float64, Mode::r};
-  // Beside the kernels there are the copies of one sub-chunk, 0.06 s.
-  EXPECT_NEAR(factor_work(q, slow_gpu()).run_seconds, one_unit(18.6), 0.1);
-  EXPECT_NEAR(factor_work(r, slow_gpu()).run_seconds, one_unit(14.5), 0.1);
-  Problem many = q;
-  many.count = 3;  // three times the nearest measurement
-  EXPECT_NEAR(factor_work(many, slow_gpu()).run_seconds, 3 * one_unit(18.6), 0.1);
-  EXPECT_EQ(factor_work(q, measured_gpu()).variant, "opencl/gram_twice");
+TEST(FactorWork, FollowsTheEstimateOfTheChosenVariant) {
+  for (const index_t count : {1, 3}) {
+    for (const Mode mode : {Mode::reduced, Mode::r}) {
+      const Problem p{count, 5000, 5000, ElementType::float64, mode};
+      const Variant* const variant = least_costly(p, opencl_variants(), slow_gpu().limits);
+      ASSERT_NE(variant, nullptr);
+      const DeviceWork work = factor_work(p, slow_gpu());
+      EXPECT_EQ(work.variant, variant->name);
+      const double kernels = (1 + tuning::check_share) * variant->seconds(p, slow_gpu().limits);
+      // Beside the kernels there are the copies of sub-chunks, 0.06 s each.
+      EXPECT_NEAR(work.run_seconds, kernels * tuning::measured_units, 0.25);
+    }
+  }
+}
+
+/// A table of the device itself counts as it is.
+TEST(FactorWork, TakesTheTimesOfAnOwnTableAsTheyAre) {
+  DeviceInfo device = slow_gpu();
+  CostTable own("a device");
+  const Problem p{1, 64, 64, ElementType::float32, Mode::reduced};
+  own.add("opencl/large", p, {{1, 3.0}});
+  device.limits.costs = &own;
+  EXPECT_EQ(factor_work(p, device).variant, "opencl/large");
+  EXPECT_NEAR(factor_work(p, device).run_seconds, 3 * (1 + tuning::check_share), 0.1);
+  EXPECT_TRUE(is_measured(device));
 }
 
 /// An H200 from host memory to host memory with the check, 16 threads, 2026-11-23, milliseconds.
@@ -124,14 +137,18 @@ TEST(Rates, AreOfOneDevice) {
   EXPECT_FALSE(is_measured(device));
 }
 
-TEST(MeasuredTimes, NameVariantsThatTakeTheShape) {
-  for (const tuning::MeasuredTime& time : tuning::measured_times) {
-    const auto named = [&](const Variant& variant) { return variant.name == time.variant; };
-    const auto variant = std::ranges::find_if(opencl_variants(), named);
-    ASSERT_NE(variant, opencl_variants().end()) << time.variant;
-    EXPECT_TRUE(variant->fits(problem_of(time, Mode::reduced), measured_gpu().limits).ok)
-        << time.variant;
-    EXPECT_LE(time.r_ms, time.q_ms) << time.variant << ' ' << time.m << 'x' << time.n;
+TEST(Rates, NameVariantsOfTheRegistry) {
+  for (const std::string_view table : {h100_rates(), cpu_device_rates()}) {
+    std::istringstream lines{std::string(table)};
+    std::string line;
+    std::getline(lines, line);
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      const std::string name =
+          line.substr(line[0] == '=' ? 1 : 0, line.find(',') - (line[0] == '='));
+      const auto named = [&](const Variant& variant) { return variant.name == name; };
+      ASSERT_TRUE(std::ranges::any_of(opencl_variants(), named)) << line;
+    }
   }
 }
 

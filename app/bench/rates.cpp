@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// rates.cpp: the shapes of the samples, and their times.
+#include "app/bench/rates.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/operations.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Kernels that work in blocks of 16 or 64 columns take longer from one column more on.
+constexpr index_t sampled_columns[] = {1,   2,   4,   6,    8,    12,   16,   17,    24,   32,  33,
+                                       48,  64,  65,  80,   81,   96,   97,   128,   129,  160, 161,
+                                       256, 384, 512, 1024, 2048, 4096, 5120, 16384, 65536};
+/// Rows that are so many times the columns, those below that of wide matrices, and rows of all.
+constexpr double sampled_ratios[] = {1. / 16, 0.25, 0.75, 1, 1.5, 2, 4};
+constexpr index_t sampled_rows[] = {64, 256, 512, 513, 1024, 4096, 4097, 65536, 1000000};
+/// One matrix of a sample has at most so many entries, and needs at most so many operations.
+constexpr double most_entries = 0x1p27, most_operations = 1e12;
+constexpr double most_cpu_operations = 5e9;
+/// The bytes of A of the largest batch, its matrices, and its operations.
+constexpr std::size_t most_bytes = std::size_t{64} << 20, most_cpu_bytes = std::size_t{2} << 20;
+constexpr index_t most_matrices = 1 << 20;
+/// Batches of one matrix, then of `first`, and of so many times as many each time.
+constexpr index_t device_first = 4, cpu_first = 2, device_step = 4, cpu_step = 2;
+/// A time is the median of so many runs, or of those that fit into this time.
+constexpr Repeats repeats{.warm_up = 0, .timed = 5};
+constexpr double sample_seconds = 0.05;
+/// A variant that takes so many times as long as another one is not measured in larger batches.
+constexpr double hopeless = 6;
+
+std::vector<index_t> counts_of(const Problem& p, bool is_cpu) {
+  const std::size_t bytes = is_cpu ? most_cpu_bytes : most_bytes;
+  const auto by_bytes = static_cast<index_t>(bytes / p.input_bytes());
+  const auto by_operations = static_cast<index_t>((is_cpu ? most_cpu_operations : most_operations) /
+                                                  std::max(operations(p), 1.0));
+  const index_t first = is_cpu ? cpu_first : device_first;
+  const index_t most =
+      std::min({std::max(by_bytes, first), std::max<index_t>(by_operations, 1), most_matrices});
+  std::vector<index_t> counts{1};
+  for (index_t count = first; 2 * count <= most; count *= is_cpu ? cpu_step : device_step)
+    counts.push_back(count);
+  if (most > 1) counts.push_back(most);
+  return counts;
+}
+
+/// The seconds of a batch; none where the variant does not take it or there is no room.
+std::optional<double> seconds_of(SampleRuns& runs, std::string_view variant,
+                                 const Problem& problem) {
+  try {
+    const std::unique_ptr<TimedRun> run = runs.prepare(variant, problem);
+    run->run();  // builds the kernels
+    return time_runs(*run, repeats, sample_seconds).median();
+  } catch (const UsageError&) {
+    return std::nullopt;
+  } catch (const LimitError&) {
+    return std::nullopt;
+  }
+}
+
+/// The times of batches of the shape, up to one in which the variant is hopeless. `best` has the
+/// least time of each batch by any variant.
+std::vector<BatchTime> times_of(SampleRuns& runs, std::string_view variant, Problem problem,
+                                const std::vector<index_t>& counts,
+                                std::map<index_t, double>& best) {
+  std::vector<BatchTime> times;
+  for (const index_t count : counts) {
+    problem.count = count;
+    const std::optional<double> seconds = seconds_of(runs, variant, problem);
+    if (!seconds) break;
+    times.push_back({count, *seconds});
+    const auto [at, is_first] = best.try_emplace(count, *seconds);
+    if (*seconds > hopeless * at->second) break;
+    at->second = std::min(at->second, *seconds);
+  }
+  return times;
+}
+
+}  // namespace
+
+std::vector<RateShape> rate_shapes(bool is_cpu) {
+  std::set<RateShape> shapes;
+  for (const index_t n : sampled_columns) {
+    std::set<index_t> with(std::begin(sampled_rows), std::end(sampled_rows));
+    std::erase_if(with, [&](index_t m) { return m < n; });
+    for (const double ratio : sampled_ratios)
+      with.insert(static_cast<index_t>(ratio * static_cast<double>(n)));
+    for (const index_t m : with) {
+      const Problem p{.count = 1, .m = m, .n = n, .mode = Mode::r};
+      const bool is_large = static_cast<double>(m) * static_cast<double>(n) > most_entries;
+      const double most = is_cpu ? most_cpu_operations : most_operations;
+      if (m > 0 && !is_large && operations(p) <= most) shapes.emplace(m, n);
+    }
+  }
+  return {shapes.begin(), shapes.end()};
+}
+
+void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes,
+                   CostTable::Reach reach, CostTable& table,
+                   const std::function<void(std::size_t left)>& save) {
+  const bool is_cpu = setup.backend.name() == "cpu";
+  std::size_t left = shapes.size();
+  for (const auto& [m, n] : shapes) {
+    for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+      const Problem one{.count = 1, .m = m, .n = n, .type = type, .check = Check::none};
+      const std::vector<index_t> counts = counts_of(one, is_cpu);
+      Problem most = one;
+      most.count = counts.back();
+      const std::unique_ptr<SampleRuns> runs = make_sample_runs(setup, most);
+      for (const Mode mode : {Mode::reduced, Mode::r}) {
+        Problem p = one;
+        p.mode = mode;
+        std::map<index_t, double> best;
+        for (const Variant& variant : setup.backend.variants()) {
+          if (variant.only_when_forced || table.has(variant.name, p)) continue;
+          const std::vector<BatchTime> times = times_of(*runs, variant.name, p, counts, best);
+          if (!times.empty()) table.add(variant.name, p, times, reach);
+        }
+      }
+    }
+    save(--left);
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// rates.hpp: measures the samples of a device's table of costs (core/cost.hpp).
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "app/bench/baselines.hpp"
+#include "core/cost.hpp"
+
+namespace qrtool {
+
+/// Rows and columns of a sample.
+using RateShape = std::pair<index_t, index_t>;
+
+/// The shapes of a table: multiples of the columns, powers of two, and both sides of the numbers of
+/// rows and columns at which the time of some kernel jumps.
+std::vector<RateShape> rate_shapes(bool is_cpu);
+
+/// Adds a sample of each shape for every variant that a plan may choose, where it takes the shape,
+/// for both types, with Q and for R alone. What the table has is not measured again. `save` is
+/// called after each shape, with the number of shapes that are left. Errors: DeviceError where the
+/// device fails.
+void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes,
+                   CostTable::Reach reach, CostTable& table,
+                   const std::function<void(std::size_t left)>& save);
+
+}  // namespace qrtool
