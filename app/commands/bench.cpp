@@ -159,6 +159,10 @@ std::string rates_path(const BenchOptions& o, const Backend& backend) {
   if (backend.name() == "cpu")
     throw UsageError("--rates: the CPU has one table for all, since results must not depend on it",
                      "--backend opencl measures a device; or name a file: --rates FILE");
+  if (!o.shapes.empty())
+    throw UsageError(
+        "--rates: your own table has all shapes, so that every variant can be compared",
+        "leave --shape away; or name a file: --rates FILE");
   const std::optional<std::string> path = own_rates_path(backend.device());
   if (!path)
     throw UsageError(
@@ -186,11 +190,14 @@ CostTable begun_table(const BenchOptions& o, const std::string& path, const std:
 
 ExitCode run_rates(const BenchOptions& o, const BenchSetup& setup) {
   const std::string path = rates_path(o, setup.backend);
-  CostTable table = begun_table(o, path, setup.backend.device());
+  // A plan must not choose by a part of the user's own table.
+  const std::string begun = o.rates == own_table ? path + ".part" : path;
+  CostTable table =
+      begun_table(o, std::filesystem::exists(begun) ? begun : path, setup.backend.device());
   const std::vector<RateShape> shapes =
       o.shapes.empty() ? rate_shapes(setup.backend.name() == "cpu") : o.shapes;
   const auto save = [&](std::size_t left) {
-    TextOutput output(path, /*force=*/true);
+    TextOutput output(begun, /*force=*/true);
     output.buffer().append(table.text());
     output.commit();
     if (o.verbose) print_message(fmt::format("{} shapes are left", left));
@@ -199,6 +206,7 @@ ExitCode run_rates(const BenchOptions& o, const BenchSetup& setup) {
   save(shapes.size());
   const auto reach = o.shapes.empty() ? CostTable::Reach::grid : CostTable::Reach::shape;
   measure_rates(setup, shapes, reach, table, save);
+  if (begun != path) std::filesystem::rename(begun, path);
   if (!o.quiet) print_message(fmt::format("{} has the rates of {}", escape(path), table.device()));
   return ExitCode::good;
 }

@@ -74,7 +74,7 @@ bool forget_own_rates() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(beside.parent_path(), error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(first_part(beside)) || !name.ends_with(ending)) continue;
+    if (!name.starts_with(first_part(beside)) || name.find(ending) == std::string::npos) continue;
     if (!fs::remove(entry.path(), error) || error)
       throw OutputError(fmt::format("{}: cannot be removed ({})", escape(entry.path().string()),
                                     error.message()));

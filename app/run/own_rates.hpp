@@ -18,7 +18,8 @@ std::optional<std::string> own_rates_path(const std::string& device);
 /// until the process ends.
 const CostTable* own_rates(const std::string& device);
 
-/// Removes all of them. Returns whether there was one. Errors: OutputError.
+/// Removes all of them, and those that were begun. Returns whether there was one. Errors:
+/// OutputError.
 bool forget_own_rates();
 
 }  // namespace qrtool

@@ -68,6 +68,10 @@ class Rates(unittest.TestCase):
         error = self.run_tool("bench", "--rates", "--backend", "cpu", status=2).stderr
         self.assertIn("the CPU has one table for all", error)
         self.assertIn("--rates FILE", error)
+        if "--opencl" in sys.argv:
+            error = self.run_tool("bench", "--rates", "--backend", "opencl", "--shape", "3x2",
+                                  status=2).stderr
+            self.assertIn("your own table has all shapes", error)
         self.assertIn("--rates measures all variants",
                       self.rates("--batch", "3", status=2).stderr)
 
