@@ -404,6 +404,12 @@ class Opencl(unittest.TestCase):
                 self.assertLessEqual(worst["ratio"], 1, (kernel, name))
             self.run_tool("verify", self.a, self.q)
 
+    def test_the_way_of_matrices_that_were_all_factored_again(self):
+        done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/gram", "--json",
+                             env=self.layer(QRTOOL_SKIP_CL="factor_gram"))
+        said = json.loads(done.stdout)
+        self.assertEqual((said["routes"]["second_try"], said["way"]), (50, "all 50 by reflectors"))
+
     def test_a_driver_that_ends_the_process_leaves_nothing(self):
         for call in ("clCreateContext", "clCreateBuffer", "clBuildProgram",
                      "clEnqueueNDRangeKernel"):
