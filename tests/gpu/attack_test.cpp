@@ -193,6 +193,7 @@ const std::vector<AttackCase> alike_rows{
     {"tall", {20000, 16}, Mode::reduced, 2},
     {"gram", {1000, 17}, Mode::r, 2, ElementType::float64},
     {"gram_twice", {300, 88}, Mode::reduced, 20, ElementType::float64},
+    {"large", {130, 100}, Mode::reduced, 12},
     {"textbook", {17, 17}, Mode::reduced, 60, ElementType::float64},
 };
 
