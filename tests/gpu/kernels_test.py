@@ -59,7 +59,8 @@ def needs_no_float64(root, path):
 def compile_with(clang, root, path, options):
     return subprocess.run(
         [clang, "-x", "cl", "-fsyntax-only", "-Xclang", "-finclude-default-header", "-Wall",
-         "-Wzero-length-array", "-Werror", f"-I{root}", *options, str(path)], capture_output=True, text=True, check=False)
+         "-Wzero-length-array", "-Werror", f"-I{root}", *options, str(path)],
+        capture_output=True, text=True, check=False)
 
 
 def main():
