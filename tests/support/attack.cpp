@@ -4,9 +4,11 @@
 // columns that agree to 10^-7 differ by a few last bits.
 #include "tests/support/attack.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "tests/support/attack_fill.hpp"
 
@@ -23,6 +25,15 @@ constexpr std::array shapes{
     AttackShape{4000, 64},   AttackShape{4096, 17},  AttackShape{4000, 100},
     AttackShape{3000, 160},  AttackShape{20000, 33}, AttackShape{65536, 130},
     AttackShape{1000000, 20}};
+
+constexpr std::array few_rows{
+    AttackShape{15, 15}, AttackShape{15, 16},  AttackShape{15, 17},  AttackShape{16, 15},
+    AttackShape{16, 16}, AttackShape{16, 17},  AttackShape{17, 15},  AttackShape{17, 16},
+    AttackShape{17, 17}, AttackShape{31, 31},  AttackShape{31, 32},  AttackShape{31, 33},
+    AttackShape{32, 31}, AttackShape{32, 32},  AttackShape{32, 33},  AttackShape{33, 31},
+    AttackShape{33, 32}, AttackShape{33, 33},  AttackShape{16, 40},  AttackShape{15, 132},
+    AttackShape{16, 80}, AttackShape{16, 132}, AttackShape{15, 300}, AttackShape{16, 300},
+    AttackShape{32, 132}};
 
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0;
@@ -43,7 +54,17 @@ std::span<const AttackFamily> attack_families() {
 
 std::span<const AttackFamily> families_of_alike_rows() { return attack_families().last(5); }
 
+const AttackFamily& attack_family(std::string_view name) {
+  const std::span<const AttackFamily> all = attack_families();
+  const auto found = std::ranges::find(all, name, &AttackFamily::name);
+  if (found == all.end())
+    throw UsageError("there is no family '" + std::string(name) + "'; see --list");
+  return *found;
+}
+
 std::span<const AttackShape> attack_shapes() { return shapes; }
+
+std::span<const AttackShape> shapes_of_few_rows() { return few_rows; }
 
 template <class T>
 void fill_attack(const AttackFamily& family, std::uint64_t seed, index_t index, MatrixView<T> a) {
@@ -61,21 +82,20 @@ void fill_attack(const AttackFamily& family, std::uint64_t seed, index_t index, 
   }
 }
 
+std::string AttackList::name_of(index_t number) const {
+  return std::string(family_of(number).name) + " number " + std::to_string(number % per_family);
+}
+
 template <class T>
-void fill_attack_batch(std::span<const AttackFamily> chosen, index_t per_family, std::uint64_t seed,
-                       index_t first, int threads, BatchView<T> a) {
+void AttackList::fill(index_t first, int threads, BatchView<T> a) const {
   parallel_for(a.count, threads, [&](index_t b, int) {
-    const index_t number = first + b;
-    fill_attack<T>(chosen[static_cast<std::size_t>(number / per_family)], seed, number % per_family,
-                   a[b]);
+    fill_attack<T>(family_of(first + b), seed, (first + b) % per_family, a[b]);
   });
 }
 
 template void fill_attack(const AttackFamily&, std::uint64_t, index_t, MatrixView<float>);
 template void fill_attack(const AttackFamily&, std::uint64_t, index_t, MatrixView<double>);
-template void fill_attack_batch(std::span<const AttackFamily>, index_t, std::uint64_t, index_t, int,
-                                BatchView<float>);
-template void fill_attack_batch(std::span<const AttackFamily>, index_t, std::uint64_t, index_t, int,
-                                BatchView<double>);
+template void AttackList::fill(index_t, int, BatchView<float>) const;
+template void AttackList::fill(index_t, int, BatchView<double>) const;
 
 }  // namespace qrtool::test

@@ -145,6 +145,14 @@ void integers(Draw& draw, Matrix a) {
       a, [&](index_t, index_t, double) { return std::floor(draw.between(least, largest + 1)); });
 }
 
+/// Entries in [0, 1); the same one everywhere in a quarter of the matrices.
+void uniform(Draw& draw, Matrix a) {
+  const bool is_one_number = draw.chance(0.25);
+  const double number = draw.uniform();
+  change_entries(a,
+                 [&](index_t, index_t, double) { return is_one_number ? number : draw.uniform(); });
+}
+
 // ---- Rows that are alike, whose products round alike -------------------------------------------
 
 /// A few ranks at which Gram matrices of few distinct rows are, or nearly are, singular.
@@ -259,6 +267,7 @@ const std::vector<AttackFamily>& row_families() {
       {"vandermonde-from-1", "powers of nodes in [1, 2]", vandermonde_from_one},
       {"vandermonde-integers", "powers of whole numbers", vandermonde_of_integers},
       {"integers", "whole numbers up to 1 .. 10000", integers},
+      {"uniform", "entries in [0, 1), or one of them everywhere", uniform},
       {"repeated-rows", "rows of their own beside one row often", repeated_rows},
       {"few-distinct-rows", "1 to 2 n different rows", few_distinct_rows},
       {"constant-rows", "rows of one number, noise in some", constant_rows},
