@@ -208,6 +208,10 @@ INLINE void copy_doubles(__local double* to, __global const double* from, int le
 }
 #endif
 
+// Of the tile that a file below is included for.
+#define T_WARPS_N (TILE_N / WARP_N)
+#define T_GROUP (TILE_M / WARP_M * T_WARPS_N * 32)
+
 #if HAS_UNITS
 #include "gpu/products/packed_tile.clh"
 #elif PRODUCT_BODY == 5

@@ -115,7 +115,6 @@
 // The number of terms that are added plainly; their sum is then added to a compensated sum.
 #define SUM_ROWS 16
 
-#define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define IN_LARGE_GROUPS GROUP_OF(LARGE_GROUP)
 
 // The offset of X of the block that begins at column `block`.

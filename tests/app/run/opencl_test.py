@@ -409,6 +409,7 @@ class Opencl(unittest.TestCase):
                              env=self.layer(QRTOOL_SKIP_CL="factor_gram"))
         said = json.loads(done.stdout)
         self.assertEqual((said["routes"]["second_try"], said["way"]), (50, "all 50 by reflectors"))
+
     def test_a_second_try_that_the_device_cannot_make_is_said(self):
         # The variant computes nothing, and the program of the second try does not build.
         self.run_tool("generate", "--shape", "9x40x20", self.a, "-q", "--force")
