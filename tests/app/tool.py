@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tool.py: what the tests of the program share. The first argument of a test is the program."""
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,11 @@ def said(*args, **options):
     """Returns what a run prints, and then its messages."""
     done = run(*args, **options)
     return done.stdout + done.stderr
+
+
+def has_device():
+    """Whether there is an OpenCL device; `devices` ends with 0 without one, too."""
+    return len(json.loads(run("devices", "--json").stdout)["places"]) > 1
 
 
 class FolderTest(unittest.TestCase):
