@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/plan.hpp"
+#include "gpu/products/product.hpp"
 
 namespace qrtool {
 namespace {
@@ -78,6 +79,21 @@ TEST(Registry, GramTakesSumsOfFloat64OfAtMost4096Rows) {
   EXPECT_TRUE(gram_variant().plan.fits(p, units).ok);
   p.m = 4097;  // sums of so many rows may err by more than the bar
   EXPECT_FALSE(gram_variant().plan.fits(p, units).ok);
+}
+
+/// The long sums of the other bodies would bring Q of rows that are alike above a low bar.
+TEST(Registry, LargeMultipliesShortMatricesByFma) {
+  Limits units = gpu_limits();
+  units.float64_products = true;
+  const auto body = [&](index_t m, ElementType type) {
+    const Problem p{.count = 1, .m = m, .n = 130, .type = type};
+    return static_cast<ProductBody>(large_variant().plan.tune(p, units).at("PRODUCT_BODY"));
+  };
+  EXPECT_EQ(body(200, ElementType::float64), ProductBody::fma);
+  EXPECT_EQ(body(1024, ElementType::float64), ProductBody::fma);
+  EXPECT_EQ(body(1025, ElementType::float64), ProductBody::doubles);
+  EXPECT_EQ(body(200, ElementType::float32), ProductBody::fma);
+  EXPECT_EQ(body(1025, ElementType::float32), ProductBody::floats);
 }
 
 TEST(Registry, ReflectorsWhereNothingElseGivesWhatIsAskedFor) {
