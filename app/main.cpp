@@ -2,6 +2,9 @@
 // main.cpp: sets up the process, parses the command line, runs one command and exits.
 #include <fcntl.h>
 #include <fmt/format.h>
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -39,6 +42,14 @@ void open_standard_streams() {
     if (fcntl(descriptor, F_GETFD) == -1)
       open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
+}
+
+/// Gives memory back to the system when it is freed, so that --memory bounds what the process holds:
+/// glibc keeps blocks as large as the largest one that was ever freed.
+void give_back_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
 }
 
 ExitCode run(const HelpRequest& request, Comm&) {
@@ -193,6 +204,7 @@ ExitCode run_command(int argc, char** argv, Comm& world) {
 int main(int argc, char** argv) {
   using namespace qrtool;
   if (const std::optional<int> code = build_opencl_kernels(argc, argv)) _exit(*code);
+  give_back_freed_memory();
   open_standard_streams();
   install_signal_handlers();
   std::unique_ptr<Comm> world;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/matrices.hpp"
 #include "core/operations.hpp"
 #include "core/text.hpp"
 
@@ -135,6 +137,20 @@ bool read_line(std::string_view text, Line& line) {
   return has_shape && line.shape.m > 0 && line.shape.n > 0 && read_times(text, line.times);
 }
 
+/// FNV-1a by words.
+class Hash {
+ public:
+  void take(std::uint64_t word) { state_ = (state_ ^ word) * 0x100000001b3; }
+  void take(std::string_view text) {
+    for (const char c : text) take(static_cast<unsigned char>(c));
+    take(text.size());
+  }
+  std::string text() const { return fmt::format("{:016x}", mix_bits(state_)); }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325;
+};
+
 }  // namespace
 
 void CostTable::add(std::string_view variant, const Problem& shape,
@@ -219,16 +235,36 @@ CostTable CostTable::from_text(std::string_view text, const std::string& shown) 
     if (!read_line(sample, line))
       throw InputError(fmt::format("{}: line {} is no sample: '{}'", shown, number, escape(sample)),
                        "qrtool bench --rates FILE --force writes the table anew");
-    table.add(line.variant, line.shape, line.times, line.reach);
+    // A number of text() has the digits that add() leaves.
+    auto& samples = line.reach == Reach::grid ? table.grid_ : table.alone_;
+    samples[{std::string(line.variant), line.shape.type, line.shape.wants_q()}][line.shape.n]
+           [line.shape.m] = std::move(line.times);
   }
   return table;
 }
 
 std::string CostTable::digest() const {
-  // FNV-1a
-  std::uint64_t digest = 0xcbf29ce484222325;
-  for (const char c : text()) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("{:016x}", digest);
+  // Not of text(): formatting the numbers takes longer than many a run.
+  Hash hash;
+  hash.take(device_);
+  for (const auto* all : {&grid_, &alone_}) {
+    hash.take(all->size());
+    for (const auto& [kind, by_columns] : *all) {
+      hash.take(kind.variant);
+      hash.take(static_cast<std::uint64_t>(kind.type) * 2 + (kind.has_q ? 1 : 0));
+      for (const auto& [n, by_rows] : by_columns) {
+        for (const auto& [m, times] : by_rows) {
+          for (const index_t number : {n, m, std::ssize(times)})
+            hash.take(static_cast<std::uint64_t>(number));
+          for (const BatchTime& time : times) {
+            hash.take(static_cast<std::uint64_t>(time.count));
+            hash.take(std::bit_cast<std::uint64_t>(time.seconds));
+          }
+        }
+      }
+    }
+  }
+  return hash.text();
 }
 
 }  // namespace qrtool

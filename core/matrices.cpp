@@ -17,17 +17,9 @@
 namespace qrtool {
 namespace {
 
-/// Returns a good hash of a counter: SplitMix64's finaliser (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 /// Returns a uniform number in (0, 1), never 0.
 double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  const std::uint64_t bits = mix(mix(mix(seed) ^ stream) ^ index);
+  const std::uint64_t bits = mix_bits(mix_bits(mix_bits(seed) ^ stream) ^ index);
   return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
 }
 

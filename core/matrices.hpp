@@ -42,6 +42,14 @@ template <class T>
 void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t first,
                index_t rows);
 
+/// Returns a good hash of a counter: SplitMix64's finaliser (Steele, Lea, Flood 2014).
+constexpr std::uint64_t mix_bits(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 /// A standard normal number that depends only on its arguments.
 double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 

@@ -51,11 +51,14 @@ std::string set_of(const std::string& path) {
   if (!stands_before("report")) return path;
   // A report in JSON is that of arrays and Matrix Market; one in CSV is that of text.
   const bool is_json = ending == ".json";
-  for (const char* of_set : {".npy", ".mtx", ".csv", ".tsv", ".txt"}) {
-    if (is_json != (format_of_output(of_set).stored_outputs == read_json_output)) continue;
-    const std::string set = stem.substr(0, stem.rfind('.')) + of_set;
-    for (const char* name : set_names)
-      if (std::filesystem::exists(factor_file(set, name))) return set;
+  for (const Format* format : formats()) {
+    if (is_json != (format->stored_outputs == read_json_output)) continue;
+    for (const std::string_view of_set : format->endings) {
+      const std::string set = stem.substr(0, stem.rfind('.')) + std::string(of_set);
+      if (format->files_of_output(set).size() == 1) continue;
+      for (const char* name : set_names)
+        if (std::filesystem::exists(factor_file(set, name))) return set;
+    }
   }
   return path;
 }

@@ -21,30 +21,30 @@ constexpr index_t sampled_columns[] = {1,   2,   4,   6,    8,    12,   16,   17
 /// Rows that are so many times the columns, those below that of wide matrices, and rows of all.
 constexpr double sampled_ratios[] = {1. / 16, 0.25, 0.75, 1, 1.5, 2, 4};
 constexpr index_t sampled_rows[] = {64, 256, 512, 513, 1024, 4096, 4097, 65536, 1000000};
-/// One matrix of a sample has at most so many entries, and needs at most so many operations.
-constexpr double most_entries = 0x1p27, most_operations = 1e12;
-constexpr double most_cpu_operations = 5e9;
-/// The bytes of A of the largest batch, its matrices, and its operations.
-constexpr std::size_t most_bytes = std::size_t{64} << 20, most_cpu_bytes = std::size_t{2} << 20;
+/// One matrix of a sample has at most so many entries, and a batch at most so many matrices.
+constexpr double most_entries = 0x1p27;
 constexpr index_t most_matrices = 1 << 20;
-/// Batches of one matrix, then of `first`, and of so many times as many each time.
-constexpr index_t device_first = 4, cpu_first = 2, device_step = 4, cpu_step = 2;
+/// What the samples of a kind of device may take, and how their batches grow.
+struct SampleLimits {
+  double operations;    // of one matrix, and of a batch
+  std::size_t bytes;    // of A of the largest batch
+  index_t first, step;  // batches of one matrix, of `first`, and of `step` times as many each time
+};
+constexpr SampleLimits device_samples{1e12, std::size_t{64} << 20, 4, 4};
+constexpr SampleLimits cpu_samples{5e9, std::size_t{2} << 20, 2, 2};
 /// A time is the median of so many runs, or of those that fit into this time.
 constexpr Repeats repeats{.warm_up = 0, .timed = 5};
 constexpr double sample_seconds = 0.05;
 /// A variant that takes so many times as long as another one is not measured in larger batches.
 constexpr double hopeless = 6;
 
-std::vector<index_t> counts_of(const Problem& p, bool is_cpu) {
-  const std::size_t bytes = is_cpu ? most_cpu_bytes : most_bytes;
-  const auto by_bytes = static_cast<index_t>(bytes / p.input_bytes());
-  const auto by_operations = static_cast<index_t>((is_cpu ? most_cpu_operations : most_operations) /
-                                                  std::max(operations(p), 1.0));
-  const index_t first = is_cpu ? cpu_first : device_first;
-  const index_t most =
-      std::min({std::max(by_bytes, first), std::max<index_t>(by_operations, 1), most_matrices});
+std::vector<index_t> counts_of(const Problem& p, const SampleLimits& limits) {
+  const auto by_bytes = static_cast<index_t>(limits.bytes / p.input_bytes());
+  const auto by_operations = static_cast<index_t>(limits.operations / std::max(operations(p), 1.0));
+  const index_t most = std::min(
+      {std::max(by_bytes, limits.first), std::max<index_t>(by_operations, 1), most_matrices});
   std::vector<index_t> counts{1};
-  for (index_t count = first; 2 * count <= most; count *= is_cpu ? cpu_step : device_step)
+  for (index_t count = limits.first; 2 * count <= most; count *= limits.step)
     counts.push_back(count);
   if (most > 1) counts.push_back(most);
   return counts;
@@ -75,9 +75,9 @@ std::vector<BatchTime> times_of(SampleRuns& runs, std::string_view variant, Prob
     const std::optional<double> seconds = seconds_of(runs, variant, problem);
     if (!seconds) break;
     times.push_back({count, *seconds});
-    const auto [at, is_first] = best.try_emplace(count, *seconds);
-    if (*seconds > hopeless * at->second) break;
-    at->second = std::min(at->second, *seconds);
+    double& least = best.try_emplace(count, *seconds).first->second;
+    if (*seconds > hopeless * least) break;
+    least = std::min(least, *seconds);
   }
   return times;
 }
@@ -85,6 +85,7 @@ std::vector<BatchTime> times_of(SampleRuns& runs, std::string_view variant, Prob
 }  // namespace
 
 std::vector<RateShape> rate_shapes(bool is_cpu) {
+  const SampleLimits& limits = is_cpu ? cpu_samples : device_samples;
   std::set<RateShape> shapes;
   for (const index_t n : sampled_columns) {
     std::set<index_t> with(std::begin(sampled_rows), std::end(sampled_rows));
@@ -94,8 +95,7 @@ std::vector<RateShape> rate_shapes(bool is_cpu) {
     for (const index_t m : with) {
       const Problem p{.count = 1, .m = m, .n = n, .mode = Mode::r};
       const bool is_large = static_cast<double>(m) * static_cast<double>(n) > most_entries;
-      const double most = is_cpu ? most_cpu_operations : most_operations;
-      if (m > 0 && !is_large && operations(p) <= most) shapes.emplace(m, n);
+      if (m > 0 && !is_large && operations(p) <= limits.operations) shapes.emplace(m, n);
     }
   }
   return {shapes.begin(), shapes.end()};
@@ -104,12 +104,12 @@ std::vector<RateShape> rate_shapes(bool is_cpu) {
 void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes,
                    CostTable::Reach reach, CostTable& table,
                    const std::function<void(std::size_t left)>& save) {
-  const bool is_cpu = setup.backend.name() == "cpu";
+  const SampleLimits& limits = setup.backend.name() == "cpu" ? cpu_samples : device_samples;
   std::size_t left = shapes.size();
   for (const auto& [m, n] : shapes) {
     for (const ElementType type : {ElementType::float32, ElementType::float64}) {
       const Problem one{.count = 1, .m = m, .n = n, .type = type, .check = Check::none};
-      const std::vector<index_t> counts = counts_of(one, is_cpu);
+      const std::vector<index_t> counts = counts_of(one, limits);
       Problem most = one;
       most.count = counts.back();
       const std::unique_ptr<SampleRuns> runs = make_sample_runs(setup, most);

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -26,6 +24,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
+#include "io/file/read_text.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
@@ -177,10 +176,9 @@ std::string rates_path(const BenchOptions& o, const Backend& backend) {
 /// The table to go on with: that of the file, or an empty one. Errors: InputError where the file is
 /// no table, UsageError where it is one of another device.
 CostTable begun_table(const BenchOptions& o, const std::string& path, const std::string& device) {
-  std::ifstream file(path, std::ios::binary);
-  if (o.force || !file) return CostTable(device);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  CostTable table = CostTable::from_text(text, escape(path));
+  const std::optional<std::string> text = o.force ? std::nullopt : read_text(path);
+  if (!text) return CostTable(device);
+  CostTable table = CostTable::from_text(*text, escape(path));
   if (table.device() != device)
     throw UsageError(fmt::format("--rates: {} has the rates of {}, and this is {}", escape(path),
                                  escape(table.device()), device),

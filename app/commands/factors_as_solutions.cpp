@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
+#include "io/format.hpp"
 
 namespace qrtool {
 namespace {
@@ -67,8 +67,8 @@ void refuse_factors(const SolveInputs& inputs, Reader& x) {
   const Source &a = inputs.a->source(), &q = inputs.b->source(), &r = x.source();
   if (!have_shapes_of_factors(a, q, r) || !is_upper_triangular(x) || !is_orthonormal(*inputs.b))
     return;
-  const std::string ending = std::filesystem::path(q.file).extension().string();
-  const bool is_set = ending == ".npy" || ending == ".csv" || ending == ".mtx";
+  const std::string ending = ending_of(q.file);
+  const bool is_set = format_of_output(q.file).files_of_output(q.file).size() > 1;
   const std::string set = "f" + (is_set ? ending : ".npy");
   throw UsageError(
       fmt::format("{}: it is upper triangular, and {} has orthonormal columns: they look like the "

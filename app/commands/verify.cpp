@@ -215,12 +215,13 @@ bool holds_factors(const std::string& file) {
 }
 
 std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInput& recorded,
-                                      int threads) {
+                                      const Limits& limits) {
   try {
     return open_recorded_input({.path = o.input,
                                 .dataset = o.dataset,
                                 .order = o.order,
-                                .threads = threads,
+                                .threads = limits.threads,
+                                .memory_bytes = limits.host_bytes / 2,
                                 .csv = o.csv,
                                 .raw_values = o.raw_values},
                                recorded);
@@ -290,7 +291,7 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const RecordedInput recorded = read_recorded_input(o.factors, source);
-  const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
+  const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits);
   print_differences(o, a->source(), recorded);
   if (!o.quiet) print_source_notes(a->source());
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads, source);

@@ -152,7 +152,8 @@ std::string way_text(const FactorResult& result) {
   const RouteCounts& routes = result.verdict.routes();
   const index_t slow = routes.reflectors + routes.second_try;
   const index_t all = routes.only + routes.first_pass + routes.second_pass + slow;
-  if (slow == 0 || !routes.has_choice()) return "";
+  // A variant with one route alone says by its name how it went.
+  if (slow == 0 || routes.only > 0) return "";
   return slow == all ? fmt::format("all {} by reflectors", format_count(all))
                      : fmt::format("{} of {} by reflectors", format_count(slow), format_count(all));
 }

@@ -6,14 +6,13 @@
 
 #include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 
 #include "app/run/timings.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/read_text.hpp"
 
 namespace qrtool {
 namespace {
@@ -38,11 +37,10 @@ std::string first_part(const fs::path& timings) { return timings.stem().string()
 std::unique_ptr<const CostTable> load(const std::string& device) {
   const std::optional<std::string> path = own_rates_path(device);
   if (!path) return nullptr;
-  std::ifstream file(*path, std::ios::binary);
-  if (!file) return nullptr;
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::optional<std::string> text = read_text(*path);
+  if (!text) return nullptr;
   try {
-    CostTable table = CostTable::from_text(text, *path);
+    CostTable table = CostTable::from_text(*text, *path);
     if (table.device() == device) return std::make_unique<const CostTable>(std::move(table));
   } catch (const InputError&) {  // the tables of the repository serve as well
   }

@@ -10,13 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/run/opencl.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/read_text.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
@@ -115,8 +114,7 @@ KeptDevice device_of(const Json& json) {
 std::string read_file(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > most_file_bytes) return {};
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return read_text(path).value_or("");
 }
 
 /// Removes the oldest ones.

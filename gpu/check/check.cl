@@ -26,12 +26,11 @@
 // float32 matrices of few columns in one pass.
 //
 // Defines, set in device_check.cpp   range            meaning
-//   STORED                           float, double    type of A, V and tau
-//   FACTOR                           STORED, double   type of Q and R (double where formed here)
+//   STORED                           float, double    common.clh; but Q and R have FACTOR
+//   FACTOR                           STORED, double   check.clh
 //   MMA                              0, 1             nvidia.clh; 1: its float64 matrix units
 //   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO
-//   VECTOR                           1, 2, 4          MMA 1: entries that are copied at a time, at
-//                                                     most 16 bytes; divides rows of A, Q and R
+//   VECTOR                           1, 2, 4          copy.clh; MMA 1: at most 16 bytes
 // Work-group: 256; MMA 1 and FACTOR float: 128.
 // Local memory: 512 MICRO + 256 doubles; MMA 1: at most 42 KB.
 #include "gpu/check/check.clh"

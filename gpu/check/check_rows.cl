@@ -24,7 +24,7 @@
 //   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R
 //   BLOCKS                           1 .. 4         blocks of 16 columns; of A and of Q
 //   CHECK_WARPS                      1, 2, 4        4 if there are more than two blocks
-//   WANT_Q                           0, 1           0: R alone
+//   HAS_Q                            0, 1           0: R alone
 // Work-group: 32 CHECK_WARPS. Local memory: at most 37 KB.
 #ifndef BLOCKS
 #define BLOCKS 4
@@ -32,8 +32,8 @@
 #ifndef CHECK_WARPS
 #define CHECK_WARPS 4
 #endif
-#ifndef WANT_Q
-#define WANT_Q 1
+#ifndef HAS_Q
+#define HAS_Q 1
 #endif
 
 #include "gpu/check/check_finish.clh"
@@ -248,7 +248,7 @@ INLINE double add_squares(const Block x, double sum) {
   return sum;
 }
 
-#if WANT_Q
+#if HAS_Q
 // Adds the squares of A - QR in 16 rows. On entry `sum` is -A; q and r are in local memory.
 INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const float* q,
                            __local const float* r, double squares) {
@@ -298,8 +298,8 @@ INLINE double finish_gram(const Warp* at, Block own[OWN_SUMS], const Share* shar
     for (int w = 0; w < BLOCK_WORDS; ++w) {
       const int row = row0 + BLOCK_ROW(w, at->g), col = col0 + BLOCK_COL(w, at->t);
       if (s < share->own && row <= col && col < shape.gram_size) {
-        const double sum = WANT_Q ? own[s][w] : scaled_square(own[s][w], scaling);
-        const double d = sum - (WANT_Q && row == col ? 1.0 : 0.0);
+        const double sum = HAS_Q ? own[s][w] : scaled_square(own[s][w], scaling);
+        const double d = sum - (HAS_Q && row == col ? 1.0 : 0.0);
         squares += row < col ? 2 * d * d : d * d;
         if (shape.gram_slabs > 1) gram[row * shape.gram_size + col] = sum;
       }
@@ -328,7 +328,7 @@ __kernel IN_CHECK_GROUPS void measure_rows(__global const float* a, __global con
   // Some warps have more blocks than others. Which ones have more is different in each group.
   const Share share = share_of((warp + (int)get_group_id(0)) % CHECK_WARPS);
   a += (matrix * shape.m + first) * shape.n;
-  __global const float* x = WANT_Q ? q + (matrix * shape.m + first) * columns : a;
+  __global const float* x = HAS_Q ? q + (matrix * shape.m + first) * columns : a;
 
   Block own[OWN_SUMS];
 #pragma unroll
@@ -338,7 +338,7 @@ __kernel IN_CHECK_GROUPS void measure_rows(__global const float* a, __global con
 #pragma unroll 1
   for (int row = 0; row < rows; row += CHECK_ROWS) {
     copy_rows(xs, CHECK_X_LD, x + (index_t)row * columns, columns, rows - row, CHECK_ROWS);
-#if WANT_Q
+#if HAS_Q
     Block sum[BLOCKS];
 #pragma unroll
     for (int j = 0; j < BLOCKS; ++j) {
@@ -358,13 +358,13 @@ __kernel IN_CHECK_GROUPS void measure_rows(__global const float* a, __global con
       for (int k = 0; k < CHECK_ROWS; k += 8)
         add_rows_to_gram(at, own, &share, xs + k * CHECK_X_LD);
     }
-#if WANT_Q
+#if HAS_Q
     squares.residual = add_residual(at, sum, xs + 16 * warp * CHECK_X_LD, rs, squares.residual);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   const Scaling scaling = scaling_of(magnitudes[matrix]);
-  if (!WANT_Q) {
+  if (!HAS_Q) {
     squares.norm = trace_of(at, own, &share);
     if (slab == shape.gram_slabs - 1) subtract_r_gram(at, own, &share, rs);
   }
@@ -389,7 +389,7 @@ __kernel IN_CHECK_GROUPS void measure_rows(__global const float* a, __global con
   const RSummary s = {scaled_square(seen.lower, scaling), scaled((double)seen.smallest, scaling),
                       scaled((double)seen.largest, scaling), seen.is_finite};
   if (shape.gram_slabs == 1) {
-    errors[matrix] = errors_of(squares, s, magnitudes[matrix], WANT_Q);
+    errors[matrix] = errors_of(squares, s, magnitudes[matrix], HAS_Q);
   } else {
     partial[2 * get_group_id(0)] = squares.residual;
     partial[2 * get_group_id(0) + 1] = squares.norm;

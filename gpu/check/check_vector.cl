@@ -8,7 +8,7 @@
 //                   For R alone: ||A'A - R'R||^2
 //
 // Defines, set in device_check.cpp   range            meaning
-//   STORED, FACTOR                   float, double    type of A, Q and R; FACTOR is STORED
+//   STORED, FACTOR                   float, double    check.clh; FACTOR is STORED
 // Local memory: none. Group size 1. One launch: measure, groups = matrices.
 #include "gpu/check/check.clh"
 

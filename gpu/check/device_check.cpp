@@ -173,7 +173,7 @@ CheckProgram check_program(const Problem& p, const Limits& limits) {
                {"VECTOR", vector},
                {"BLOCKS", std::to_string(layout.blocks)},
                {"CHECK_WARPS", std::to_string(layout.warps)},
-               {"WANT_Q", layout.q_cols > 0 ? "1" : "0"}}};
+               {"HAS_Q", layout.q_cols > 0 ? "1" : "0"}}};
   }
   return {"gpu/check/check.cl", defines};
 }

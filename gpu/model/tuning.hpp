@@ -332,8 +332,12 @@ inline constexpr int large_panel = 64;
 inline constexpr int large_narrow_panel = 32;
 inline constexpr std::int64_t large_narrow_columns = 128;
 /// In float64 the matrices up to so many rows have one launch more for each panel, which forms T
-/// again from exact sums where the panel is not good. Taller ones have a bar far above the error.
-inline constexpr std::int64_t large_exact_t_rows = 512;
+/// again from exact sums. Taller ones have a bar above the error of T from the triangles: up to
+/// 0.78 of it from 50x50 to 130x100 (960 attack matrices, PoCL 3.1, 2026-11).
+inline constexpr std::int64_t large_exact_t_rows = 48;
+/// Up to so many rows the products have bodies that add 16 terms of Z plainly. Those of the other
+/// bodies add 256; rows that are alike round alike, and 256 of them are too many below this bar.
+inline constexpr std::int64_t large_short_sums_rows = 1024;
 /// Columns per block of panels, which is the number of terms of an update. 1 .. 4 panels. With
 /// small blocks an update starts sooner; with large blocks the trailing matrix is read and written
 /// less often. Matrices with large_long_block_columns columns or more use the larger blocks.

@@ -25,6 +25,7 @@
 //                                          after another; 0: it is read where it is
 // Work-group: TEAMS teams, each with one system after another. Local memory: MeasureRoom.
 #include "gpu/common/common.clh"
+#include "gpu/solve/columns.clh"
 #include "gpu/solve/powers.clh"
 #include "gpu/solve/team.clh"
 
@@ -35,11 +36,10 @@
 #define TRIANGLE 1
 #endif
 
-#define OWNED ((COLUMNS + TEAM - 1) / TEAM)
 // R as it is read: entry (i, j) is at START_OF_ROW(i) + j.
 #if TRIANGLE
 #define START_OF_ROW(i) ((i) * (2 * COLUMNS - (i) - 1) / 2)
-#define MEASURED_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
+#define MEASURED_ENTRIES LOWER_ENTRIES
 typedef __local const STORED* Triangle;
 #else
 #define START_OF_ROW(i) ((i) * COLUMNS)

@@ -36,8 +36,6 @@
 #include "gpu/common/group_blocks.clh"
 #include "gpu/solve/block_vectors.clh"
 
-// Two columns of blocks; the second never has the first row.
-#define COLUMN_APART ((BLOCKS - 1) * BLOCK_ROOM)
 #define COLUMN_OF_BLOCKS(b) ((b) % 2 * COLUMN_APART)
 #define PIVOT_OF_COLUMN(b) (COLUMN_OF_BLOCKS(b) + (b)*BLOCK_ROOM)
 #define FACTOR_AT (COLUMN_APART + BLOCKS * BLOCK_ROOM)

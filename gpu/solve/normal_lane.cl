@@ -19,6 +19,7 @@
 //   GROUP                           1 ..      work-items of a group
 //   MOST_STEPS                      1 ..      the first step and the corrections
 #include "gpu/common/common.clh"
+#include "gpu/solve/columns.clh"
 
 #ifndef COLUMNS
 #define COLUMNS 4
@@ -32,10 +33,6 @@
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
 #endif
-
-// Entry (i, j) of a triangle, j <= i.
-#define LOWER_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
-#define ENTRY_AT(i, j) ((i) * ((i) + 1) / 2 + (j))
 
 typedef STORED Row[COLUMNS];
 typedef double Column[COLUMNS];
@@ -77,7 +74,7 @@ INLINE void add_row(double gram[LOWER_ENTRIES], Column y, const Row row, STORED 
     const double left = row[i];
 #pragma unroll
     for (int j = 0; j <= i; ++j)
-      gram[ENTRY_AT(i, j)] = fma(left, (double)row[j], gram[ENTRY_AT(i, j)]);
+      gram[LOWER(i, j)] = fma(left, (double)row[j], gram[LOWER(i, j)]);
     y[i] = fma(left, (double)right, y[i]);
   }
 }
@@ -95,16 +92,16 @@ INLINE void add_row_residual(Column g, const Row row, STORED right, const Column
 INLINE void factor_gram_of_lane(double gram[LOWER_ENTRIES], Column inverse) {
 #pragma unroll
   for (int k = 0; k < COLUMNS; ++k) {
-    inverse[k] = 1 / gram[ENTRY_AT(k, k)];
+    inverse[k] = 1 / gram[LOWER(k, k)];
 #pragma unroll
     for (int i = k + 1; i < COLUMNS; ++i) {
-      const double l = gram[ENTRY_AT(i, k)] * inverse[k];
+      const double l = gram[LOWER(i, k)] * inverse[k];
 #pragma unroll
       for (int j = k + 1; j <= i; ++j)
-        gram[ENTRY_AT(i, j)] = fma(-l, gram[ENTRY_AT(j, k)], gram[ENTRY_AT(i, j)]);
+        gram[LOWER(i, j)] = fma(-l, gram[LOWER(j, k)], gram[LOWER(i, j)]);
     }
 #pragma unroll
-    for (int i = k + 1; i < COLUMNS; ++i) gram[ENTRY_AT(i, k)] *= inverse[k];
+    for (int i = k + 1; i < COLUMNS; ++i) gram[LOWER(i, k)] *= inverse[k];
   }
 }
 
@@ -113,13 +110,13 @@ INLINE void solve_by_lane(const double gram[LOWER_ENTRIES], const Column inverse
 #pragma unroll
   for (int i = 0; i < COLUMNS; ++i) {
 #pragma unroll
-    for (int j = 0; j < i; ++j) y[i] = fma(-gram[ENTRY_AT(i, j)], y[j], y[i]);
+    for (int j = 0; j < i; ++j) y[i] = fma(-gram[LOWER(i, j)], y[j], y[i]);
   }
 #pragma unroll
   for (int i = COLUMNS - 1; i >= 0; --i) {
     y[i] *= inverse[i];
 #pragma unroll
-    for (int j = i + 1; j < COLUMNS; ++j) y[i] = fma(-gram[ENTRY_AT(j, i)], y[j], y[i]);
+    for (int j = i + 1; j < COLUMNS; ++j) y[i] = fma(-gram[LOWER(j, i)], y[j], y[i]);
   }
 }
 
@@ -193,7 +190,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal_la
     Row row;
 #pragma unroll
     for (int i = 0; i < COLUMNS; ++i) {
-      const double l = i > j ? gram[ENTRY_AT(i, j)] : 1.0;
+      const double l = i > j ? gram[LOWER(i, j)] : 1.0;
       row[i] = i < j ? (STORED)0 : (STORED)(l * pivot);
     }
     store_lane_row(r + j * COLUMNS, row);

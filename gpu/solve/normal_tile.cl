@@ -23,7 +23,6 @@
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
 #endif
-#define ONE_PASS 0
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_pivots.clh"
 #include "gpu/common/gram_tile_sums.clh"

@@ -54,6 +54,26 @@ class FailedReads(unittest.TestCase):
             yield number, result
         self.fail(f"more than {MOST} calls of {call}")
 
+    def changed_at_each(self, call, change, *arguments):
+        """Runs the command as often as it makes the call. In run N it is stopped in call N, the
+        input is changed, and the command goes on."""
+        for number in range(1, MOST):
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "LD_PRELOAD": FAIL_NTH,
+                           "QRTOOL_FAIL_CALL": call, "QRTOOL_FAIL_NTH": str(number),
+                           "QRTOOL_FAIL_KILL": str(int(signal.SIGSTOP)),
+                           "QRTOOL_FAIL_LOG": self.log}
+            with subprocess.Popen([QRTOOL, *arguments], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                  env=environment) as process:
+                has_stopped = os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+                if not has_stopped:
+                    return
+                change()
+                process.send_signal(signal.SIGCONT)
+                _, said = process.communicate(timeout=60)
+            yield number, process.returncode, said
+        self.fail(f"more than {MOST} calls of {call}")
+
     def outputs(self):
         """Outputs of both commands in several formats: their names, and how they are verified."""
         for ending in ("h5", "npy", "npz", "csv", "mtx"):
@@ -97,6 +117,43 @@ class FailedReads(unittest.TestCase):
             self.assertEqual(code, -signal.SIGTERM)
             self.assertTrue(os.path.exists(self.path(command[2 if "factor" in command else -1])))
             self.assertEqual(said, "qrtool: interrupted while the output was being finished\n")
+
+    def test_a_file_that_changes_while_it_is_opened(self):
+        arrays = np.random.default_rng(6).standard_normal((2, 60, 9, 3))
+        contents = {}
+        for ending, save in (("npz", np.savez), ("npy", np.save)):
+            contents[ending] = []
+            for array in arrays:
+                save(self.path(f"c.{ending}"), array)
+                with open(self.path(f"c.{ending}"), "rb") as file:
+                    contents[ending].append(file.read())
+        for ending, (first, second) in contents.items():
+            name = self.path(f"c.{ending}")
+
+            def overwrite():
+                with open(name, "r+b") as file:
+                    file.write(second)  # pylint: disable=cell-var-from-loop
+
+            def cut():
+                os.truncate(name, len(first) // 2)  # pylint: disable=cell-var-from-loop
+
+            def restore():
+                with open(name, "wb") as file:
+                    file.write(first)  # pylint: disable=cell-var-from-loop
+
+            for change in (overwrite, cut):
+                restore()
+                for number, code, said in self.changed_at_each(
+                        "pread", change, "factor", f"c.{ending}", "q.npz", "-qf", "--backend",
+                        "cpu"):
+                    where = (ending, change.__name__, number, said)
+                    self.assertIn(code, (0, EXIT_INPUT), where)
+                    if code == 0:  # all of one file
+                        with np.load(self.path("q.npz")) as file:
+                            product = file["Q"] @ file["R"]
+                        self.assertTrue(any(np.allclose(product, array, atol=1e-12)
+                                            for array in arrays), where)
+                    restore()
 
     def test_a_file_that_cannot_be_opened_twice(self):
         for number, (code, _, said) in self.each_failure(

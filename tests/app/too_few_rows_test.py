@@ -3,17 +3,15 @@
 """A right side whose rows do not determine x gets NaN and the status too_few_rows, on every route;
 --least-norm gives it the x of least norm; `verify` counts the rows itself."""
 import json
-import subprocess
 import sys
 import unittest
 
 import h5py
 import numpy as np
 
-from tool import QRTOOL, FolderTest, run
+from tool import FolderTest, has_device, run
 
-HAS_DEVICE = subprocess.run([QRTOOL, "devices"], capture_output=True,
-                            check=False).returncode == 0
+HAS_DEVICE = has_device()
 
 
 def write(name, **arrays):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tool.py: what the tests of the program share. The first argument of a test is the program."""
+import json
 import os
 import re
 import subprocess
@@ -30,6 +31,11 @@ def hint_of(said):
     """The hint among messages; empty where there is none."""
     found = re.search(r"^hint: (.*)$", said, re.MULTILINE)
     return found.group(1) if found else ""
+
+
+def has_device():
+    """Whether there is an OpenCL device; `devices` ends with 0 without one, too."""
+    return len(json.loads(run("devices", "--json").stdout)["places"]) > 1
 
 
 class FolderTest(unittest.TestCase):

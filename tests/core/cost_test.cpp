@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
 
@@ -83,6 +86,22 @@ TEST(CostTable, ItsTextGivesTheSameEstimates) {
   EXPECT_FALSE(again.has("cpu/y", problem(1, 1000000, 3)));
   const Problem near{.count = 5, .m = 7, .n = 2, .type = ElementType::float64, .mode = Mode::r};
   EXPECT_EQ(again.seconds("cpu/y", near), other.seconds("cpu/y", near));
+}
+
+TEST(CostTable, OnlyTablesOfTheSameSamplesShareADigest) {
+  std::set<std::string> digests{CostTable("a device").digest(), CostTable("another").digest()};
+  const Problem p = problem(1, 64, 32), r = problem(1, 64, 32, Mode::r);
+  for (const CostTable::Reach reach : {CostTable::Reach::grid, CostTable::Reach::shape}) {
+    for (const Problem& shape : {p, r, problem(1, 32, 64)}) {
+      for (const std::vector<BatchTime>& times :
+           {std::vector<BatchTime>{{1, 10 * us}}, {{1, 11 * us}}, {{1, 10 * us}, {4, 11 * us}}}) {
+        CostTable t("a device");
+        t.add("opencl/x", shape, times, reach);
+        EXPECT_TRUE(digests.insert(t.digest()).second);
+        EXPECT_EQ(CostTable::from_text(t.text(), "a table").digest(), t.digest());
+      }
+    }
+  }
 }
 
 TEST(CostTable, DamagedTextIsRefused) {

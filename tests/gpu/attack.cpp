@@ -28,8 +28,8 @@
 #include "gpu/host/device.hpp"
 #include "gpu/registry.hpp"
 #include "tests/support/attack.hpp"
-#include "tests/support/backward_error.hpp"
 #include "tests/support/condition.hpp"
+#include "tests/support/judge.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -49,24 +49,21 @@ struct Options {
   bool unguarded = false, second_try = false;
 };
 
-/// Counts and worst errors of a set of matrices: a family, a shape, or all of them.
-struct Tally {
-  index_t matrices = 0, bad = 0;
-  double residual = 0;       // the worst, in units of the bar
-  double orthogonality = 0;  // the same; for R alone the backward error of the samples
+/// The errors and routes of a set of matrices: a family, a shape, or all of them.
+struct Tally : WorstErrors {
   RouteCounts routes;
   std::array<double, 4> by_route{};  // the worst error on each route, in bars
   // Matrices whose columns, scaled to norm 1, have a condition below mild_condition, and those of
   // them that finished by A'A.
   index_t mild = 0, mild_fast = 0;
 
-  double worst() const { return std::max(residual, orthogonality); }
-
+  Tally() = default;
+  Tally(const Problem& p, const MatrixReport& report) : WorstErrors(errors_in_bars(p, report)) {
+    routes.include(report);
+    by_route[static_cast<std::size_t>(report.route)] = worst();
+  }
   void include(const Tally& other) {
-    matrices += other.matrices;
-    bad += other.bad;
-    residual = std::max(residual, other.residual);
-    orthogonality = std::max(orthogonality, other.orthogonality);
+    WorstErrors::include(other);
     routes += other.routes;
     for (std::size_t r = 0; r < by_route.size(); ++r)
       by_route[r] = std::max(by_route[r], other.by_route[r]);
@@ -102,7 +99,7 @@ class Table {
     fmt::print(
         "{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>10.3g}{:>9}{:>10.3g}{:>11}{:>10.3g}{:>9}{:>9}"
         "{:>9}\n",
-        name, t.matrices, t.bad, t.residual, t.orthogonality, t.routes.first_pass,
+        name, t.matrices, t.above, t.residual, t.q_or_r, t.routes.first_pass,
         worst(Route::first_pass), t.routes.second_pass, worst(Route::second_pass),
         t.routes.reflectors, worst(Route::reflectors), t.routes.second_try, t.mild, t.mild_fast);
   }
@@ -111,34 +108,12 @@ class Table {
   std::vector<std::string> order_;
 };
 
-/// Converts a report to the tally of one matrix. A matrix also counts as above its bar if its
-/// report says that it is not finite or that R overflows, because no family has such matrices.
-Tally tally_of(const Problem& p, const MatrixReport& report) {
-  const double bar = standard_bars(p.m, p.n, precision_of(p), {}).orthogonality;
-  // A NaN instead of an error must not count as a small error.
-  const auto in_bars = [&](double error) { return std::isnan(error) ? INFINITY : error / bar; };
-  Tally t;
-  t.matrices = 1;
-  t.bad = report.status != Status::ok;
-  t.residual = in_bars(report.residual);
-  const bool is_known = p.wants_q() || !std::isnan(report.orthogonality);
-  t.orthogonality = is_known ? in_bars(report.orthogonality) : 0;
-  t.routes.include(report);
-  t.by_route[static_cast<std::size_t>(report.route)] = t.worst();
-  return t;
-}
-
 /// Returns the families that the user asked for.
 std::vector<AttackFamily> chosen_families(const std::vector<std::string>& names) {
   const std::span<const AttackFamily> all = attack_families();
   if (names.empty()) return {all.begin(), all.end()};
   std::vector<AttackFamily> chosen;
-  for (const std::string& name : names) {
-    const auto found = std::find_if(
-        all.begin(), all.end(), [&](const AttackFamily& family) { return family.name == name; });
-    if (found == all.end()) throw UsageError("there is no family '" + name + "'; see --list");
-    chosen.push_back(*found);
-  }
+  for (const std::string& name : names) chosen.push_back(attack_family(name));
   return chosen;
 }
 
@@ -147,6 +122,10 @@ std::vector<AttackShape> chosen_shapes(const std::vector<std::string>& names) {
   if (names.empty()) return {all.begin(), all.end()};
   std::vector<AttackShape> chosen;
   for (const std::string& name : names) {
+    if (name == "few-rows") {
+      chosen.insert(chosen.end(), shapes_of_few_rows().begin(), shapes_of_few_rows().end());
+      continue;
+    }
     int m = 0, n = 0, read = 0;
     const bool is_shape = std::sscanf(name.c_str(), "%dx%d%n", &m, &n, &read) == 2;
     if (!is_shape || static_cast<std::size_t>(read) != name.size() || m < 1 || n < 1)
@@ -169,7 +148,7 @@ class Backends {
   explicit Backends(int threads) : options_(host_options(threads)) {}
 
   Backend& of(const std::string& variant) {
-    if (variant.starts_with("cpu/")) {
+    if (variant.starts_with("cpu")) {
       if (!cpu_) cpu_.emplace(options_.host);
       return *cpu_;
     }
@@ -195,7 +174,8 @@ class Attack {
         families_(chosen_families(options.families)),
         shapes_(chosen_shapes(options.shapes)) {}
 
-  /// Runs a variant of a backend's list; if the name is empty, the OpenCL backend's plan chooses.
+  /// Runs a variant of a backend's list. If the name is empty, the OpenCL backend's plan chooses;
+  /// "cpu" is the choice of the CPU's plan for each matrix alone.
   template <class T>
   Tally run(const std::string& variant) {
     Table by_family, by_shape;
@@ -225,16 +205,19 @@ class Attack {
   template <class T>
   void run_shape(Backend& backend, const std::string& variant, AttackShape shape, Table& by_family,
                  Table& by_shape) {
-    const index_t of_family = std::clamp<index_t>(o_.entries / (shape.m * shape.n), 1, o_.matrices);
-    const index_t all = static_cast<index_t>(families_.size()) * of_family;
-    const Problem problem{.count = all,
+    const AttackList list{
+        families_, std::clamp<index_t>(o_.entries / (shape.m * shape.n), 1, o_.matrices), o_.seed};
+    const index_t all = list.count();
+    const bool is_alone = variant == "cpu";
+    const Problem problem{.count = is_alone ? 1 : all,
                           .m = shape.m,
                           .n = shape.n,
                           .type = element_type<T>,
                           .mode = o_.mode == "r" ? Mode::r : Mode::reduced};
     std::optional<Plan> plan;
     try {
-      plan = make_plan(problem, backend.variants(), backend.limits(), variant);
+      plan = make_plan(problem, backend.variants(), backend.limits(),
+                       is_alone ? std::string() : variant);
     } catch (const UsageError&) {
       return;  // the variant does not accept this shape
     }
@@ -242,16 +225,14 @@ class Attack {
     if (o_.unguarded) plan->params[unguarded] = 1;
     const auto by_bytes = static_cast<index_t>(most_batch_bytes / problem.input_bytes());
     const index_t most =
-        std::max<index_t>(1, std::min({plan->chunk_matrices, by_bytes, std::max<index_t>(all, 1)}));
+        is_alone ? 1 : std::max<index_t>(1, std::min({plan->chunk_matrices, by_bytes, all}));
 
     const std::string name = fmt::format("{}x{} {}", shape.m, shape.n, plan->variant->name);
     Tally& of_shape = by_shape.row(name);
     Batches<T> batches(backend, problem, most);
-    const auto fill = [&](index_t first, BatchView<T> a) {
-      fill_attack_batch<T>(families_, of_family, o_.seed, first, o_.threads, a);
-    };
+    const auto fill = [&](index_t first, BatchView<T> a) { list.fill(first, o_.threads, a); };
     // The host fills the next batch while the device factors this one.
-    if (all > 0) fill(0, batches.a(0, std::min(most, all)));
+    fill(0, batches.a(0, std::min(most, all)));
     int turn = 0;
     for (index_t first = 0; first < all; first += most, turn ^= 1) {
       const BatchView<T> a = batches.a(turn, std::min(most, all - first));
@@ -264,48 +245,39 @@ class Attack {
       const Factors<T> out = batches.factors(a.count);
       std::vector<MatrixReport> reports(static_cast<std::size_t>(a.count));
       backend.factor(*plan, a, out, reports);
-      judge_batch<T>(problem, name, {first, of_family}, a, out, reports, by_family, of_shape);
+      judge_batch<T>(problem, name, list, first, a, out, reports, by_family, of_shape);
       if (filling.valid()) filling.get();
     }
     fmt::print("{}: {} matrices, {} above their bar, worst {:.3g}\n", name, of_shape.matrices,
-               of_shape.bad, of_shape.worst());
+               of_shape.above, of_shape.worst());
     std::fflush(stdout);
   }
 
-  /// The first matrix of a batch in the list of all, and how many matrices a family has there.
-  struct PlaceOfBatch {
-    index_t first, of_family;
-  };
-
   template <class T>
-  void judge_batch(const Problem& p, const std::string& shape, PlaceOfBatch place, BatchView<T> a,
-                   const Factors<T>& out, std::vector<MatrixReport>& reports, Table& by_family,
-                   Tally& of_shape) {
+  void judge_batch(const Problem& p, const std::string& shape, const AttackList& list,
+                   index_t first, BatchView<T> a, const Factors<T>& out,
+                   std::vector<MatrixReport>& reports, Table& by_family, Tally& of_shape) {
     const auto badness = [&](const MatrixReport& report) {
-      const Tally t = tally_of(p, report);
-      return std::pair{t.bad, t.worst()};
+      const WorstErrors errors = errors_in_bars(p, report);
+      return std::pair{errors.above, errors.worst()};
     };
     const auto worst = std::max_element(
         reports.begin(), reports.end(),
         [&](const MatrixReport& x, const MatrixReport& y) { return badness(x) < badness(y); });
     measure_again<T>(p, a, out, worst - reports.begin(), *worst);
     const std::vector<double> conditions = conditions_of<T>(out.r);
-    if (!p.wants_q()) sample_r<T>(p, a, out, reports);
+    sample_r<T>(p, a, out, reports);
     for (index_t b = 0; b < a.count; ++b) {
-      const index_t number = place.first + b;
       const MatrixReport& report = reports[static_cast<std::size_t>(b)];
-      const std::string family(families_[static_cast<std::size_t>(number / place.of_family)].name);
-      Tally t = tally_of(p, report);
+      Tally t(p, report);
       t.mild = conditions[static_cast<std::size_t>(b)] < mild_condition(o_.precision);
       t.mild_fast = t.mild != 0 && t.routes.first_pass + t.routes.second_pass > 0;
-      by_family.row(family).include(t);
+      by_family.row(std::string(list.family_of(first + b).name)).include(t);
       of_shape.include(t);
-      if (t.bad == 0 || ++failures_ > most_failures_shown) continue;
-      fmt::print(
-          "above: {} {} number {} status {} residual {:.3g} orthogonality {:.3g} route {} tries "
-          "{}\n",
-          shape, family, number % place.of_family, static_cast<int>(report.status), t.residual,
-          t.orthogonality, static_cast<int>(report.route), report.tries);
+      if (t.above == 0 || ++failures_ > most_failures_shown) continue;
+      fmt::print("above: {} {} status {} residual {:.3g} Q or R {:.3g} route {} tries {}\n", shape,
+                 list.name_of(first + b), static_cast<int>(report.status), t.residual, t.q_or_r,
+                 static_cast<int>(report.route), report.tries);
     }
   }
 
@@ -318,21 +290,14 @@ class Attack {
     return conditions;
   }
 
-  /// For R alone: computes backward errors of samples from the whole batch, and stores them in the
-  /// report's field for the orthogonality. In float64 the errors of the computation grow with the
-  /// condition (backward_error.cpp), so that only matrices that one pass finished are judged.
+  /// Measures R alone in samples from the whole batch.
   template <class T>
   void sample_r(const Problem& p, BatchView<T> a, const Factors<T>& out,
                 std::vector<MatrixReport>& reports) const {
-    if (p.m < p.n) return;
-    const double bar = standard_bars(p.m, p.n, precision_of(p), {}).residual;
     const index_t samples = std::min(samples_of_r, a.count);
     parallel_for(samples, o_.threads, [&](index_t sample, int) {
       const index_t b = sample * a.count / samples;
-      MatrixReport& report = reports[static_cast<std::size_t>(b)];
-      if (sizeof(T) == sizeof(double) && report.route != Route::first_pass) return;
-      report.orthogonality = r_backward_error<T>(a[b], out.r[b]);
-      if (!(report.orthogonality <= bar)) report.status = Status::above_bar;
+      measure_r<T>(p, a[b], out.r[b], reports[static_cast<std::size_t>(b)]);
     });
   }
 
@@ -345,11 +310,11 @@ class Attack {
     const MatrixView<const T> q = p.wants_q() ? out.q[b] : MatrixView<T>{};
     MatrixReport by_host = report;
     enter_errors(p, meter.measure<T>(a[b], q, out.r[b], magnitude_of<T>(a[b]).scale()), by_host);
-    const Tally device = tally_of(p, report), host = tally_of(p, by_host);
-    if (host.bad != device.bad || host.worst() > 1.01 * device.worst()) {
+    const WorstErrors device = errors_in_bars(p, report), host = errors_in_bars(p, by_host);
+    if (host.above != device.above || host.worst() > 1.01 * device.worst()) {
       fmt::print("host and device differ: {:.3g} and {:.3g} bars\n", host.worst(), device.worst());
     }
-    if (host.bad > device.bad || host.worst() > device.worst()) report = by_host;
+    if (host.above > device.above || host.worst() > device.worst()) report = by_host;
   }
 
   /// Two batches of A and one of factors, in memory that the device copies fast.
@@ -386,7 +351,7 @@ class Attack {
 };
 
 /// The names for make_plan: "plan" is the plan's own choice, "gram" means "opencl/gram", and "all"
-/// is the plan's choice and every variant of both backends.
+/// is the plan's choice and every variant of both backends. "cpu" stays as it is.
 std::vector<std::string> variant_names(const Options& o) {
   std::vector<std::string> names;
   for (const std::string& name : o.variants) {
@@ -397,7 +362,8 @@ std::vector<std::string> variant_names(const Options& o) {
     } else if (name == "plan") {
       names.emplace_back();
     } else {
-      names.push_back(name.find('/') == std::string::npos ? "opencl/" + name : name);
+      names.push_back(name == "cpu" || name.find('/') != std::string::npos ? name
+                                                                           : "opencl/" + name);
     }
   }
   return names;
@@ -423,18 +389,19 @@ int run(const Options& o) {
   fmt::print(
       "\n{} matrices, {} above their bar, worst {:.3g}; {} second tries\n"
       "condition below {:g}: {} matrices, {} by A'A ({:.2f} %)\n",
-      total.matrices, total.bad, total.worst(), total.routes.second_try,
+      total.matrices, total.above, total.worst(), total.routes.second_try,
       mild_condition(o.precision), total.mild, total.mild_fast,
       100.0 * static_cast<double>(total.mild_fast) /
           static_cast<double>(std::max<index_t>(total.mild, 1)));
-  return total.bad == 0 ? 0 : 1;
+  return total.above == 0 ? 0 : 1;
 }
 
 int main_of(int argc, char** argv) {
   Options o;
   CLI::App app{"Factors matrices that try to break a QR by A'A, and judges each by its bar."};
   app.add_option("--variant,--variants", o.variants,
-                 "plan (the default), gram, cpu/tall, ..; all: one after another")
+                 "plan (the default), gram, cpu/tall, ..; cpu: the choice for one matrix; "
+                 "all: one after another")
       ->delimiter(',');
   app.add_option("--matrices", o.matrices, "of each family and shape; default 100")
       ->check(CLI::PositiveNumber);
@@ -443,7 +410,9 @@ int main_of(int argc, char** argv) {
          "of A in each family and shape at most, so that tall matrices are few; default 2^26")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", o.seed, "default 1");
-  app.add_option("--shapes", o.shapes, "for example 64x64,300x40; others than the list's too")
+  app.add_option(
+         "--shapes", o.shapes,
+         "for example 64x64,300x40, in the list or not; few-rows: 15x15 to 33x33 and wide ones")
       ->delimiter(',');
   app.add_option("--families", o.families, "names of --list")->delimiter(',');
   app.add_option("--mode", o.mode, "reduced (the default) or r")

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/matrices.hpp"
 #include "core/plan.hpp"
 #include "core/solve/system_device.hpp"
 #include "gpu/factor/opencl_backend.hpp"
@@ -25,7 +23,9 @@
 #include "gpu/registry.hpp"
 #include "gpu/solve/system_params.hpp"
 #include "gpu/solve/systems.hpp"
+#include "tests/support/attack.hpp"
 #include "tests/support/company.hpp"
+#include "tests/support/factored_batch.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -45,47 +45,18 @@ struct Tally {
   long compared = 0, different = 0;
 };
 
-/// Ordinary matrices, columns around a common mean, and dependent columns, in turn: each goes
-/// another way through a variant with a guard.
+/// Matrices of every family in turn, so that they go every way through a variant with a guard.
 template <class T>
 void fill(BatchView<T> a) {
-  for (index_t b = 0; b < a.count; ++b) {
-    const MatrixView<T> matrix = a[b];
-    fill_matrix(MatrixRequest{.kind = "gauss", .seed = 11}, b, matrix);
-    for (index_t i = 0; i < matrix.rows; ++i)
-      for (index_t j = 0; j < matrix.cols; ++j) {
-        if (b % 4 == 1) matrix(i, j) = T(288) + matrix(i, j) / 2;
-        if (b % 8 == 6 && j > 0 && j % 5 == 0) matrix(i, j) = matrix(i, j - 1);
-      }
-  }
-}
-
-/// The factors of matrices, one after another.
-template <class T>
-struct Outputs {
-  explicit Outputs(const Problem& p, index_t count)
-      : q(count, p.m, p.q_cols()),
-        r(count, p.mode == Mode::raw ? 0 : p.r_rows(), p.n),
-        v(count, p.mode == Mode::raw ? p.m : 0, p.n),
-        tau(count, p.mode == Mode::raw ? 1 : 0, p.k()),
-        report(static_cast<std::size_t>(count)) {}
-  Factors<T> factors() { return {q.view(), r.view(), v.view(), tau.view()}; }
-
-  Batch<T> q, r, v, tau;
-  std::vector<MatrixReport> report;
-};
-
-template <class T>
-bool same_bits(BatchView<T> x, index_t b, BatchView<T> y, index_t c) {
-  const auto bytes = static_cast<std::size_t>(x.rows * x.cols) * sizeof(T);
-  return bytes == 0 || std::memcmp(x[b].data, y[c].data, bytes) == 0;
+  const std::span<const AttackFamily> families = attack_families();
+  for (index_t b = 0; b < a.count; ++b)
+    fill_attack<T>(families[static_cast<std::size_t>(b) % families.size()], 11, b, a[b]);
 }
 
 template <class T>
-bool same_bits(Outputs<T>& x, index_t b, Outputs<T>& y, index_t c) {
-  const Factors<T> f = x.factors(), g = y.factors();
-  return same_bits(f.q, b, g.q, c) && same_bits(f.r, b, g.r, c) && same_bits(f.v, b, g.v, c) &&
-         same_bits(f.tau, b, g.tau, c);
+FactoredBatch<T> room_for(Problem p, index_t count) {
+  p.count = count;
+  return FactoredBatch<T>(p);
 }
 
 class Comparison {
@@ -156,7 +127,7 @@ class Comparison {
   }
 
   template <class T>
-  void factor(OpenclBackend& with, const Plan& plan, BatchView<const T> a, Outputs<T>& to) {
+  void factor(OpenclBackend& with, const Plan& plan, BatchView<const T> a, FactoredBatch<T>& to) {
     with.factor(plan, a, to.factors(), to.report);
   }
 
@@ -174,27 +145,28 @@ class Comparison {
     const Plan plan = make_plan(p, backend_.variants(), backend_.limits(), variant.name);
     const std::string name(variant.name);
     named(name, p, [&] {
-      Outputs<T> whole(p, p.count), pieces(p, p.count), alone(p, 1);
+      FactoredBatch<T> whole(p), pieces(p), alone = room_for<T>(p, 1);
       factor<T>(backend_, plan, a, whole);
       OpenclBackend limited = in_pieces(p, variant);
       factor<T>(limited, plan, a, pieces);
       bool are_same = true;
-      for (index_t b = 0; b < p.count; ++b) are_same = are_same && same_bits(pieces, b, whole, b);
+      for (index_t b = 0; b < p.count; ++b)
+        are_same = are_same && same_factors(pieces, b, whole, b);
       note(name + " in pieces", p, p.count, are_same);
       for (const index_t count : company_counts) {
         if (count > p.count) break;
         // The matrices at the end of the batch: other positions than in the whole of it.
         const index_t first = p.count - count;
-        Outputs<T> some(p, count);
+        FactoredBatch<T> some = room_for<T>(p, count);
         factor<T>(backend_, plan, a.slice(first, count), some);
         are_same = true;
         for (index_t b = 0; b < count; ++b)
-          are_same = are_same && same_bits(some, b, whole, first + b);
+          are_same = are_same && same_factors(some, b, whole, first + b);
         note(name, p, count, are_same);
       }
       for (const index_t b : {index_t{0}, p.count / 2}) {
         factor<T>(backend_, plan, a.slice(b, 1), alone);
-        note(name, p, 1, same_bits(alone, 0, whole, b));
+        note(name, p, 1, same_factors(alone, 0, whole, b));
       }
     });
   }
@@ -236,7 +208,7 @@ class Comparison {
           for (index_t i = 0; i < count; ++i) {
             const bool is_left = std::ranges::binary_search(left, first + i);
             are_same = are_same && is_left == std::ranges::binary_search(refused, i) &&
-                       (is_left || same_bits(some.view(), i, whole.view(), first + i));
+                       (is_left || same_bits<T>(some.view()[i], whole.view()[first + i]));
           }
           note(name, of_r, count, are_same);
         }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The head of a kernel file must list exactly the defines that the kernel reads from outside,
-including those that its host half sets. Functions of kernels must have different names, and each
-macro and each type has one definition. Only a parameter may have a default of its own in several
-files, if all heads say the same of it."""
+including those that its host half sets, and all heads say the same of a define. Functions of
+kernels must have different names, and each macro and each type is defined in one file. Only a
+parameter may have a default in several files."""
 import collections
 import pathlib
 import re
@@ -52,11 +52,14 @@ def defaults_of(text):
 
 
 def functions_of(text):
-    """Names of the functions that a file defines."""
-    text = re.sub(r"//.*", "", text)
-    for match in re.finditer(r"^(?:INLINE|__kernel)\b(.*?)\{", text, re.M | re.S):
+    """Names of the functions that a file defines: a word other than typedef or struct begins the
+    line, and a list of parameters stands before the first brace."""
+    text = re.sub(r"//.*|^ *#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
+    for match in re.finditer(r"^(?!typedef|struct)\w+\b([^;{}=]*)\{", text, re.M):
         head = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", match[1])
-        yield re.match(r"[\w\s*]*?(TILED\(\w+\)|\w+)\s*\(", head.strip())[1]
+        name = re.match(r"[\w\s*]*?(TILED\(\w+\)|\w+)\s*\(", head.strip())
+        if name:
+            yield name[1]
 
 
 def macros_of(text):
@@ -98,15 +101,15 @@ def names_with_several_meanings(files):
         for name, meaning in meanings_of(text):
             said[name].add(meaning)
     for name, found in sorted(defined.items()):
-        where = sorted({file for file, _, _ in found})
-        is_guard = name.startswith("QRTOOL_") and len(found) > 1
-        is_one = len(where) == 1 or len({text for _, text, _ in found}) == 1
-        if not is_guard and (is_one or set(where) == TWO_BODIES):
-            continue
-        if not all(is_default for _, _, is_default in found):
-            yield f"{name} has several definitions, in {', '.join(where)}"
-        elif len(said[name]) > 1:
-            yield f"heads say of {name}: {' | '.join(sorted(said[name]))}"
+        where = {file for file, _, _ in found}
+        if name.startswith("QRTOOL_"):
+            if len(found) > 1:
+                yield f"{name} guards {', '.join(sorted(where))}"
+        elif len(where) > 1 and where != TWO_BODIES and not all(of for _, _, of in found):
+            yield f"{name} is defined in {', '.join(sorted(where))}"
+    for name, meanings in sorted(said.items()):
+        if len(meanings) > 1:
+            yield f"heads say of {name}: {' | '.join(sorted(meanings))}"
 
 
 def main():

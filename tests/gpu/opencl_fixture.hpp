@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "core/ratios.hpp"
 #include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/device.hpp"
+#include "tests/support/factored_batch.hpp"
 
 namespace qrtool::test {
 
@@ -135,22 +135,10 @@ Result<T> factor(OpenclBackend& with, const Plan& plan, BatchView<const T> a, in
   return result;
 }
 
-template <class T>
-bool same_bits(MatrixView<const T> x, MatrixView<const T> y) {
-  if (x.cols == 0) return y.cols == 0;  // there is no element to compare
-  for (index_t i = 0; i < x.rows; ++i) {
-    const auto bytes = static_cast<std::size_t>(x.cols) * sizeof(T);
-    if (std::memcmp(x.data + i * x.ld, y.data + i * y.ld, bytes) != 0) return false;
-  }
-  return true;
-}
-
 /// Whether matrix b of x and matrix c of y have the same factors, bit by bit.
 template <class T>
 bool same_factors(Result<T>& x, index_t b, Result<T>& y, index_t c) {
-  const Factors<T> f = x.factors(), g = y.factors();
-  return same_bits<T>(f.q[b], g.q[c]) && same_bits<T>(f.r[b], g.r[c]) &&
-         same_bits<T>(f.v[b], g.v[c]) && same_bits<T>(f.tau[b], g.tau[c]);
+  return same_factors(x.factors(), b, y.factors(), c);
 }
 
 /// Measures the errors of one matrix by core's ErrorMeter.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// hard_systems.hpp: least-squares problems that attack a solver, by seed.
+// hard_systems.hpp: least-squares problems that attack a solver, by seed, of the families of
+// attack.hpp.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
-#include "core/batch.hpp"
+#include "tests/support/attack.hpp"
 
 namespace qrtool::test {
 
@@ -19,9 +21,25 @@ struct HardSystems {
       is_graded;  // columns of very different size, or no reference for another reason
 };
 
-/// `each` systems of each kind of A (gaussian, graded to 1e-15, dependent, nearly dependent, common
-/// mean, near-collinear, zero columns, tiny, huge) with each kind of b (random, consistent, nearly
-/// consistent, huge residual, zero).
+inline constexpr std::array<AttackShape, 15> hard_shapes{{{1, 1},
+                                                          {1, 5},
+                                                          {5, 1},
+                                                          {2, 2},
+                                                          {7, 3},
+                                                          {5, 9},
+                                                          {16, 16},
+                                                          {40, 7},
+                                                          {33, 20},
+                                                          {20, 40},
+                                                          {64, 64},
+                                                          {97, 33},
+                                                          {288, 12},
+                                                          {1200, 5},
+                                                          {5000, 5}}};
+
+/// `each` systems of each kind of A (normal, graded, dependent and nearly dependent columns, a
+/// common mean, a common profile, columns that differ in a few entries, tiny, huge) with each kind
+/// of b (random, consistent, nearly consistent, huge residual, zero).
 template <class T>
 HardSystems<T> make_hard_systems(index_t m, index_t n, index_t each, std::uint64_t seed);
 

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <random>
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/system_engine.hpp"
+#include "tests/support/draw.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -19,66 +18,46 @@ constexpr T nan = std::numeric_limits<T>::quiet_NaN();
 template <class T>
 constexpr T infinity = std::numeric_limits<T>::infinity();
 
-class Chooser {
- public:
-  explicit Chooser(std::uint64_t seed) : random_(seed) {}
+bool one_in(index_t n, Draw& draw) { return draw.whole(0, n - 1) == 0; }
 
-  /// From 0 to `most`.
-  index_t upto(index_t most) {
-    return static_cast<index_t>(random_() % static_cast<std::uint64_t>(most + 1));
-  }
-  bool one_in(index_t n) { return upto(n - 1) == 0; }
-  double uniform(double low, double high) {
-    return std::uniform_real_distribution<double>(low, high)(random_);
-  }
-  /// Returns rows in random order: at most `spare` of m, but any number once in eight calls.
-  std::vector<index_t> rows(index_t m, index_t spare) {
-    std::vector<index_t> all(static_cast<std::size_t>(m));
-    std::iota(all.begin(), all.end(), 0);
-    std::shuffle(all.begin(), all.end(), random_);
-    all.resize(static_cast<std::size_t>(upto(one_in(8) ? m : spare)));
-    return all;
-  }
-  /// Returns weights: all near 1, a quarter of any size, or all of any size.
-  std::vector<double> weights(index_t m) {
-    const index_t spread = upto(2);
-    std::vector<double> w(static_cast<std::size_t>(m));
-    for (double& x : w) {
-      const bool is_any = spread == 2 || (spread == 1 && one_in(4));
-      x = is_any ? std::pow(10.0, uniform(-12, 12)) : uniform(0.5, 2);
-    }
-    return w;
-  }
+/// Returns rows in random order: at most `spare` of m, but any number once in eight calls.
+std::vector<index_t> some_rows(index_t m, index_t spare, Draw& draw) {
+  std::vector<index_t> rows = draw.places(m);
+  rows.resize(static_cast<std::size_t>(draw.whole(0, one_in(8, draw) ? m : spare)));
+  return rows;
+}
 
- private:
-  std::mt19937_64 random_;
-};
-
-/// Adds m weights, some of them 0. Returns how many are 0.
+/// Adds m weights, some of them 0: the others are all near 1, a quarter of any size, or all of any
+/// size. Returns how many are 0.
 template <class T>
-index_t add_weights(index_t m, index_t spare, Chooser& choose, std::vector<T>& w) {
-  std::vector<double> chosen = choose.weights(m);
-  const std::vector<index_t> zeros = choose.rows(m, spare);
-  for (const index_t i : zeros) chosen[i] = 0;
-  for (const double x : chosen) w.push_back(static_cast<T>(x));
+index_t add_weights(index_t m, index_t spare, Draw& draw, std::vector<T>& w) {
+  const index_t spread = draw.whole(0, 2), first = std::ssize(w);
+  for (index_t i = 0; i < m; ++i) {
+    const bool is_any = spread == 2 || (spread == 1 && one_in(4, draw));
+    w.push_back(static_cast<T>(is_any ? draw.power_of_ten(-12, 12) : draw.between(0.5, 2)));
+  }
+  const std::vector<index_t> zeros = some_rows(m, spare, draw);
+  for (const index_t i : zeros) w[first + i] = 0;
   return std::ssize(zeros);
 }
 
 /// Leaves a row of n entries and its b out.
 template <class T>
-void make_gap(T* row, index_t n, T& b, Chooser& choose) {
-  const index_t place = choose.upto(2);
-  if (choose.one_in(8)) row[choose.upto(n - 1)] = b = infinity<T>;
-  if (place != 1) row[choose.upto(n - 1)] = nan<T>;
+void make_gap(T* row, index_t n, T& b, Draw& draw) {
+  const index_t place = draw.whole(0, 2);
+  if (one_in(8, draw)) row[draw.whole(0, n - 1)] = b = infinity<T>;
+  if (place != 1) row[draw.whole(0, n - 1)] = nan<T>;
   if (place != 0) b = nan<T>;
 }
 
 template <class T>
-CpuAnswer<T> run_on_cpu(const UnevenSystems<T>& s, const SolveProblem& problem, std::vector<T> x) {
+SystemAnswers<T> run_on_cpu(const UnevenSystems<T>& s, const SolveProblem& problem,
+                            std::vector<T> x) {
   const index_t count = s.systems.count;
-  CpuAnswer<T> answer{.x = std::move(x),
-                      .reports = std::vector<SolutionReport>(static_cast<std::size_t>(count)),
-                      .findings = std::vector<MatrixFindings>(static_cast<std::size_t>(count))};
+  SystemAnswers<T> answer{.x = std::move(x),
+                          .reports = std::vector<SolutionReport>(static_cast<std::size_t>(count)),
+                          .findings = std::vector<MatrixFindings>(static_cast<std::size_t>(count)),
+                          .refused = {}};
   const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 2};
   CpuBackend cpu(limits);
   const Plan plan =
@@ -162,25 +141,25 @@ UnevenSystems<T> make_uneven_systems(const HardSystems<T>& systems, const RowRul
   UnevenSystems<T> out{.rule = rule, .systems = systems, .w = {}, .factors = {}};
   const index_t m = systems.m, n = systems.n;
   const index_t spare = std::max<index_t>(m - n, 0);
-  Chooser choose(seed);
+  Draw draw(mix_bits(seed), 0);
   index_t zeros = 0;
-  if (rule.weights == Weights::of_all) zeros = add_weights(m, spare, choose, out.w);
+  if (rule.weights == Weights::of_all) zeros = add_weights(m, spare, draw, out.w);
   for (index_t i = 0; i < systems.count; ++i) {
-    if (rule.weights == Weights::of_each) zeros = add_weights(m, spare, choose, out.w);
+    if (rule.weights == Weights::of_each) zeros = add_weights(m, spare, draw, out.w);
     T* a = out.systems.a.data() + i * m * n;
     T* b = out.systems.b.data() + i * m;
     for (index_t r = 0; r < m; ++r) {
       const bool is_shared = rule.weights == Weights::of_all;
       const T w = out.w.empty() ? T(1) : out.w[is_shared ? r : i * m + r];
       out.factors.push_back(std::sqrt(static_cast<double>(w)));
-      if (w != 0 || choose.one_in(2)) continue;
+      if (w != 0 || one_in(2, draw)) continue;
       // A number that does not count, whatever it is.
-      (choose.one_in(4) ? b[r] : a[r * n + choose.upto(n - 1)]) =
-          choose.one_in(2) ? nan<T> : infinity<T>;
+      (one_in(4, draw) ? b[r] : a[r * n + draw.whole(0, n - 1)]) =
+          one_in(2, draw) ? nan<T> : infinity<T>;
     }
     if (!rule.has_gaps) continue;
-    for (const index_t r : choose.rows(m, std::max<index_t>(spare - zeros, 0))) {
-      make_gap(a + r * n, n, b[r], choose);
+    for (const index_t r : some_rows(m, std::max<index_t>(spare - zeros, 0), draw)) {
+      make_gap(a + r * n, n, b[r], draw);
       out.factors[i * m + r] = 0;
     }
   }
@@ -188,13 +167,13 @@ UnevenSystems<T> make_uneven_systems(const HardSystems<T>& systems, const RowRul
 }
 
 template <class T>
-CpuAnswer<T> solve_on_cpu(const UnevenSystems<T>& s) {
+SystemAnswers<T> solve_on_cpu(const UnevenSystems<T>& s) {
   return run_on_cpu(s, s.problem(),
                     std::vector<T>(static_cast<std::size_t>(s.systems.count * s.systems.n)));
 }
 
 template <class T>
-CpuAnswer<T> check_on_cpu(const UnevenSystems<T>& s, std::vector<T> x) {
+SystemAnswers<T> check_on_cpu(const UnevenSystems<T>& s, std::vector<T> x) {
   SolveProblem problem = s.problem();
   problem.only_checks = true;
   return run_on_cpu(s, problem, std::move(x));
@@ -205,8 +184,8 @@ CpuAnswer<T> check_on_cpu(const UnevenSystems<T>& s, std::vector<T> x) {
   template SolveProblem problem_of(const HardSystems<T>&, const RowRule&);             \
   template UnevenSystems<T> make_uneven_systems(const HardSystems<T>&, const RowRule&, \
                                                 std::uint64_t);                        \
-  template CpuAnswer<T> solve_on_cpu(const UnevenSystems<T>&);                         \
-  template CpuAnswer<T> check_on_cpu(const UnevenSystems<T>&, std::vector<T>);
+  template SystemAnswers<T> solve_on_cpu(const UnevenSystems<T>&);                     \
+  template SystemAnswers<T> check_on_cpu(const UnevenSystems<T>&, std::vector<T>);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

@@ -56,17 +56,19 @@ template <class T>
 UnevenSystems<T> make_uneven_systems(const HardSystems<T>& systems, const RowRule& rule,
                                      std::uint64_t seed);
 
-/// Solutions on the CPU by core's engine, and what it says of them.
+/// Solutions, and what the solver says of them.
 template <class T>
-struct CpuAnswer {
+struct SystemAnswers {
   std::vector<T> x;
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;
+  std::vector<index_t> refused;  // systems that a device leaves to the CPU, in rising order
 };
+/// Solves on the CPU by core's engine.
 template <class T>
-CpuAnswer<T> solve_on_cpu(const UnevenSystems<T>& systems);
+SystemAnswers<T> solve_on_cpu(const UnevenSystems<T>& systems);
 /// x is given.
 template <class T>
-CpuAnswer<T> check_on_cpu(const UnevenSystems<T>& systems, std::vector<T> x);
+SystemAnswers<T> check_on_cpu(const UnevenSystems<T>& systems, std::vector<T> x);
 
 }  // namespace qrtool::test

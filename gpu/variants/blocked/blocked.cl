@@ -40,8 +40,7 @@
 //                                                         V'C
 //   LIVE_ROWS                            0, 1             1: rows past the end are skipped,
 //                                                         four of a lane at a time
-//   ALIGNMENT                            1, 2, 4          rows of A, Q and work begin at multiples
-//                                                         of so many REAL
+//   ALIGNMENT                            1, 2, 4          strip.clh; rows of A, Q and work
 //   FLAGGED                              0, 1             common.clh
 // Group size: 32 / LANE_COLUMNS x 32.
 // Local memory: STAGE (32 LANE_ROWS + pad) + 3 x 32^2 + 98 REAL and 32 int, with pad = 32 / STAGE,

@@ -33,21 +33,18 @@
 //   SUB_GROUP_BODY, MMA                          common.clh, mma.clh
 //   BLOCKS                            1..6       blocks of 16 columns; float64: 1..5
 //   LAST                              1..4       quads of columns in the last of them
-//   SLAB, STAGES                      16.., 1..  rows of a slab, and slabs in local memory
+//   SLAB, STAGES                      16.., 1..  gram_slab.clh
 //   STORED                                       common.clh; double: two passes
 //                                                (gram_twice_tile.clh)
-//   WANT_Q                            0, 1
-//   ONE_PASS                          0, 1       1: float64, R alone: the guard for one pass
+//   WANT_Q                            0, 1       1: Q is formed
+//   ONE_PASS                          0, 1       gram_tile_pivots.clh; for float64, R alone
 //   IN_PARTS                          0, 1       1: float64, from 129 rows (gram_tile_sums.clh)
-//   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
+//   FULL                              0, 1       gram_slab.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"
 
 #ifndef WANT_Q
 #define WANT_Q 1
-#endif
-#ifndef ONE_PASS
-#define ONE_PASS 0
 #endif
 #ifndef SHARES_ROOM
 #define SHARES_ROOM 1

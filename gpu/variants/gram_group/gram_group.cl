@@ -36,7 +36,7 @@
 //   VECTOR                                  1, 2       copy.clh; divides n
 //   BLOCKS                                  5..10      blocks of 16 columns
 //   LAST_HALVES                             1, 2       halves of 8 columns of the last of them
-//   SPARE                                   0, 1       an option limits the registers
+//   SPARE                                   0, 1       group_blocks.clh
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"
@@ -54,8 +54,6 @@
 // Halves of the columns of block column c that exist.
 #define HALVES_OF(c) ((c) == BLOCKS - 1 ? LAST_HALVES : 2)
 
-// Local memory holds two columns of blocks. The second one never has the first row.
-#define COLUMN_APART ((BLOCKS - 1) * BLOCK_ROOM)
 #define PIVOT_AT (COLUMN_APART + BLOCKS * BLOCK_ROOM)
 // Two columns of L in local memory with X' of their pivot, and columns whose rows of 8 are apart so
 // that a warp reads a transposed block from different banks.

@@ -21,7 +21,7 @@ constexpr int square_warps = 8;
 constexpr int wide_warps = 16;           // WIDE_WARPS
 constexpr index_t tile = 64;             // TILE
 constexpr index_t side = 128;            // SIDE
-constexpr int sum_group_size = 256;      // SUM_GROUP
+constexpr int sum_group_size = 256;      // SLAB_GROUP
 constexpr index_t sum_parts = 8;         // SUM_PARTS
 constexpr std::size_t block_room = 288;  // BLOCK_ROOM
 

@@ -20,7 +20,7 @@
 //                        pass, R of the panel = -S R R1                           matrix
 //     form_v             V2 = P2 W^-1; T = W R^-1 S V1^-T                         matrix x rows
 //     form_exact_t       T from V'V by exact sums, if PASSES is 2 and the matrix
-//                        has few rows, for panels without WAY_ONE_PASS            matrix
+//                        has few rows                                             matrix
 //     transposed_product Z = V'[V of earlier panels | rest of the block]          gemm.cl
 //     apply_panel_t      Z := T'Z; its left part, negated, goes to X              matrix x strip
 //     subtract_product   rest of the block -= V Z                                 gemm.cl
@@ -115,7 +115,6 @@
 // The number of terms that are added plainly; their sum is then added to a compensated sum.
 #define SUM_ROWS 16
 
-#define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define IN_LARGE_GROUPS GROUP_OF(LARGE_GROUP)
 
 // The offset of X of the block that begins at column `block`.

@@ -270,11 +270,12 @@ std::string arithmetic(const Problem& p) { return std::string(name_of(computes_i
 
 /// The kernel body for products. Three products of halves are as accurate as float32, and need
 /// matrix units. A single product of halves works without matrix units: the operands are stored as
-/// halves.
+/// halves. `doubles` and `floats` are for matrices that allow long plain sums.
 ProductBody product_body(const Problem& p, const Limits& limits) {
   const bool has_units = limits.has_nvidia_mma && may_prepare(p);
-  const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
-  if (is_double(p)) return limits.float64_products ? ProductBody::doubles : plain;
+  const bool may_sum_long = p.m > tuning::large_short_sums_rows;
+  const ProductBody plain = may_prepare(p) && may_sum_long ? ProductBody::floats : ProductBody::fma;
+  if (is_double(p)) return limits.float64_products && may_sum_long ? ProductBody::doubles : plain;
   if (p.arithmetic == Arithmetic::strict) return plain;
   if (p.arithmetic == Arithmetic::any) return has_units ? ProductBody::three_halves : plain;
   return has_units ? ProductBody::half : ProductBody::stored_halves;

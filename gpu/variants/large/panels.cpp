@@ -57,7 +57,7 @@ void Run::factor_panel() {
   launch_("form_v", count * (head_groups + ceil_divide(rows - step_.width, panel_columns())),
           group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
   if (passes == 2 && p_.m <= tuning::large_exact_t_rows)
-    launch_("form_exact_t", count, group_size, w[done], w[taus], w[x], w[v], shape_, step_);
+    launch_("form_exact_t", count, group_size, w[taus], w[x], w[v], shape_, step_);
 }
 
 /// Z = V_p'[V of earlier panels | rest of the block], Z := T_p'Z, rest -= V_p Z.

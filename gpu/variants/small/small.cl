@@ -17,9 +17,9 @@
 // Defines, set in small.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                      common.clh
 //   LANE_ROWS, LANE_COLUMNS, LANES_ACROSS, ROW_SPLITS, MATRICES, COLUMN_STEP     tile_lanes.clh
-//   WANT_Q                             0, 1           1: the kernel forms Q
+//   WANT_Q                             0, 1           1: Q is formed
 //   RAW                                0, 1           1: the kernel stores V\R and tau, not R
-//   FULL                               0, 1           1: A, Q and R fill the tile
+//   FILLED                             0, 1           1: A, Q and R fill the tile
 //   FLAGGED                            0, 1, s        common.clh
 // The matrix has at most LANE_ROWS ROW_SPLITS rows. A and Q have at most c = LANE_COLUMNS
 // LANES_ACROSS columns each. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
@@ -35,15 +35,15 @@
 #ifndef RAW
 #define RAW 0
 #endif
-#ifndef FULL
-#define FULL 0
+#ifndef FILLED
+#define FILLED 0
 #endif
 
-// True if entry tile[c][i] of this lane is inside a matrix of rows x columns. If FULL is set, only
-// the number of rows needs a test, and it is a constant.
-#define HAS_ENTRY(i, c, rows, columns)     \
-  (FULL ? ((i) + 1) * ROW_SPLITS <= (rows) \
-        : at->s < (rows) - (i)*ROW_SPLITS && at->p < (columns) - (c)*LANES_ACROSS)
+// True if entry tile[c][i] of this lane is inside a matrix of rows x columns. If FILLED is set,
+// only the number of rows needs a test, and it is a constant.
+#define HAS_ENTRY(i, c, rows, columns)       \
+  (FILLED ? ((i) + 1) * ROW_SPLITS <= (rows) \
+          : at->s < (rows) - (i)*ROW_SPLITS && at->p < (columns) - (c)*LANES_ACROSS)
 
 // tile := Q = H_0 H_1 .. H_(k-1)
 INLINE void form_q_in_tile(const Lane* at, LaneTile tile, int k) {
@@ -51,7 +51,7 @@ INLINE void form_q_in_tile(const Lane* at, LaneTile tile, int k) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
-    if (!FULL && col >= k) {
+    if (!FILLED && col >= k) {
 #pragma unroll
       for (int i = 0; i < LANE_ROWS; ++i) {
         tile[c][i] = i * ROW_SPLITS + at->s == col ? (REAL)1 : (REAL)0;
@@ -74,7 +74,8 @@ INLINE bool load(const Lane* at, LaneTile tile, int exponents[LANE_COLUMNS],
   for (int i = 0; i < LANE_ROWS; ++i) {
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
-      const STORED x = HAS_ENTRY(i, c, FULL ? MATRIX_ROWS : m, n) ? a[c * LANES_ACROSS] : (STORED)0;
+      const STORED x =
+          HAS_ENTRY(i, c, FILLED ? MATRIX_ROWS : m, n) ? a[c * LANES_ACROSS] : (STORED)0;
       largest[c] = fmax(largest[c], fabs(x));
       nan_if_not_finite[c] = fma(x, (STORED)0, nan_if_not_finite[c]);
       tile[c][i] = (REAL)x;
@@ -92,7 +93,7 @@ INLINE bool load(const Lane* at, LaneTile tile, int exponents[LANE_COLUMNS],
 // r := R with zeros below the diagonal, or V\R if RAW is set. The + 0 of the fma turns -0 into +0.
 INLINE void store_r_of_tile(const Lane* at, LaneTile tile, int exponents[LANE_COLUMNS],
                             __global STORED* r, FactorShape shape, bool is_finite) {
-  const int rows = FULL ? (RAW ? MATRIX_ROWS : MATRIX_COLUMNS) : RAW ? shape.m : shape.r_rows;
+  const int rows = FILLED ? (RAW ? MATRIX_ROWS : MATRIX_COLUMNS) : RAW ? shape.m : shape.r_rows;
   const STORED nothing = is_finite ? (STORED)0 : (STORED)NAN;
   REAL factors[LANE_COLUMNS], inverse[LANE_COLUMNS];
   int last_row[LANE_COLUMNS];  // the last row of R in each column; -1 if A is not finite
@@ -157,7 +158,7 @@ INLINE void store_q_of_tile(const Lane* at, LaneTile tile, __global STORED* q, F
   for (int i = 0; i < LANE_ROWS; ++i) {
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
-      if (HAS_ENTRY(i, c, FULL ? MATRIX_ROWS : shape.m, shape.q_cols)) {
+      if (HAS_ENTRY(i, c, FILLED ? MATRIX_ROWS : shape.m, shape.q_cols)) {
         q[c * LANES_ACROSS] = is_finite ? (STORED)(tile[c][i] * signs[c]) : (STORED)NAN;
       }
     }
@@ -219,7 +220,7 @@ __kernel __attribute__((reqd_work_group_size(LANES_GROUP, 1, 1))) void factor_sm
     int exponents[LANE_COLUMNS], code;
     const bool is_finite =
         load(&at, tile, exponents, a + (exists ? matrix : 0) * shape.m * shape.n,
-             FULL || exists ? shape.m : 0, shape.n, column_codes + slot * MATRIX_COLUMNS, &code);
+             FILLED || exists ? shape.m : 0, shape.n, column_codes + slot * MATRIX_COLUMNS, &code);
     if (exists && lane == 0) magnitudes[matrix] = code;
 
     factor_lanes(&at, tile, shape.k);

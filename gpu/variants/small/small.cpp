@@ -146,7 +146,7 @@ Params params_of(const Problem& p, const LaneTile& tile) {
           {"ROW_SPLITS", tile.row_splits},
           {"MATRICES", matrices_per_group(tile)},
           {"COLUMN_STEP", std::min(tile.lanes_across, column_step(p, tile))},
-          {"FULL", is_full(p, tile)},
+          {"FILLED", is_full(p, tile)},
           {"WANT_Q", p.wants_q()},
           {"RAW", p.mode == Mode::raw}};
 }

@@ -53,10 +53,9 @@
 //   ROW_SPLITS, COLUMN_STEP
 //   WANT_Q                            0, 1           1: Q is formed, or its first n rows for
 //                                                    LAPACK's signs
-//   GRAM_GROUP                        128, 256       group of sum_gram; 128 with GRAM_BODY 2 and
-//                                                    more than 32 columns
+//   GRAM_GROUP                        128, 256       tall_sums.clh; sum_gram
 //   FACTOR_GROUP                      256            group of factor_tall_gram
-//   PRODUCT_GROUP                     128, 256       group of form_q_gram; 128 with GRAM_BODY 2
+//   PRODUCT_GROUP                     128, 256       tall_product.clh; form_q_gram
 // Group size: LANES_ACROSS ROW_SPLITS for factor_level, 256 for kernels not in this table.
 // Local memory: at most 36 KiB (tall.cpp computes it).
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n

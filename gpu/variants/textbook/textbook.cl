@@ -26,7 +26,6 @@
 // A sum of SIZE products is added in parts of SUM_TERMS. If it were added one by one, the rounding
 // errors of all SIZE steps together would exceed the accuracy bar (core/ratios.hpp).
 #define SUM_TERMS 8
-#define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
 // Writes column t of r := A D and of q := I. Returns the magnitude code of the column of A.
 INLINE int load_column(__global const STORED* a, __global REAL* r, __global REAL* q) {

@@ -17,7 +17,7 @@
 //   ROWS                        1 .. 8      rows of A
 //   COLUMNS                     1 .. 64     columns of A; ROWS COLUMNS <= 64
 //   GROUP                       32 .. 256   work-items of a group, each with a matrix
-//   WANT_Q                      0, 1        1: the kernel forms Q
+//   WANT_Q                      0, 1        1: Q is formed
 // Local memory: GROUP LD STORED; LD is odd, so that the work-items read from different banks.
 // One launch: factor_tiny with ceil(count / GROUP) groups.
 #include "gpu/common/common.clh"

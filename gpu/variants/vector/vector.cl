@@ -28,7 +28,7 @@
 #endif
 // Rows that are summed together. Rounding errors of rows that are alike have one sign, so that a
 // long sum of such rows would miss the bar.
-#define SUM_ROWS 16
+#define PLAIN_SUM_ROWS 16
 
 typedef JOIN(REAL, LANES) realv;
 
@@ -68,9 +68,9 @@ INLINE int load_lane(__global const STORED* a, int m, int n, int l, __global rea
 // the entries below it (v is 1 on the diagonal).
 INLINE void make_reflectors(__global realv* column, int j, int m, __global realv* tau) {
   realv tail = 0, raised_tail = 0;
-  for (int first = j + 1; first < m; first += SUM_ROWS) {
+  for (int first = j + 1; first < m; first += PLAIN_SUM_ROWS) {
     realv part = 0, raised_part = 0;
-    for (int i = first; i < min(first + SUM_ROWS, m); ++i) {
+    for (int i = first; i < min(first + PLAIN_SUM_ROWS, m); ++i) {
       const realv x = column[i * 4], raised = x * RAISE;
       part = fma(x, x, part);
       raised_part = fma(raised, raised, raised_part);
@@ -97,9 +97,9 @@ INLINE void apply_reflector_to_pack(__global const realv* v, realv tau, int j, i
                                     __global realv* x, int first) {
   __global realv* top = x + j * 4;
   realv w0 = top[0], w1 = top[1], w2 = top[2], w3 = top[3];
-  for (int begin = j + 1; begin < m; begin += SUM_ROWS) {
+  for (int begin = j + 1; begin < m; begin += PLAIN_SUM_ROWS) {
     realv p0 = 0, p1 = 0, p2 = 0, p3 = 0;
-    for (int i = begin; i < min(begin + SUM_ROWS, m); ++i) {
+    for (int i = begin; i < min(begin + PLAIN_SUM_ROWS, m); ++i) {
       const realv v_i = v[i * 4];
       p0 = fma(v_i, x[i * 4], p0);
       p1 = fma(v_i, x[i * 4 + 1], p1);

@@ -404,6 +404,24 @@ class Opencl(unittest.TestCase):
                 self.assertLessEqual(worst["ratio"], 1, (kernel, name))
             self.run_tool("verify", self.a, self.q)
 
+    def test_the_way_of_matrices_that_were_all_factored_again(self):
+        done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/gram", "--json",
+                             env=self.layer(QRTOOL_SKIP_CL="factor_gram"))
+        said = json.loads(done.stdout)
+        self.assertEqual((said["routes"]["second_try"], said["way"]), (50, "all 50 by reflectors"))
+
+    def test_a_second_try_that_the_device_cannot_make_is_said(self):
+        # The variant computes nothing, and the program of the second try does not build.
+        self.run_tool("generate", "--shape", "9x40x20", self.a, "-q", "--force")
+        for build, is_of_cpu in ((0, False), (4, True)):
+            env = self.layer(QRTOOL_SKIP_CL="factor_gram",
+                             **({"QRTOOL_FAIL_CL": f"clBuildProgram:{build}:-11"} if build else {}))
+            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/gram", "--force",
+                                 env=env)
+            self.assertIn("9 matrices were above their bar at first", done.stdout)
+            self.assertEqual("the CPU made the second try" in done.stderr, is_of_cpu, done.stderr)
+            self.run_tool("verify", self.a, self.q)
+
     def test_a_driver_that_ends_the_process_leaves_nothing(self):
         for call in ("clCreateContext", "clCreateBuffer", "clBuildProgram",
                      "clEnqueueNDRangeKernel"):

@@ -82,7 +82,7 @@ TEST(SecondTry, NeedsAnotherWay) {
   spoiled.factor(plan, a.view(), first.factors(), first.report);
   SecondTry(spoiled).factor(plan, a.view(), found.factors(), found.report);
   EXPECT_EQ(found.report[1].status, Status::above_bar);
-  for (index_t b = 0; b < second_try_count; ++b) EXPECT_TRUE(same_factors(first, found, b)) << b;
+  for (index_t b = 0; b < second_try_count; ++b) EXPECT_TRUE(same_factors(first, b, found, b)) << b;
 }
 
 TEST(SecondTry, IsForFiniteMatricesAboveTheirBar) {

@@ -200,11 +200,17 @@ TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarOnHardMatrices) {
 TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarWhereAllTermsAreEqual) {
   for (index_t n = 1; n <= 140; n += n < 40 ? 1 : 7)
     expect_accurate(of_equal_terms<TypeParam>(n, n), "square", n < 32 ? 0.15 : 0.1);
-  for (const index_t n : {255, 256, 300, 1030})
+  for (const index_t n : {255, 256, 300})
     expect_accurate(of_equal_terms<TypeParam>(n, n), "square");
   for (const index_t n : {1, 2, 3, 4, 8, 9, 40})
-    for (const index_t m : {50, 129, 511, 1000, 5000, 20001})
+    for (const index_t m : {50, 129, 511, 1000, 5000})
       expect_accurate(of_equal_terms<TypeParam>(m, n), "tall");
+}
+
+TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarWhereManyTermsAreEqual) {
+  expect_accurate(of_equal_terms<TypeParam>(1030, 1030), "square");
+  for (const index_t n : {1, 2, 3, 4, 8, 9, 40})
+    expect_accurate(of_equal_terms<TypeParam>(20001, n), "tall");
 }
 
 TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarWhereQIsPerfect) {

@@ -140,7 +140,9 @@ TYPED_TEST(Engines, OneMatrixWithManyRightSidesGivesTheSame) {
   for (const Shape& shape : shapes) {
     const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 12);
     const SolveProblem problem = problem_of<T>(shape.m, shape.n);
-    for (index_t i = 0; i < s.count; ++i) {
+    // Over all shapes, each family has its turn.
+    const index_t first = (&shape - shapes) % 5;
+    for (index_t i = first; i < s.count; i += 5) {
       // All right sides are solved with matrix i.
       HardSystems<T> shared = s;
       for (index_t c = 0; c < s.count; ++c)

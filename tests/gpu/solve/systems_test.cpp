@@ -171,7 +171,7 @@ TYPED_TEST(Systems, OrdinarySystemsAreAccepted) {
     const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 22);
     const Answer<T> answer = ask(problem_of<T>(shape.m, shape.n), s.a, s.b);
     for (index_t i = 0; i < s.count; ++i) {
-      if (s.names[i].starts_with("gaussian")) {
+      if (s.names[i].starts_with("gauss")) {
         EXPECT_TRUE(answer.accepts(i)) << s.names[i] << " " << s.m << "x" << s.n;
       }
     }
@@ -184,7 +184,7 @@ template <class T>
 void expect_normal_equations_solve(const Shape& shape, std::string_view body = {}) {
   const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
   const index_t m = s.m, n = s.n, count = 5;
-  ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
+  ASSERT_TRUE(s.names[count - 1].starts_with("gauss"));
   const SolveProblem problem = problem_of<T>(m, n);
   const Plan plan =
       plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
@@ -288,7 +288,7 @@ TYPED_TEST(Systems, TallSystemsAreSharedByGroups) {
     const Answer<T> answer = ask(problem, s.a, s.b);
     for (index_t i = 0; i < s.count; ++i) {
       if (answer.accepts(i)) expect_good(s, answer, i, problem.rank.tolerance);
-      if (s.names[i].starts_with("gaussian")) {
+      if (s.names[i].starts_with("gauss")) {
         EXPECT_TRUE(answer.accepts(i)) << s.names[i];
       }
     }
@@ -507,7 +507,7 @@ TYPED_TEST(Systems, CoreAcceptsWhatADeviceAccepts) {
     answer.refused = make_system_device<T>(backend(), problem, plan)
                          ->run(packed(s.systems.a.data(), hard.count, hard.m, hard.n),
                                s.block(answer.x, answer.reports, answer.findings));
-    const CpuAnswer<T> checked = check_on_cpu(s, answer.x);
+    const SystemAnswers<T> checked = check_on_cpu(s, answer.x);
     for (index_t i = 0; i < hard.count; ++i) {
       if (!answer.accepts(i)) continue;
       ++accepted;
