@@ -2,6 +2,8 @@
 // host.cpp: reads /proc and /sys; a file that is not there sets no limit.
 #include "core/host.hpp"
 
+#include <fmt/format.h>
+
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -160,6 +162,13 @@ std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes) {
   constexpr std::size_t small = std::size_t{16} << 20;
   const std::size_t of_the_program = std::size_t{memory_bytes < small ? 7u : 1u} << 20;
   return bytes - std::min(bytes, of_the_program);
+}
+
+std::string hint_of_memory(std::size_t bytes) {
+  const std::size_t enough = bytes + bytes / 8 + (std::size_t{8} << 20);
+  const bool in_gib = enough >= std::size_t{10} << 30;
+  return fmt::format("raise --memory to {}{}", (enough >> (in_gib ? 30 : 20)) + 1,
+                     in_gib ? "GiB" : "MiB");
 }
 
 Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {

@@ -31,6 +31,10 @@ Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
 /// which chunks of files alone may need, all but the first 7 MiB.
 std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes);
 
+/// The hint for work that needs so many bytes, those of files among them, where --memory gives
+/// less. It names somewhat more, since what files take grows with --memory.
+std::string hint_of_memory(std::size_t bytes);
+
 /// A rank's share of the machine, unless the user has said what each rank may use.
 Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm);
 

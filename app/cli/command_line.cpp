@@ -182,9 +182,9 @@ UsageError CommandLine::unknown_option(const std::string& arg) const {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string name = arg.substr(0, arg.find('='));
-  for (const auto& [word, instead] : elsewhere_)
+  for (const auto& [word, hint] : elsewhere_)
     if (word == name)
-      return UsageError(fmt::format("there is no option '{}'", escape(name)), std::string(instead));
+      return UsageError(fmt::format("there is no option '{}'", escape(name)), std::string(hint));
   const std::string_view near = nearest(name, candidates);
   return usage_error(fmt::format("unknown option '{}'{}", escape(name),
                                  near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));

@@ -257,21 +257,25 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
       });
 }
 
-/// Options that statistics programs have, and how their users get there with `solve`.
-constexpr std::pair<std::string_view, std::string_view> statistics[] = {
-    {"--residuals", "residuals are B - A X: in NumPy b - a @ x"},
-    {"--fitted", "fitted values are A X: in NumPy a @ x"},
-    {"--predict", "predictions are A X with the new rows as A: in NumPy a @ x"},
-    {"--group", "write a file for each group, and run solve once for each"},
-    {"--by", "write a file for each group, and run solve once for each"},
-    {"--dummies",
-     "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
-    {"--p-values", "with --response and OUT.csv, t and p stand beside each coefficient"},
-    {"--formula",
-     "--response names b, --columns the columns that are read, --intercept adds ones"}};
+/// An option that statistics programs have, and how their users get there with `solve`.
+struct Elsewhere {
+  std::string_view option, hint;
+};
+constexpr Elsewhere statistics[] = {
+    {.option = "--residuals", .hint = "residuals are B - A X: in NumPy b - a @ x"},
+    {.option = "--fitted", .hint = "fitted values are A X: in NumPy a @ x"},
+    {.option = "--predict", .hint = "predictions are A X with the new rows as A: in NumPy a @ x"},
+    {.option = "--group", .hint = "write a file for each group, and run solve once for each"},
+    {.option = "--by", .hint = "write a file for each group, and run solve once for each"},
+    {.option = "--dummies",
+     .hint = "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
+    {.option = "--p-values",
+     .hint = "with --response and OUT.csv, t and p stand beside each coefficient"},
+    {.option = "--formula",
+     .hint = "--response names b, --columns the columns that are read, --intercept adds ones"}};
 
 void describe(CommandLine& line, SolveOptions& o) {
-  for (const auto& [name, instead] : statistics) line.elsewhere(name, instead);
+  for (const auto& [option, hint] : statistics) line.elsewhere(option, hint);
   line.positional("A", o.a,
                   "the matrices, as for factor: FILE, FILE:/path/in/file, 'FILE:/path[0:1000]'; or "
                   "a table, with --response");

@@ -26,7 +26,7 @@
 namespace qrtool {
 namespace {
 
-constexpr const char* how_to_install =
+constexpr const char* hint_to_install =
     "on Debian: apt install gnuplot-nox; or draw the numbers of --json with another program";
 
 [[noreturn]] void throw_cannot(const std::string& why) {
@@ -97,7 +97,7 @@ pid_t start_gnuplot(int input, int output, int errors) {
 
 /// Runs a script, and returns what gnuplot writes to its standard output.
 std::string run_gnuplot(const std::string& script) {
-  if (!has_gnuplot()) throw OutputError("gnuplot is not installed", how_to_install);
+  if (!has_gnuplot()) throw OutputError("gnuplot is not installed", hint_to_install);
   const Descriptor input = file_with(script), errors = file_with("");
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw_cannot(std::strerror(errno));
@@ -127,7 +127,7 @@ void check_picture(const std::string& path, bool force) {
   if (ending != ".svg" && ending != ".png")
     throw UsageError(fmt::format("--plot: '{}' ends neither in .svg nor in .png", escape(path)),
                      "for example --plot picture.svg");
-  if (!has_gnuplot()) throw OutputError("--plot: gnuplot is not installed", how_to_install);
+  if (!has_gnuplot()) throw OutputError("--plot: gnuplot is not installed", hint_to_install);
   if (!force) refuse_existing(path);
 }
 

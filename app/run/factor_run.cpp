@@ -123,7 +123,7 @@ Limits limits_beside_files(const FactorOptions& o, const Reader& input, Limits l
     throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
                                  escape(input.source().file), format_bytes(bytes),
                                  format_bytes(limits.host_bytes)),
-                     "raise --memory");
+                     hint_of_memory(bytes));
   limits.reserve_for_files(counted_file_bytes(bytes, limits.host_bytes));
   return limits;
 }

@@ -70,7 +70,7 @@ std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
       fmt::format("{}: measuring one {}x{} matrix needs {} of memory; the limit is {}",
                   escape(input.factors.file), s.m, s.n, format_bytes(needed + limits.file_bytes),
                   format_bytes(limits.host_bytes + limits.file_bytes)),
-      "raise --memory");
+      hint_of_memory(needed + limits.file_bytes));
 }
 
 /// Estimates take some memory beside that of measuring, for which they may have to make room.
@@ -161,13 +161,9 @@ void check_shapes(const FactoredInput& input) {
     throw InputError(fmt::format("{}: the shapes do not fit: {}", escape(f.file), shapes),
                      "V looks like h of numpy.linalg.qr(mode='raw'), which is V transposed: save "
                      "numpy.swapaxes(h, -1, -2) as V, and tau as it is");
-  const bool looks_transposed = f.q && f.q->source().n == a.m && f.q->source().m == k && k != a.m;
-  std::string hint = looks_transposed ? fmt::format("Q looks transposed; try --order {}",
-                                                    a.order == Order::column ? "row" : "column")
-                                      : fmt::format("for this A reduced factors are Q {} and R {}",
-                                                    format_shape(a.leading, a.m, k),
-                                                    format_shape(a.leading, k, a.n));
-  throw InputError(fmt::format("{}: the shapes do not fit: {}", escape(f.file), shapes), hint);
+  throw InputError(fmt::format("{}: the shapes do not fit: {}", escape(f.file), shapes),
+                   fmt::format("for this A reduced factors are Q {} and R {}",
+                               format_shape(a.leading, a.m, k), format_shape(a.leading, k, a.n)));
 }
 
 MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits) {
@@ -177,7 +173,7 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
                                  escape(input.a.source().file), escape(input.factors.file),
                                  format_bytes(reading_bytes(input)),
                                  format_bytes(limits.host_bytes)),
-                     "raise --memory");
+                     hint_of_memory(reading_bytes(input)));
   limits.reserve_for_files(file_bytes);
   const index_t count = std::max<index_t>(1, input.a.source().count());
   const std::size_t per_matrix = matrix_bytes(input);

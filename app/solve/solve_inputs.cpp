@@ -90,7 +90,7 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
   if (!takes_csv_options(files.a))
     throw InputError(fmt::format("{}: --response is for tables in CSV", escape(files.a)),
                      fmt::format("for CSV let the name end in .csv, .tsv or .txt, or use standard "
-                                 "input: - < {}; for other files qrtool solve A B OUT",
+                                 "input: - < {}; for other files give A and B, without --response",
                                  escape(files.a)));
   const std::shared_ptr<Reader> table = open_recorded_input({.path = files.a,
                                                              .dataset = {},
@@ -258,7 +258,7 @@ Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::siz
     throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
                                  escape(inputs.a->source().file), format_bytes(bytes),
                                  format_bytes(limits.host_bytes)),
-                     "raise --memory");
+                     hint_of_memory(bytes));
   limits.reserve_for_files(counted);
   return limits;
 }

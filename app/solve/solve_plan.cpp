@@ -8,6 +8,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "core/solve/tall_system.hpp"
@@ -46,13 +47,15 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
     fixed = by_type(problem.type, [&](auto zero) {
       return SharedEngine<decltype(zero)>::workspace_bytes(problem, limits.threads);
     });
+  const std::size_t least = plan.route == SolveRoute::shared ? fixed + group : 2 * group;
   if (fixed + group > limits.host_bytes)
     throw LimitError(
         fmt::format("{}: {} right sides of one {}x{} A need {} of host memory; the limit is {}",
                     escape(inputs.b->source().file), format_count(plan.group_size), problem.m,
-                    problem.n, format_bytes(fixed + group + limits.file_bytes),
+                    problem.n, format_bytes(least + limits.file_bytes),
                     format_bytes(limits.host_bytes + limits.file_bytes)),
-        "raise --memory; or store each right side as a row, [..., m]");
+        hint_of_memory(least + limits.file_bytes) +
+            "; or store each right side as a row, [..., m]");
   const std::size_t room = limits.host_bytes - fixed;
   for (plan.buffers = 3; plan.buffers > 1 && group * plan.buffers > room; --plan.buffers) {
   }

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/factor/ranked_backend.hpp"
+#include "core/host.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/error_probe.hpp"
 #include "core/measure/gram_probe.hpp"
@@ -96,7 +97,8 @@ std::string limit_text(const Limits& limits) {
                   "workspace); {}",
                   p.m, p.n, name_of(p.type), format_bytes(needed), format_bytes(p.input_bytes()),
                   format_bytes(p.output_bytes()), format_bytes(workspace), limit_text(limits)),
-      p.mode == Mode::complete ? "--mode reduced needs less; or raise --memory" : "raise --memory");
+      (p.mode == Mode::complete ? "--mode reduced needs less; or " : "") +
+          hint_of_memory(needed + limits.file_bytes));
 }
 
 /// Of `count` parts, those that go together: every rank is to have some.
@@ -181,9 +183,10 @@ bool keeps_its_factors(const Variant& in_memory, const Variant* by_rows) {
   const std::string text =
       fmt::format("one {}x{} matrix of {} needs {} of host memory even by rows; {}", p.m, p.n,
                   name_of(p.type), format_bytes(plan.host_bytes), limit_text(limits));
-  if (limits.has_scratch) throw LimitError(text, "raise --memory");
-  throw LimitError(text, fmt::format("raise --memory; or --scratch DIR keeps {} of it on disk",
-                                     format_bytes(state)));
+  std::string hint = hint_of_memory(plan.host_bytes + limits.file_bytes);
+  if (!limits.has_scratch && plan.host_bytes - state <= limits.host_bytes)
+    hint += fmt::format("; or --scratch DIR keeps {} of it on disk", format_bytes(state));
+  throw LimitError(text, hint);
 }
 
 /// Whether errors of Q and R are estimated while Q is formed by rows. Ranks would have to share

@@ -152,11 +152,11 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-std::string list_in_words(std::span<const DeviceInfo> devices) {
-  std::string text = "devices:";
-  for (const DeviceInfo& d : devices) text += fmt::format(" {}: {};", d.index, d.name);
-  text.pop_back();
-  return text;
+std::string hint_of_devices(std::span<const DeviceInfo> devices) {
+  std::string hint = "devices:";
+  for (const DeviceInfo& d : devices) hint += fmt::format(" {}: {};", d.index, d.name);
+  hint.pop_back();
+  return hint;
 }
 
 /// The devices for which `is_meant` is true.
@@ -275,7 +275,7 @@ std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
   if (found.empty()) {
     throw DeviceError(
         fmt::format("--device or QRTOOL_DEVICE: there is no OpenCL device '{}'", escape(wanted)),
-        list_in_words(devices));
+        hint_of_devices(devices));
   }
   return found;
 }

@@ -11,6 +11,7 @@
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
@@ -22,17 +23,16 @@ namespace {
 
 constexpr std::array<std::string_view, 3> endings{".csv", ".tsv", ".txt"};
 
-bool is_text(const std::string& file, Content content) {
-  return is_standard_input(file) || has_text_ending(file) || content == Content::gzip;
+/// Whether R's save() or saveRDS() wrote what begins so.
+bool is_of_r(std::string_view head) {
+  return head.starts_with("RDX") || head.starts_with("RDA") ||
+         head.starts_with(std::string_view("X\n\0\0\0", 5));
 }
 
-/// Refuses what R's save() and saveRDS() write. Errors: InputError.
-void refuse_file_of_r(const std::string& head, const std::string& shown) {
-  for (const std::string_view begin :
-       {std::string_view("RDX"), std::string_view("RDA"), std::string_view("X\n\0\0\0", 5)})
-    if (head.starts_with(begin))
-      throw InputError(shown + ": a file of R, not text",
-                       "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")");
+/// A file of R that is not compressed is no text, and is refused by its name as those that are.
+bool is_text(const std::string& file, Content content) {
+  return is_standard_input(file) || has_text_ending(file) || content == Content::gzip ||
+         (content == Content::binary && is_of_r(first_bytes(file, 5)));
 }
 
 std::unique_ptr<Reader> open_text(const InputSpec& spec) {
@@ -41,7 +41,9 @@ std::unique_ptr<Reader> open_text(const InputSpec& spec) {
   const int descriptor = open_rereadable(spec.path);
   const std::string name(is_standard ? std::string(standard_input) : spec.path);
   const std::string head = head_of_text(descriptor, escape(name));
-  refuse_file_of_r(head, escape(name));
+  if (is_of_r(head))
+    throw InputError(escape(name) + ": a file of R, not text",
+                     "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")");
   if (is_standard && is_matrix_market(head)) {
     refuse_csv_options(spec.csv, name);
     return open_mtx(descriptor, name);

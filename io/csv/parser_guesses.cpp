@@ -107,17 +107,17 @@ void CsvParser::take_first_row_as_names() {
 bool CsvParser::is_first_row_a_header(index_t rows) {
   if (is_factor_ || found_.header != Answer::automatic || rows < 2) return false;
   const std::string begin = fmt::format("{}:{}:1: ", lines_.shown(), first_line_);
-  const std::string ask = "--header yes leaves the line out, --header no reads it as numbers";
+  const std::string hint = "--header yes leaves the line out, --header no reads it as numbers";
   if (first_row_has_gap_)
     throw InputError(begin +
                          "an empty field, then whole numbers: are they names of columns, or is "
                          "the first number missing?",
-                     ask);
+                     hint);
   const bool is_index_below = counts_ && count_offset_ == -1 && rows >= 4;
   const bool is_odd_one = is_index_below || !has_later_whole_number_;
   if (first_row_counts_ && width_ == 2 && is_odd_one)
     throw InputError(
-        begin + "0 and 1: are they names of columns, as pandas writes them, or numbers?", ask);
+        begin + "0 and 1: are they names of columns, as pandas writes them, or numbers?", hint);
   if ((first_row_is_quoted_ && !has_later_quotes_) ||
       (first_row_counts_ && width_ > 2 && is_odd_one)) {
     take_first_row_as_names();

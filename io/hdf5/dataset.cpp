@@ -26,18 +26,23 @@ namespace {
 struct Foreign {
   std::string_view signature, name, hint;
 };
+constexpr std::string_view matlab_hint =
+    "write it again: in MATLAB by save -v7.3, in Octave by save -hdf5";
+constexpr std::string_view frame_hint =
+    "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))";
+constexpr std::string_view pickle_hint = "in Python: numpy.save('a.npy', array)";
+constexpr std::string_view netcdf_hint = "convert it: nccopy -k nc4 {} new.nc";
 constexpr Foreign foreign_formats[] = {
-    {"MATLAB 5.0 MAT-file", "a MAT-file of version 5 to 7",
-     "write it again: in MATLAB by save -v7.3, in Octave by save -hdf5"},
-    {"PAR1", "a Parquet file", "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))"},
-    {"ARROW1", "a Feather file", "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))"},
-    {"\x80\x02", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
-    {"\x80\x03", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
-    {"\x80\x04", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
-    {"\x80\x05", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
-    {"CDF\x01", "a netCDF-3 file", "convert it: nccopy -k nc4 {} new.nc"},
-    {"CDF\x02", "a netCDF-3 file", "convert it: nccopy -k nc4 {} new.nc"},
-    {"CDF\x05", "a netCDF-3 file", "convert it: nccopy -k nc4 {} new.nc"}};
+    {"MATLAB 5.0 MAT-file", "a MAT-file of version 5 to 7", matlab_hint},
+    {"PAR1", "a Parquet file", frame_hint},
+    {"ARROW1", "a Feather file", frame_hint},
+    {"\x80\x02", "a pickle of Python", pickle_hint},
+    {"\x80\x03", "a pickle of Python", pickle_hint},
+    {"\x80\x04", "a pickle of Python", pickle_hint},
+    {"\x80\x05", "a pickle of Python", pickle_hint},
+    {"CDF\x01", "a netCDF-3 file", netcdf_hint},
+    {"CDF\x02", "a netCDF-3 file", netcdf_hint},
+    {"CDF\x05", "a netCDF-3 file", netcdf_hint}};
 
 void refuse_foreign_format(const InputFile& file) {
   const std::string head = first_bytes(file.name, 32);
@@ -230,13 +235,13 @@ void describe(const InputFile& file, Dataset& dataset) {
 
   if (!dataset.problem.empty() && string_attribute(file, dataset.handle, "CLASS") == "TABLE") {
     dataset.problem = "is a table of PyTables, whose rows are compounds; only arrays can be read";
-    dataset.way_out =
+    dataset.hint =
         "in pandas: numpy.save('a.npy', frame.to_numpy()), or to_hdf with format='fixed'";
   }
   const std::string matlab_class = string_attribute(file, dataset.handle, "MATLAB_class");
   if (H5Aexists(dataset.handle, "MATLAB_empty") > 0) {
     dataset.problem = "is an empty array of MATLAB; there is nothing to read";
-    dataset.way_out = {};
+    dataset.hint = {};
   }
   if (matlab_class == "char" || matlab_class == "logical" || matlab_class == "cell") {
     dataset.problem = fmt::format("is a MATLAB {} array; only numbers can be read", matlab_class);
@@ -466,7 +471,7 @@ void require_readable(const InputFile& file, const Dataset& dataset) {
   const Session session(file.shown);
   if (!dataset.problem.empty()) {
     throw InputError(fmt::format("{}: dataset {} {}", file.shown, dataset.shown, dataset.problem),
-                     dataset.way_out);
+                     dataset.hint);
   }
   require_filters(file, dataset);
   require_sound_type(file, dataset);

@@ -43,7 +43,7 @@ struct Dataset {
   bool is_other = false;    // there is an object, but no dataset
   bool is_scale = false;    // netCDF's coordinates of a dimension
   std::string problem;      // why it cannot be read as numbers, for example "is complex (...)"
-  std::string way_out;      // what to do about the problem; empty where nothing is known
+  std::string hint;         // what to do about the problem; empty where nothing is known
 };
 
 /// Opens the object at an absolute path, one name after another; empty where there is none. Nothing

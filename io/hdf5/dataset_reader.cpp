@@ -109,6 +109,8 @@ class Hdf5Reader final : public Reader, public PartReader {
   bool read_stored(index_t first, index_t count, T* out);
   template <class T>
   bool read_transposed(index_t first, BatchView<T> out);
+  /// The columns of a chunk of a dataset that is stored by columns; 1 where it has no chunks.
+  index_t columns_of_chunk() const;
   template <class T>
   bool read_tile(index_t matrix, index_t first_row, MatrixView<T> out);
   bool read_long(index_t first, BatchView<double> out);
@@ -348,6 +350,14 @@ bool Hdf5Reader::read_by_library(const Storage::Part& part, T* out) {
   return false;
 }
 
+index_t Hdf5Reader::columns_of_chunk() const {
+  int kept = 0;
+  for (std::size_t d = storage_->chunk().size(); d-- > 0;)
+    if (!part_.ranges[d].is_dropped && ++kept == 2)
+      return static_cast<index_t>(storage_->chunk()[d]);
+  return 1;
+}
+
 /// Reads whole matrices in their stored order.
 template <class T>
 bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
@@ -392,13 +402,18 @@ bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out)
       if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
     return read_block(box, {first_row, out.rows, 0, n}, out.data);
   }
-  const index_t row_bytes = out.rows * static_cast<index_t>(sizeof(T));
-  const index_t step = std::clamp<index_t>(scratch_bytes() / row_bytes, 1, n);
-  for (index_t j = 0; j < n; j += step) {
-    const index_t columns = std::min(step, n - j);
-    T* stored = scratch<T>(columns * out.rows);
-    if (!read_block(box, {j, columns, first_row, out.rows}, stored)) return false;
-    transpose<T>({stored, columns, out.rows, out.rows}, {out.data + j, out.rows, columns, out.ld});
+  // Columns as long as they can be; but a chunk with many columns is not to be read for each.
+  const index_t room = scratch_bytes() / static_cast<index_t>(sizeof(T));
+  const index_t most_rows = std::clamp<index_t>(room / columns_of_chunk(), 1, out.rows);
+  const index_t most_columns = std::clamp<index_t>(room / most_rows, 1, n);
+  for (index_t i = 0; i < out.rows; i += most_rows) {
+    const index_t rows = std::min(most_rows, out.rows - i);
+    for (index_t j = 0; j < n; j += most_columns) {
+      const index_t columns = std::min(most_columns, n - j);
+      T* stored = scratch<T>(columns * rows);
+      if (!read_block(box, {j, columns, first_row + i, rows}, stored)) return false;
+      transpose<T>({stored, columns, rows, rows}, {&out(i, j), rows, columns, out.ld});
+    }
   }
   return true;
 }

@@ -96,7 +96,7 @@ bool create_scale(hid_t file, const Dimension& dimension) {
   if (!scale || !add_text(scale, "CLASS", "DIMENSION_SCALE") ||
       !add_text(
           scale, "NAME",
-          is_empty ? fmt::format("{}{:10}", no_coordinates, dimension.extent) : dimension.name))
+          is_empty ? fmt::format("{}.{:10}", no_coordinates, dimension.extent) : dimension.name))
     return false;
   for (const auto& [name, text] : dimension.attributes)
     if (!add_text(scale, name.c_str(), text)) return false;

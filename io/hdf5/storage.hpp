@@ -47,7 +47,7 @@ class Storage {
   std::size_t index_bytes() const;
 
   /// Whether the chunks can be unpacked without HDF5.
-  bool can_be_unpacked() const { return !chunk_.empty() && filters_.can_be_undone(); }
+  bool can_be_unpacked() const;
   bool has_fill_value() const { return has_fill_value_; }
   const Filters& filters() const { return filters_; }
   std::span<const hsize_t> chunk() const { return chunk_; }

@@ -222,8 +222,8 @@ Obstacle obstacle_of(const Header& header, bool is_vector) {
   const std::size_t rank = header.dims.size();
   if (rank >= (is_vector ? 1 : 2)) return {};
   if (rank == 0) return {"holds a single number, no matrix", ""};
-  return {fmt::format("has one dimension ({}); a matrix has two", header.dims.front()),
-          "numpy.save('column.npy', a.reshape(-1, 1)), or a.reshape(1, -1) for a row"};
+  return {.text = fmt::format("has one dimension ({}); a matrix has two", header.dims.front()),
+          .hint = "numpy.save('column.npy', a.reshape(-1, 1)), or a.reshape(1, -1) for a row"};
 }
 
 std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset, bool is_vector,

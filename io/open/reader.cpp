@@ -55,9 +55,11 @@ std::string shape_of(const Source& source) {
 }
 
 [[noreturn]] void throw_contradiction(const std::string& file, const char* first, const Source& a,
-                                      const char* second, const Source& b) {
+                                      const char* second, const Source& b,
+                                      const std::string& hint = {}) {
   throw InputError(fmt::format("{}: {} ({}) and {} ({}) do not belong together", escape(file),
-                               first, shape_of(a), second, shape_of(b)));
+                               first, shape_of(a), second, shape_of(b)),
+                   hint);
 }
 
 /// Keeps Q and R, or only R, or V and tau, and checks that their shapes agree.
@@ -74,8 +76,13 @@ void require_consistent(StoredFactors& factors) {
     }
     if (!factors.q) return;
     const Source& q = factors.q->source();
-    if (q.leading != r.leading || q.n != r.m) throw_contradiction(file, "Q", q, "R", r);
-    return;
+    if (q.leading == r.leading && q.n == r.m) return;
+    const bool are_turned =
+        q.leading == r.leading && q.m == r.n && format_of_output(factors.file).own_order.empty();
+    throw_contradiction(file, "Q", q, "R", r,
+                        are_turned ? fmt::format("they belong together with --order {}",
+                                                 q.order == Order::column ? "row" : "column")
+                                   : "");
   }
   factors.p.reset();
   if (factors.q) throw InputError(fmt::format("{}: holds Q, but no R", file));

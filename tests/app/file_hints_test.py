@@ -18,7 +18,7 @@ import h5py
 import numpy
 import pandas
 
-from tool import FolderTest, run
+from tool import FOLLOWED, FolderTest, hint_of, run
 
 A = numpy.array([[1.0, 2], [3, 4], [5, 7]])
 BIG = numpy.array([[1e39, 1], [2, 3]])
@@ -149,7 +149,7 @@ class FileHints(FolderTest):
         refused = run("factor", hint.name + hint.part, "-", "--mode", "r", *hint.options.split(),
                       status=3)
         self.assertIn(hint.message, refused.stderr)
-        said = refused.stderr.split("hint: ", 1)[1].strip()
+        said = hint_of(refused.stderr)
         found = re.search(hint.follow, said)
         self.assertIsNotNone(found, said)
         group = found.group(1)
@@ -161,6 +161,7 @@ class FileHints(FolderTest):
         done = run("factor", name, "-", "--mode", "r", *hint.then.format(group).split())
         r = numpy.loadtxt(io.StringIO(done.stdout), delimiter=",", ndmin=2)
         numpy.testing.assert_allclose(r.T @ r, hint.reads.T @ hint.reads, rtol=1e-6, atol=1e-12)
+        FOLLOWED.add(said)
 
     def meant(self, hint):
         """The array that the program holds that wrote the file."""

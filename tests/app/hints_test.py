@@ -21,7 +21,7 @@ import unittest
 import h5py
 import numpy
 
-from tool import QRTOOL, FolderTest
+from tool import FOLLOWED, QRTOOL, FolderTest, hint_of
 
 
 @dataclasses.dataclass
@@ -236,7 +236,8 @@ class Hints(FolderTest):
         refused = run(hint.command, hint.text if hint.standard_input else None)
         self.assertIn(refused.returncode, (2, 3), refused)
         self.assertIn(hint.message, refused.stderr)
-        command, content = self.followed(hint, refused.stderr.split("hint: ", 1)[1].strip())
+        said = hint_of(refused.stderr)
+        command, content = self.followed(hint, said)
         self.write(hint, content)
         done = run(command, content if hint.standard_input else None)
         if hint.then:
@@ -247,6 +248,7 @@ class Hints(FolderTest):
             self.assertIn(f"of {hint.shape} ", done.stderr, command)
         if hint.reads is not None:
             self.compare(numpy.array(hint.reads, float), command, done.stdout)
+        FOLLOWED.add(said)
 
     def compare(self, numbers, command, out):
         found = read_by(command, out)

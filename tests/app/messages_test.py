@@ -16,7 +16,7 @@ import h5py
 import netCDF4
 import numpy
 
-from tool import QRTOOL, FolderTest
+from tool import FOLLOWED, QRTOOL, FolderTest, hint_of
 
 TABLE = b"a,b,y\n1,2.5,3\n2,3,5\n3,5,1\n4,1,2\n"
 A, B = numpy.vander([1.5, 2, 3, 5, 8, 9], 3), numpy.arange(6.0)
@@ -34,11 +34,11 @@ def npz(**arrays):
     return file.getvalue()
 
 
-def hdf5(*names):
+def hdf5(*names, array=A):
     file = io.BytesIO()
     with h5py.File(file, "w") as h5:
         for name in names:
-            h5[name] = A
+            h5[name] = array
     return file.getvalue()
 
 
@@ -71,6 +71,14 @@ MISTAKES = [
     Mistake("generate --shape 64 o.h5", 2, "'64' is not a shape; allowed are MxN and BxMxN", ""),
     Mistake("solve x.csv o.csv --response y --residuals", 2, "there is no option '--residuals'",
             "in NumPy b - a @ x", follow=(" --residuals", "")),
+    Mistake("solve x.csv o.csv --response y --fitted", 2, "there is no option '--fitted'",
+            "in NumPy a @ x", follow=(" --fitted", "")),
+    Mistake("solve x.csv o.csv --response y --predict", 2, "there is no option '--predict'",
+            "with the new rows as A", follow=(" --predict", "")),
+    Mistake("solve x.csv o.csv --response y --formula y~a", 2, "there is no option '--formula'",
+            "--columns the columns that are read", follow=("--formula y~a", "--columns a,y")),
+    Mistake("factor x.csv o.h5 --foo", 2, "unknown option '--foo'", "qrtool factor --help lists",
+            follow=(".+", "factor --help")),
     Mistake("solve x.csv o.csv --response y --dummies", 2, "there is no option '--dummies'",
             "a column of 0 and 1 for each category", follow=(" --dummies", "")),
     Mistake("solve x.csv o.csv --response y --by=a", 2, "there is no option '--by'",
@@ -79,7 +87,8 @@ MISTAKES = [
             "run solve once for each", follow=(" --group a", "")),
     Mistake("solve x.csv o.csv --response y --p-values", 2, "there is no option '--p-values'",
             "with --response and OUT.csv, t and p stand beside each", follow=(" --p-values", "")),
-    Mistake("solve - - o.csv", 2, "cannot be standard input together", "name files"),
+    Mistake("solve - - o.csv", 2, "cannot be standard input together", "name files",
+            follow=("- -", "a.npy b.npy")),
     Mistake("factor x.csv o.h5.gz", 2, ".gz files cannot be written", "write o.h5",
             follow=(r"o\.h5\.gz", "o.h5")),
     Mistake("factor x.csv o.csv.gz", 2, ".gz files cannot be written", "write o.csv",
@@ -113,6 +122,13 @@ MISTAKES += [
             "for 95 % give 0.95", follow=("95", "0.95")),
     Mistake("solve x.csv o.csv --response y --confidence 0.9 --no-se", 2, "needs standard errors",
             "leave one of them away", follow=(" --no-se", "")),
+    Mistake("solve a.npy b.npy o.h5 --confidence 0.9", 2, "for the coefficients of a table",
+            "leave it away", follow=(" --confidence 0.9", "")),
+    Mistake("verify x.csv b.npy s.csv --response y", 2, "--response LIST and a file B contradict",
+            "qrtool verify TABLE X --response LIST", prepare="solve x.csv s.csv --response y",
+            follow=("b.npy ", "")),
+    Mistake("devices --timings --forget", 2, "--timings shows what --forget removes",
+            "give one of them", follow=(" --forget", "")),
     Mistake("solve x.csv o.csv --response y --rank-tolerance 2", 2, "takes every column",
             "such as 1e-10", follow=(" 2", " 1e-10")),
     Mistake("solve x.csv o.csv --response y --format npy", 2, "--format is for OUT -",
@@ -121,6 +137,12 @@ MISTAKES += [
             "--columns 2-5,8", follow=(",,", ",")),
     Mistake("factor x.csv o.h5 --mode raw --pivot", 2, "--pivot contradicts --mode raw",
             "use --mode reduced", follow=("raw", "reduced")),
+    Mistake("factor x.csv o.h5 --pivot --mode r --sign lapack", 2, "has no Q", "leave --sign away",
+            follow=(" --sign lapack", "")),
+    Mistake("factor x.csv o.h5 --pivot --mode r --sign lapack", 2, "has no Q", "--mode reduced",
+            follow=("mode r", "mode reduced")),
+    Mistake("factor x.csv o.h5 --variant cpu/tall", 2, "does not take",
+            "leave --variant away", follow=(" --variant cpu/tall", "")),
     Mistake("factor x.csv -", 2, "R alone, on standard output", "give --mode r",
             follow=("$", " --mode r")),
     Mistake("factor x.csv - --mode r --pivot", 2, "standard output takes R alone", "name a file",
@@ -139,6 +161,12 @@ MISTAKES += [
             follow=("log o.h5", "log o.log")),
     Mistake("factor x.csv o.h5 --log x.csv", 2, "exists and is no log", "name another file",
             follow=("log x.csv", "log o.log")),
+    Mistake("factor x.csv o.csv --report o.R.csv", 2, "would be a file of the factors",
+            "a name of its own", follow=("o.R.csv", "r.csv")),
+    Mistake("factor x.csv o.h5 --scratch none", 5, "no file can be created there",
+            "a directory that exists", follow=("none", ".")),
+    Mistake("info q.h5 --plot o.jpg", 2, "neither in .svg nor in .png", "--plot picture.svg",
+            prepare="factor a.npy q.h5", follow=("o.jpg", "picture.svg")),
     Mistake("factr x.csv o.h5", 2, "did you mean 'factor'?", "the commands are factor, solve",
             follow=("factr", "factor")),
     Mistake("x.csv o.h5", 2, "a command is missing before 'x.csv'", "qrtool factor x.csv o.h5,",
@@ -173,6 +201,25 @@ MISTAKES += [
     Mistake("factor x.h5 o.csv --dataset left --dataset right", 2, "only an HDF5 file holds",
             "let the name of OUT end in .h5", "x.h5", hdf5("left", "right"),
             follow=("o.csv", "o.h5")),
+    Mistake("factor x.h5 o.h5 --dataset left --dataset right --report r.json", 2,
+            "--report is for one", "leave it away", "x.h5", hdf5("left", "right"),
+            follow=(" --report r.json", "")),
+    Mistake("verify x.h5 q.h5 --dataset lft", 3, "holds no factors of lft",
+            "it holds those of /left, /right", "x.h5", hdf5("left", "right"),
+            prepare="factor x.h5 q.h5 --dataset left --dataset right", follow=("lft", "left")),
+    Mistake("verify x.h5 q.h5 --report r.json", 2, "for the factors of one dataset",
+            "name one with --dataset", "x.h5", hdf5("left", "right"),
+            prepare="factor x.h5 q.h5 --dataset left --dataset right",
+            follow=("$", " --dataset left")),
+    Mistake("verify x.h5 q.h5 --dataset left --dataset right", 2, "the factors of one dataset",
+            "give one --dataset, or none", "x.h5", hdf5("left", "right"),
+            prepare="factor x.h5:/left q.h5", follow=(" --dataset right", "")),
+    Mistake("verify x.h5 x.h5:/b s.h5 --dataset left", 2, "--dataset is for the factors",
+            "name A and B as FILE:/path", "x.h5", hdf5("left", "b"),
+            prepare="solve x.h5:/left x.h5:/b s.h5",
+            follow=("x.h5 (.*) --dataset left", r"x.h5:/left \1")),
+    Mistake("solve a.npy:[0:1] b.npy:[0] o.h5", 3, "the indices leave a single number",
+            "0:1 keeps a dimension", follow=(r"\[0\]", "[0:1]")),
     Mistake("factor a.npy:[0] o.h5", 3, "the index 0 takes dimension 0", "0:1 keeps it",
             follow=(r"\[0\]", "[0:1]")),
     Mistake("factor x.csv o.h5 --dataset a", 2, "has no datasets to choose from",
@@ -188,6 +235,20 @@ MISTAKES += [
             "rename it to end in .h5", "h.csv", hdf5("left")),
     Mistake("solve a.npy five.npy o.h5", 3, "A is 6x3, B is 5", "B needs a dimension of 6",
             "five.npy", npy(B[:5]), follow=("five", "b")),
+    Mistake("solve a.npy five.npy o.h5 --rows last", 3, "the shapes do not fit",
+            "leave --rows away", "five.npy", npy(numpy.stack([B, B + 1], 1)),
+            follow=(" --rows last", "")),
+    Mistake("solve square.npy square.npy o.h5", 2, "in 2 ways",
+            "say which is meant: --rows matrix or --rows last", "square.npy", npy(A[:3]),
+            follow=("$", " --rows matrix")),
+    Mistake("solve x.h5 b.npy o.h5", 3, "the shapes do not fit",
+            "--order column would read A as 6x3", "x.h5", hdf5("a", array=A.T),
+            follow=("$", " --order column")),
+    Mistake("solve a.npy b.npy o.h5 --device all", 2, "solve uses one device",
+            "name one; see qrtool devices", follow=(" --device all", "")),
+    Mistake("solve a.npy two.npy o.h5 --weights a.npy", 3, "weights of shape 6x3 do not fit",
+            "or as many as B in its shape", "two.npy", npy(numpy.stack([B, B + 1], 1)),
+            follow=("weights a", "weights two")),
     Mistake("solve a.npy b.npy o.h5 --weights five.npy", 3, "weights of shape 5 do not fit",
             "give 6 numbers", "five.npy", npy(B[:5]), follow=("five", "b")),
     Mistake("solve a.npy b.npy o.h5 --weights w.npy", 3, "weight 0 is -1", "a weight of 0 leaves",
@@ -197,9 +258,23 @@ MISTAKES += [
     Mistake("solve x.csv o.csv --response y --weights y", 3, "both response and weights",
             "name two columns", follow=("weights y", "weights b")),
     Mistake("info x.csv --plot o.svg", 3, "there are none with a bar",
-            "name the file that qrtool factor"),
+            "name the file that qrtool factor", prepare="factor a.npy q.h5",
+            follow=("x.csv", "q.h5")),
     Mistake("verify a.npy q.Q.npy", 3, "there is no such file", "name all of them together: q.npy",
             prepare="factor a.npy q.npy", follow=(r"q\.Q", "q")),
+    Mistake("verify a.npy q.npy", 3, "there is no such file", "q.npy stands for the files q.Q.npy",
+            prepare="factor a.npy p.npy", follow=("q.npy", "p.npy")),
+    Mistake("verify a.npy b.npy s.h5", 2, "from a table with the response y",
+            "qrtool verify TABLE s.h5 --response y", prepare="solve x.csv s.h5 --response y",
+            follow=(".+", "verify x.csv s.h5 --response y")),
+    Mistake("verify s.h5 a.npy b.npy", 3, "", "the solutions come last: qrtool verify A B s.h5",
+            prepare="solve a.npy b.npy s.h5", follow=(".+", "verify a.npy b.npy s.h5")),
+    Mistake("verify a.npy b.npy s.h5 --report r.json", 2, "--report is for factors",
+            "--json and --all list", prepare="solve a.npy b.npy s.h5",
+            follow=("--report r.json", "--json --all")),
+    Mistake("verify a.npy b.npy s.h5 --criteria m-eps", 2, "--criteria is for factors",
+            "one bar for solutions", prepare="solve a.npy b.npy s.h5",
+            follow=(" --criteria m-eps", "")),
     # A name without an ending is one of HDF5, which is no set of files.
     Mistake("verify a.npy out", 3, "cannot read 'out': No such file or directory", ""),
     Mistake("verify q.h5 a.npy", 3, "", "the matrices come first, then the factors",
@@ -208,6 +283,33 @@ MISTAKES += [
             prepare="solve a.npy b.npy s.h5", follow=("a.npy", "a.npy b.npy")),
     Mistake("verify a.npy b.npy s.h5", 2, "was made with the weights b.npy", "with --weights",
             prepare="solve a.npy b.npy s.h5 --weights b.npy", follow=("$", " --weights b.npy")),
+]
+
+# Of bench: what is measured is small.
+MISTAKES += [
+    Mistake("bench --shape 2x4x3 --against none", 2, "'2x4x3' is not MxN", "--shape 4x3 --batch 2",
+            follow=("--shape 2x4x3", "--shape 4x3 --batch 2")),
+    Mistake("bench --shape 4x3 --against none,eigen", 2, "none stands alone", "leave none away",
+            follow=("none,", "")),
+    Mistake("bench --shared --against none", 2, "--shared needs --solve",
+            "for example --solve --shared --shape 120x4",
+            follow=("--shared", "--solve --shared --shape 120x4")),
+    Mistake("bench --solve --mode r --shape 4x3 --against none", 2, "takes no --gemm, --mode",
+            "leave these away", follow=(" --mode r", "")),
+    Mistake("bench --shape 4x3 --against gels", 2, "it solves least squares", "--solve",
+            follow=("bench", "bench --solve")),
+    Mistake("bench --solve --shape 4x3 --against eigen", 2, "it computes factors",
+            "with --solve: gels, gelsy", follow=("eigen", "gelsy")),
+    Mistake("bench --batch 2 --against none", 2, "--batch needs --shape", "--shape 64x64 --batch",
+            follow=("--batch 2", "--shape 8x8 --batch 10")),
+    Mistake("bench --shape 4x3 --against none --export-json -", 2, "cannot be standard output",
+            "--json prints the result there", follow=("--export-json -", "--json")),
+    Mistake("bench --rates r --shape 4x3 --backend cpu --batch 2", 2, "one matrix and many",
+            "beside it go --shape, --backend", follow=(" --batch 2", "")),
+    Mistake("bench --rates --backend cpu", 2, "one table for all", "name a file: --rates FILE",
+            follow=("--rates", "--shape 4x3 --rates r")),
+    Mistake("bench --rates x.csv --backend cpu --shape 4x3", 3, "is no table of rates",
+            "qrtool bench --rates FILE writes one", follow=("x.csv", "r.csv")),
 ]
 
 
@@ -234,12 +336,14 @@ class Messages(FolderTest):
                 self.make(mistake)
                 refused = run(mistake.command)
                 self.assertEqual(refused.returncode, mistake.code, refused)
-                message, _, hint = refused.stderr.partition("\nhint: ")
-                self.assertIn(mistake.message, message)
+                hint = hint_of(refused.stderr)
+                self.assertIn(mistake.message, refused.stderr)
                 self.assertIn(mistake.hint, hint)
                 if mistake.follow:
                     done = run(re.sub(*mistake.follow, mistake.command))
                     self.assertEqual(done.returncode, 0, done.stderr)
+                    if hint:
+                        FOLLOWED.add(hint)
 
     def test_hints_that_are_commands(self):
         """Of other programs: the file that they make is the one that was meant."""

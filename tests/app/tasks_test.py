@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ten tasks of people who come from pandas, R, Octave, xarray and the shell. Each is done by at
+"""Tasks of people who come from pandas, R, Octave, xarray and the shell. Each is done by at
 most two commands that --help alone leads to; the program that made the data judges the answer."""
 import json
 import shutil
@@ -73,6 +73,20 @@ class Tasks(FolderTest):
         x = np.linalg.lstsq(a, there.y.to_numpy() * root, rcond=None)[0]
         np.testing.assert_allclose(fit.x[["gdp", "area"]], x, rtol=1e-10)
 
+    def test_pandas_limits_of_two_responses(self):
+        frame = self.frame()
+        frame["z"] = frame.area + RNG.normal(0, 1, len(frame))
+        frame.to_csv("countries.csv", index=False)
+        self.tool("solve", "countries.csv", "fit.csv", "--columns", "gdp,y,z", "--response", "y,z",
+                  "--intercept", "--confidence", "0.9")
+        fit = pd.read_csv("fit.csv", index_col=["response", "term"])
+        a = np.column_stack([np.ones(len(frame)), frame.gdp])
+        x = np.linalg.lstsq(a, frame[["y", "z"]].to_numpy(), rcond=None)[0]
+        np.testing.assert_allclose(fit.x, x.T.ravel(), rtol=1e-10)
+        np.testing.assert_allclose((fit.lower + fit.upper) / 2, fit.x, rtol=1e-10)
+        # Of Student's t with 58 degrees of freedom.
+        np.testing.assert_allclose((fit.upper - fit.x) / fit.se, 1.671553, rtol=1e-5)
+
     def test_r_summary_of_a_linear_model(self):
         self.program("Rscript", "-e", 'write.csv(mtcars, "cars.csv")')
         self.tool("solve", "cars.csv", "fit.csv", "--response", "mpg", "--intercept", "--columns",
@@ -91,6 +105,16 @@ class Tasks(FolderTest):
             q <- qr.R(qr(as.matrix(mtcars[, c("mpg", "wt", "qsec")])))
             cat(max(abs(abs(r) - abs(q))))""")
         self.assertLess(float(said), 1e-10)
+
+    def test_r_weights_in_a_file_of_their_own(self):
+        self.program("Rscript", "-e", """
+            for (name in c("wt", "mpg", "hp"))
+              write.csv(mtcars[, name, drop = FALSE], paste0(name, ".csv"), row.names = FALSE)""")
+        self.tool("solve", "wt.csv", "mpg.csv", "x.csv", "--weights", "hp.csv")
+        said = self.program("Rscript", "-e", """
+            x <- scan("x.X.csv", comment.char = "#", quiet = TRUE)
+            cat(abs(x - coef(lm(mpg ~ wt - 1, mtcars, weights = hp))))""")
+        self.assertLess(float(said), 1e-12)
 
     def test_octave_solves_what_it_saved(self):
         self.octave("rand('seed', 1); A = rand(9, 4); b = rand(9, 1); save -hdf5 ls.h5 A b; "
@@ -140,6 +164,20 @@ class Tasks(FolderTest):
         self.assertEqual(r.dims[:2], ("run", "level"))
         np.testing.assert_allclose(abs(r), abs(np.linalg.qr(data, "r")), rtol=1e-9, atol=1e-12)
 
+    def test_xarray_first_years_of_every_pixel(self):
+        data = RNG.normal(size=(30, 4, 5))
+        data[3, 1, 2] = np.nan
+        xr.Dataset({"t": (("time", "lat", "lon"), data)}, coords={"lat": np.arange(4.0)}
+                   ).to_netcdf("t.nc", engine="h5netcdf")
+        np.save("trend.npy", np.vander(np.arange(20.0), 2))
+        self.tool("solve", "trend.npy", "t.nc:/t[:20]", "fit.h5", "--missing", "skip")
+        fit = xr.open_dataset("fit.h5", engine="h5netcdf", phony_dims="sort")
+        self.assertEqual(fit.X.dims[1:], ("lat", "lon"))
+        self.assertEqual(set(fit.X.coords), {"lat"})  # what has no coordinates gets none
+        there = ~np.isnan(data[:20, 1, 2])
+        x = np.linalg.lstsq(np.load("trend.npy")[there], data[:20, 1, 2][there], rcond=None)[0]
+        np.testing.assert_allclose(fit.X[:, 1, 2], x, rtol=1e-10)
+
     def test_shell_coefficients_in_a_pipe(self):
         frame = self.frame()
         text = frame.to_csv(index=False)
@@ -147,6 +185,12 @@ class Tasks(FolderTest):
         rows = [line.split(",") for line in done.stdout.splitlines()]
         self.assertEqual(rows[0][:2], ["term", "x"])
         self.assertEqual([row[0] for row in rows[1:]], ["(intercept)", "gdp", "area"])
+
+    def test_shell_finds_the_worst_conditioned_matrix(self):
+        self.tool("generate", "--shape", "50x8x5", "a.npy")
+        self.tool("factor", "a.npy", "r.npy", "--mode", "r", "--condition", "--report", "r.csv")
+        worst = self.program("sh", "-c", "sort -t, -k9 -g r.csv | tail -1 | cut -d, -f1")
+        self.assertEqual(int(worst), np.linalg.cond(np.load("a.npy")).argmax())
 
     def test_shell_factors_and_asks_whether_all_is_well(self):
         np.save("a.npy", RNG.normal(size=(20, 8, 4)))

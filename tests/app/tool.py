@@ -2,12 +2,15 @@
 """tool.py: what the tests of the program share. The first argument of a test is the program."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 QRTOOL = os.path.abspath(sys.argv[1])
+
+FOLLOWED = set()  # the hints that a test has followed to the end
 
 
 def run(*args, status=0, **options):
@@ -22,6 +25,12 @@ def said(*args, **options):
     """Returns what a run prints, and then its messages."""
     done = run(*args, **options)
     return done.stdout + done.stderr
+
+
+def hint_of(said):
+    """The hint among messages; empty where there is none."""
+    found = re.search(r"^hint: (.*)$", said, re.MULTILINE)
+    return found.group(1) if found else ""
 
 
 def has_device():

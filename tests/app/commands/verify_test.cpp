@@ -409,13 +409,13 @@ TEST_F(Verify, ShapesThatDoNotFitAreAnInputError) {
 }
 
 TEST_F(Verify, TransposedQGetsAHint) {
-  const Batch<double> q(count, n, n + 4), r(count, n + 4, n);
-  std::fill_n(q.view().data, count * n * (n + 4), 0.0);
-  std::fill_n(r.view().data, count * n * (n + 4), 0.0);
+  const Batch<double> q(count, n, m), r(count, n, n);
+  std::fill_n(q.view().data, count * n * m, 0.0);
+  std::fill_n(r.view().data, count * n * n, 0.0);
   write_factors<double>(foreign_, {count}, q.view(), r.view());
   const ToolResult result = verify();
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_NE(result.err.find("hint: Q looks transposed; try --order column"), std::string::npos)
+  EXPECT_NE(result.err.find("hint: they belong together with --order column"), std::string::npos)
       << result.err;
 }
 

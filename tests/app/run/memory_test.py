@@ -147,6 +147,8 @@ class Memory(unittest.TestCase):
         rows = self.rows.ravel()[: 997728 * 7].reshape(-1, 7).astype(">f4")
         for chunk in ((146, 7), (20, 7), (20000, 1)):
             self.expect_peak(self.store(rows, chunks=chunk), 32, "r", "q.npy")
+        file = self.store(self.rows[:20000, :8].T.copy(), chunks=(8, 1))
+        self.expect_peak(file, 24, "r", options=("--order", "column"))
         numbers = (100 * self.rows.ravel()[:6000000].reshape(-1, 3, 5)).astype("<i2")
         file = self.store(numbers, chunks=(68, 3, 5), fletcher32=True)
         self.expect_peak(file, 20, "raw", "q.npy")
