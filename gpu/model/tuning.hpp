@@ -337,7 +337,7 @@ inline constexpr std::int64_t large_narrow_columns = 128;
 inline constexpr std::int64_t large_exact_t_rows = 48;
 /// Up to so many rows the products have bodies that add 16 terms of Z plainly. Those of the other
 /// bodies add 256; rows that are alike round alike, and 256 of them are too many below this bar.
-inline constexpr std::int64_t large_short_sums_rows = 1024;
+inline constexpr std::int64_t large_short_sums_rows = 256;
 /// Columns per block of panels, which is the number of terms of an update. 1 .. 4 panels. With
 /// small blocks an update starts sooner; with large blocks the trailing matrix is read and written
 /// less often. Matrices with large_long_block_columns columns or more use the larger blocks.

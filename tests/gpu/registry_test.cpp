@@ -90,10 +90,10 @@ TEST(Registry, LargeMultipliesShortMatricesByFma) {
     return static_cast<ProductBody>(large_variant().plan.tune(p, units).at("PRODUCT_BODY"));
   };
   EXPECT_EQ(body(200, ElementType::float64), ProductBody::fma);
-  EXPECT_EQ(body(1024, ElementType::float64), ProductBody::fma);
-  EXPECT_EQ(body(1025, ElementType::float64), ProductBody::doubles);
+  EXPECT_EQ(body(256, ElementType::float64), ProductBody::fma);
+  EXPECT_EQ(body(257, ElementType::float64), ProductBody::doubles);
   EXPECT_EQ(body(200, ElementType::float32), ProductBody::fma);
-  EXPECT_EQ(body(1025, ElementType::float32), ProductBody::floats);
+  EXPECT_EQ(body(257, ElementType::float32), ProductBody::floats);
 }
 
 TEST(Registry, ReflectorsWhereNothingElseGivesWhatIsAskedFor) {
