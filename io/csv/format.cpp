@@ -26,22 +26,13 @@ bool is_text(const std::string& file, Content content) {
   return is_standard_input(file) || has_text_ending(file) || content == Content::gzip;
 }
 
-/// Refuses what R's save() and saveRDS() write. Errors: InputError.
-void refuse_file_of_r(const std::string& head, const std::string& shown) {
-  for (const std::string_view begin :
-       {std::string_view("RDX"), std::string_view("RDA"), std::string_view("X\n\0\0\0", 5)})
-    if (head.starts_with(begin))
-      throw InputError(shown + ": a file of R, not text",
-                       "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")");
-}
-
 std::unique_ptr<Reader> open_text(const InputSpec& spec) {
   const bool is_standard = is_standard_input(spec.path);
   if (!is_standard) require_text_file(spec.path);
   const int descriptor = open_rereadable(spec.path);
   const std::string name(is_standard ? std::string(standard_input) : spec.path);
   const std::string head = head_of_text(descriptor, escape(name));
-  refuse_file_of_r(head, escape(name));
+  refuse_foreign_format(head, spec.path);
   if (is_standard && is_matrix_market(head)) {
     refuse_csv_options(spec.csv, name);
     return open_mtx(descriptor, name);
