@@ -117,8 +117,8 @@ Attributes attributes_of_report(const OutputSpec& spec) {
 
 std::string to_json(const Attributes& attributes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : attributes)
-    std::visit([&](const auto& plain) { json[name] = plain; }, value);
+  for (const auto& attribute : attributes)
+    std::visit([&](const auto& plain) { json[attribute.first] = plain; }, attribute.second);
   // A name of a file may be no UTF-8.
   return json.dump(-1, ' ', /*ensure_ascii=*/true,
                    nlohmann::ordered_json::error_handler_t::replace);

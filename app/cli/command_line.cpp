@@ -146,8 +146,8 @@ void CommandLine::environment(const std::string& name, const char* variable, Set
 void CommandLine::read_environment() const {
   for (const auto& [name, variable, set] : parser_->variables) {
     const char* const text = std::getenv(variable);
-    const bool is_given = std::any_of(parser_->values.begin(), parser_->values.end(),
-                                      [&](const Parser::Value& each) { return each.name == name; });
+    bool is_given = false;
+    for (const Parser::Value& each : parser_->values) is_given = is_given || each.name == name;
     if (text == nullptr || *text == '\0' || is_given) continue;
     try {
       set(text);

@@ -134,7 +134,12 @@ std::string origin_text(const StoredOutput& stored, bool has_solutions) {
     if (!text.empty()) parts.push_back(before + text);
   };
   add("from ", place("source_file", "source_dataset"));
-  if (has_solutions) add("and ", place("right_side_file", "right_side_dataset"));
+  if (const std::string response = word("response"); !response.empty()) {
+    add("response ", response);
+    if (word("intercept") == "yes") add("", "with an intercept");
+  } else if (has_solutions) {
+    add("and ", place("right_side_file", "right_side_dataset"));
+  }
   add("", word("mode"));
   add("sign ", word("sign"));
   add("", word("precision"));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "app/process/console.hpp"
@@ -73,6 +74,16 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
   spec.attributes = with_details(std::move(spec.attributes), source);
   name_dimensions_of_factors(source, spec);
   return spec;
+}
+
+/// The lines of a text one after the other; the lines of a build log are indented.
+std::string in_one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const bool is_blank = c == '\n' || c == ' ';
+    if (!is_blank || !line.ends_with(' ')) line += is_blank ? ' ' : c;
+  }
+  return line;
 }
 
 }  // namespace
@@ -280,7 +291,7 @@ void FactorRun::commit() {
 
 FactorResult FactorRun::finish() {
   if (const std::string& trouble = tries_.reflectors().trouble(); !trouble.empty())
-    print_message(fmt::format("note: {}; the CPU made the second try", trouble));
+    print_message(fmt::format("note: {}; the CPU made the second try", in_one_line(trouble)));
   result_.total_seconds = watch_.seconds();
   return std::move(result_);
 }

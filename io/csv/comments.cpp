@@ -67,8 +67,9 @@ std::string solve_comments(const OutputSpec& spec) {
   for (const auto& [name, value] : spec.attributes) {
     const std::string* word = std::get_if<std::string>(&value);
     if (word == nullptr) continue;
-    const bool is_unusual = std::ranges::any_of(
-        usual, [&](const auto& each) { return name == each.first && *word != each.second; });
+    bool is_unusual = false;
+    for (const auto& [known, as_usual] : usual)
+      is_unusual = is_unusual || (name == known && *word != as_usual);
     const bool is_of_variable = name.starts_with("right_side_netcdf_");
     if (is_unusual || is_of_variable || std::ranges::find(spec.stated, name) != spec.stated.end())
       comments += fmt::format("{}{} = {}\n", csv_solve_marker, name, escape(*word));

@@ -23,16 +23,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> endings{".csv", ".tsv", ".txt"};
 
-/// Whether R's save() or saveRDS() wrote what begins so.
-bool is_of_r(std::string_view head) {
-  return head.starts_with("RDX") || head.starts_with("RDA") ||
-         head.starts_with(std::string_view("X\n\0\0\0", 5));
-}
-
-/// A file of R that is not compressed is no text, and is refused by its name as those that are.
 bool is_text(const std::string& file, Content content) {
-  return is_standard_input(file) || has_text_ending(file) || content == Content::gzip ||
-         (content == Content::binary && is_of_r(first_bytes(file, 5)));
+  return is_standard_input(file) || has_text_ending(file) || content == Content::gzip;
 }
 
 std::unique_ptr<Reader> open_text(const InputSpec& spec) {
@@ -41,9 +33,7 @@ std::unique_ptr<Reader> open_text(const InputSpec& spec) {
   const int descriptor = open_rereadable(spec.path);
   const std::string name(is_standard ? std::string(standard_input) : spec.path);
   const std::string head = head_of_text(descriptor, escape(name));
-  if (is_of_r(head))
-    throw InputError(escape(name) + ": a file of R, not text",
-                     "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")");
+  refuse_foreign_format(head, spec.path);
   if (is_standard && is_matrix_market(head)) {
     refuse_csv_options(spec.csv, name);
     return open_mtx(descriptor, name);

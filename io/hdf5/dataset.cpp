@@ -22,38 +22,9 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// Formats whose first bytes are known and that cannot be read, and the way to one that can.
-struct Foreign {
-  std::string_view signature, name, hint;
-};
-constexpr std::string_view matlab_hint =
-    "write it again: in MATLAB by save -v7.3, in Octave by save -hdf5";
-constexpr std::string_view frame_hint =
-    "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))";
-constexpr std::string_view pickle_hint = "in Python: numpy.save('a.npy', array)";
-constexpr std::string_view netcdf_hint = "convert it: nccopy -k nc4 {} new.nc";
-constexpr Foreign foreign_formats[] = {
-    {"MATLAB 5.0 MAT-file", "a MAT-file of version 5 to 7", matlab_hint},
-    {"PAR1", "a Parquet file", frame_hint},
-    {"ARROW1", "a Feather file", frame_hint},
-    {"\x80\x02", "a pickle of Python", pickle_hint},
-    {"\x80\x03", "a pickle of Python", pickle_hint},
-    {"\x80\x04", "a pickle of Python", pickle_hint},
-    {"\x80\x05", "a pickle of Python", pickle_hint},
-    {"CDF\x01", "a netCDF-3 file", netcdf_hint},
-    {"CDF\x02", "a netCDF-3 file", netcdf_hint},
-    {"CDF\x05", "a netCDF-3 file", netcdf_hint}};
-
-void refuse_foreign_format(const InputFile& file) {
-  const std::string head = first_bytes(file.name, 32);
-  for (const auto& [signature, name, hint] : foreign_formats)
-    if (head.starts_with(signature))
-      throw InputError(fmt::format("{}: {}; it cannot be read", file.shown, name),
-                       fmt::format(fmt::runtime(hint), file.shown));
-}
-
 [[noreturn]] void throw_not_hdf5(const InputFile& file, Content content) {
-  refuse_foreign_format(file);
+  refuse_foreign_format(first_bytes(file.name, 128), file.name);
+  refuse_foreign_name(file.name);
   if (content == Content::binary) {
     throw InputError(fmt::format("{}: not an HDF5 file", file.shown),
                      "write the matrices as HDF5, .npy, .npz, Matrix Market or, with the ending "

@@ -166,11 +166,12 @@ void StoredArray::separate_tile(const Tile& tile, const Place& interleaved,
   // Without other dimensions the numbers of several last indices follow each other.
   const index_t together = fs == table.first && table.middle == 1 ? ls : 1;
   parallel_for(ps * ls / together, means_.threads, [&](index_t part, int) {
-    const index_t p = part * together / ls, l = part * together % ls;
-    const index_t column = f0 + table.first * (middle + table.middle * (l0 + l));
-    load_from(interleaved, static_cast<std::uint64_t>((p0 + p) * table.count() + column) * word,
-              static_cast<std::size_t>(together * fs) * word,
-              reinterpret_cast<std::byte*>(in.data() + part * together * fs));
+    const Interleaved& from = tile.table;
+    const index_t p = tile.p + part * together / tile.ls, l = tile.l + part * together % tile.ls;
+    const index_t column = tile.f + from.first * (tile.middle + from.middle * l);
+    load_from(interleaved, static_cast<std::uint64_t>(p * from.count() + column) * word,
+              static_cast<std::size_t>(together * tile.fs) * word,
+              reinterpret_cast<std::byte*>(in.data() + part * together * tile.fs));
   });
   for (index_t l = 0; l < ls; ++l)
     transpose_on_threads<Word>({in.data() + l * fs, ps, fs, ls * fs},

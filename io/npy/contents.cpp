@@ -2,6 +2,7 @@
 // contents.cpp: lists the members of a .npz, and reads the report that this tool has put there.
 #include "io/npy/contents.hpp"
 
+#include <cstdlib>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -61,6 +62,8 @@ std::vector<StoredOutput> read_npz_output(const std::string& path) {
       output.report.push_back(
           read_numbers(path, std::move(parts), name.substr(report_prefix.size())));
   }
+  for (ReportNumbers& numbers : output.report)
+    numbers.bar = std::strtod(output.attribute(numbers.name + bar_ending).c_str(), nullptr);
   return {std::move(output)};
 }
 

@@ -126,8 +126,10 @@ NpzWriter::NpzWriter(const OutputSpec& spec)
   if (spec.with_report)
     for (const ReportColumn& column : spec.report_columns)
       add_column(std::string(column.name), column.kind, spec.leading);
-  for (const NumberDataset& numbers : spec.numbers)
+  for (const NumberDataset& numbers : spec.numbers) {
     add_column(numbers.name, numbers.kind, numbers.dims);
+    if (!std::isnan(numbers.bar)) attributes_.emplace_back(numbers.name + bar_ending, numbers.bar);
+  }
   constexpr std::uint64_t more_bytes = 16384;  // the record and the entries of the members
   file_.reserve(planned_bytes_ + more_bytes);
 }

@@ -11,6 +11,8 @@ namespace qrtool::npy {
 
 /// The member of a .npz that holds the root attributes as a JSON string.
 inline constexpr const char* record_member = "qrtool";
+/// The ending of an attribute with the largest value that passes: "backward_error_bar".
+inline constexpr const char* bar_ending = "_bar";
 
 /// Does create_output for out.npy: out.Q.npy, out.R.npy, out.report.json (the report last).
 std::unique_ptr<Writer> create_npy(const OutputSpec& spec);

@@ -119,7 +119,7 @@ HINTS = [
     Hint("h.h5", saves_datasets, "too large for float32", r"use (--precision double)", "h.h5:/big",
          part=":/big", options="--precision single", then="{}", reads=BIG),
     Hint("n.nc", saves_netcdf3, "netCDF-3", r"(nccopy -k nc4 \S+ (\S+))", "", shell=True),
-    Hint("p.h5", saves_text(b"PAR1" + bytes(100)), "a Parquet file", CODE, "a.npy", code="{}"),
+    Hint("p.h5", saves_text(b"PAR1\x15" + bytes(99)), "a Parquet file", CODE, "a.npy", code="{}"),
     Hint("b.dat", saves_text(bytes(range(1, 99))), "not an HDF5 file", r"write .* as HDF5, (\.npy)",
          "b{}", code="numpy.save('b{}', a)"),
     Hint("c.mtx", saves_text(BANNER % b"complex general" + b"1 1\n3 2\n"), "complex numbers",

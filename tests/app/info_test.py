@@ -163,7 +163,20 @@ class Info(FolderTest):
                              ("solutions", 20, 20))
             self.assertEqual(output["errors"][0]["name"], "backward_error")
             self.assertLess(output["errors"][0]["worst"], 1e-6)
-            self.assertIn("20 solutions: 20 ok", run(f"x.{ending}"))
+            text = run(f"x.{ending}")
+            self.assertIn("20 solutions: 20 ok", text)
+            # A report in CSV has no place for the bar.
+            if ending != "csv":
+                self.assertAlmostEqual(output["errors"][0]["bar"], 16 * 2.0**-23)
+                self.assertIn("of its bar 1.9e-06", text)
+
+    def test_solutions_of_a_table(self):
+        with open("t.csv", "w", encoding="ascii") as file:
+            file.write("a,b,y\n1,2,3\n2,5,5\n4,1,4\n1,9,2\n3,3,3\n")
+        for ending in ENDINGS:
+            for option, words in (((), ""), (("--intercept",), "with an intercept, ")):
+                run("solve", "t.csv", f"x.{ending}", "--response", "y", "-f", *option)
+                self.assertIn(f"from t.csv, response y, {words}double", run(f"x.{ending}"))
 
     def test_what_cannot_be_read_exits_as_everywhere(self):
         self.write(A=self.a)

@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a table: what is read and solved has the numbers and the names that the user
 meant."""
+import bz2
 import csv
+import gzip
 import json
+import lzma
 import os
 import pathlib
+import pickle
+import struct
 import subprocess
 import sys
 import unittest
@@ -173,6 +178,35 @@ class Tables(FolderTest):
                 done = subprocess.run([QRTOOL, "info", "-" if name == "x.rds" else name],
                                       stdin=file, capture_output=True, check=False, timeout=60)
             self.assertIn(b'write.csv(x, "x.csv")', done.stderr)
+
+    def test_other_programs_files(self):
+        text_of_r = b"A\n3\n262658\n197888\n5\nUTF-8\n526\n4\n1\n2\n3\n4.5\n"
+        numbers = struct.pack("<4d", 1, 2, 3, 4)
+        cases = [(name, data, "a file of R", 'write.csv(x, "x.csv")') for name, data in (
+            ("u.rds", b"X\n\0\0\0\x03\0\x04\x02\0"), ("n.bin", b"B\n\x03\0\0\0\x02\x02\x04\0"),
+            ("u.RData", b"RDX3\nX\n\0\0\0\x03"), ("a.RData", b"RDA3\n" + text_of_r),
+            ("a.rds", gzip.compress(text_of_r)), ("t.csv", text_of_r), ("a.rds", text_of_r),
+            ("x.rds", lzma.compress(text_of_r)), ("b.Rda", bz2.compress(b"RDX3\nX\n")),
+            ("text.rds", b"1,2\n3,4\n"))]
+        cases += [("v4.mat", struct.pack(f"{order}5I", kind, 2, 2, 0, 2) + b"x\0" + numbers,
+                   "a MAT-file of version 4", "in Octave by save -hdf5")
+                  for order, kind in (("<", 0), (">", 1010))]
+        octave = b"Octave-1-L\0\1\0\0\0x\0\0\0\0\xff\6\0\0\0matrix"
+        cases += [(name, data, "a binary file of Octave", "in Octave by save -hdf5")
+                  for name, data in (("b.mat", octave), ("b.gz", gzip.compress(octave)))]
+        array = numpy.eye(2)
+        cases += [(f"p.{ending}", pickle.dumps(data, protocol), "a pickle of Python",
+                   "numpy.save('a.npy', array)")
+                  for data in (array, array.tolist(), {"a": array}) for protocol in range(6)
+                  for ending in ("bin", "csv")]
+        for name, data, what, hint in cases:
+            pathlib.Path(name).write_bytes(data)
+            message = run("factor", name, "q.h5", status=3).stderr
+            self.assertIn(f"{name}: {what}; it cannot be read\nhint: ", message)
+            self.assertIn(hint, message)
+        # Names of columns alone are no such file.
+        write("r.csv", "RDX3,PAR1\n1,2\n3,4\n")
+        self.assertEqual(self.numbers("r.csv")["columns"], ["RDX3", "PAR1"])
 
     def test_words_of_the_command_line(self):
         write("m.csv", "1,--\n2,3\n")

@@ -144,24 +144,21 @@ TYPED_TEST(BlockedQrTest, ConstantMatricesKeepClearOfTheBar) {
 /// Rows that are alike are rounded alike, and their reflectors are far from orthogonal to each
 /// other.
 TYPED_TEST(BlockedQrTest, RowsThatAreAlikeKeepClearOfTheBar) {
-  constexpr index_t per_family = 40;
-  const std::span<const test::AttackFamily> families = test::families_of_alike_rows();
-  const auto count = static_cast<index_t>(families.size()) * per_family;
+  const test::AttackList list{
+      .families = test::families_of_alike_rows(), .per_family = 40, .seed = 1};
   for (const auto [m, n] : {test::AttackShape{64, 48}, {130, 100}}) {
-    Batch<TypeParam> a(count, m, n);
-    test::fill_attack_batch<TypeParam>(families, per_family, 1, 0, 2, a.view());
+    Batch<TypeParam> a(list.count(), m, n);
+    list.fill<TypeParam>(0, 2, a.view());
     const BatchView<const TypeParam> view = a.view();
     ErrorMeter meter(m, n, n, n);
     for (const blocked::Kernels* kernels : blocked_kernels()) {
-      for (index_t b = 0; b < count; ++b) {
+      for (index_t b = 0; b < list.count(); ++b) {
         const Result<TypeParam> result = factor(view[b], Mode::reduced, 1, *kernels);
         const Errors errors = meter.measure<TypeParam>(
             view[b], result.q.view()[0], result.r.view()[0], magnitude_of(view[b]).scale());
         const Bars bars = standard_bars(m, n, precision_of(element_type<TypeParam>), errors);
         EXPECT_LE(errors.orthogonality, 0.8 * bars.orthogonality)
-            << kernels->target << ", " << m << "x" << n << ", "
-            << families[static_cast<std::size_t>(b / per_family)].name << " number "
-            << b % per_family;
+            << kernels->target << ", " << m << "x" << n << ", " << list.name_of(b);
       }
     }
   }

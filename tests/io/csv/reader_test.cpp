@@ -423,8 +423,8 @@ TEST_F(CsvReaderTest, Columns) {
        "c, 2019"},
       {"2-9", "x.csv:1:1: --columns 2-9: there are 5 columns"},
       {"2020", "x.csv:1:1: --columns 2020: there are 5 columns"}};
-  for (const auto& [list, message] : wrong)
-    EXPECT_EQ(error_of<InputError>([&] { open_text(text, options(list)); }), message);
+  for (const auto& each : wrong)
+    EXPECT_EQ(error_of<InputError>([&] { open_text(text, options(each.first)); }), each.second);
   EXPECT_EQ(error_of<UsageError>([&] { open_text(text, options("2-4,c")); }),
             "--columns: 'c' names column 4 a second time");
   // A name of the list that is in the first line makes the line a header.
@@ -589,13 +589,13 @@ TEST_F(CsvReaderTest, StandardInput) {
   });
   const std::pair<std::string, std::string> others[] = {{"\x89HDF\r\n\x1a\n", "HDF5"},
                                                         {"PK\x03\x04", "a .npz file"}};
-  for (const auto& [start, format] : others) {
-    write_text("in", start);
+  for (const auto& other : others) {
+    write_text("in", other.first);
     with_standard_input("in", [&] {
       EXPECT_EQ(error_of<InputError>([] {
                   open_input({"-", "", Order::automatic});
                 }),
-                "standard input: holds " + format +
+                "standard input: holds " + other.second +
                     "; text, .npy and Matrix Market come through a pipe | write it to a file, and "
                     "name that");
     });

@@ -72,9 +72,9 @@ TEST_F(MtxReaderTest, WhatIsNotDenseOrNotReal) {
        "x.mtx:1:1: 'triangular' is no symmetry; general, symmetric and skew-symmetric are"},
       {"array real\n1 1\n1\n",
        "x.mtx:1:1: the first line is no '%%MatrixMarket matrix FORMAT FIELD SYMMETRY'"}};
-  for (const auto& [text, message] : cases)
-    EXPECT_EQ(error_of<InputError>([&] { open_mtx_text("%%MatrixMarket matrix " + text); }),
-              message);
+  for (const auto& each : cases)
+    EXPECT_EQ(error_of<InputError>([&] { open_mtx_text("%%MatrixMarket matrix " + each.first); }),
+              each.second);
 }
 
 TEST_F(MtxReaderTest, Damage) {
@@ -98,10 +98,10 @@ TEST_F(MtxReaderTest, Damage) {
       {"1 2\n1\n 1d3\n", "x.mtx:4:2: '1d3' is not a number | write the exponent with e: 1e3"},
       {"1 2\n1\n1e999\n", "x.mtx:4:1: '1e999' is too large for float64"},
       {"1 2\n1\n% 2\n", "x.mtx:4:3: more than one number in a line"}};
-  for (const auto& [text, message] : cases)
-    EXPECT_EQ(error_of<InputError>([&] { open_mtx_text(banner + "real general\n" + text); }),
-              message)
-        << text;
+  for (const auto& each : cases)
+    EXPECT_EQ(error_of<InputError>([&] { open_mtx_text(banner + "real general\n" + each.first); }),
+              each.second)
+        << each.first;
   EXPECT_EQ(error_of<InputError>([] { open_mtx_text(banner + "integer general\n1 1\n1.5\n"); }),
             "x.mtx:3:1: '1.5' is no whole number, but the field is integer");
   EXPECT_EQ(error_of<InputError>([] { open_mtx_text(banner + "real symmetric\n2 3\n1\n"); }),
