@@ -55,6 +55,33 @@ void CsvParser::look_for_tabs(std::string_view line, const std::vector<std::stri
   if (is_table && has_tab_between) separator_ = '\t';
 }
 
+/// Whether blanks stand between the numbers of a field, as in "33,3 49" cut at the comma.
+bool CsvParser::is_run_of_numbers(std::string_view field) const {
+  index_t words = 0;
+  for (std::size_t at = field.find_first_not_of(blanks); at != std::string_view::npos; ++words) {
+    const std::size_t end = std::min(field.find_first_of(blanks, at), field.size());
+    const std::string word(field.substr(at, end - at));
+    if (!is_any_number(word) && !is_missing(word)) return false;
+    at = field.find_first_not_of(blanks, end);
+  }
+  return words > 1;
+}
+
+/// Where columns are chosen, nobody reads the fields that would show that a comma is no separator.
+/// Errors: InputError where it may be a decimal sign.
+void CsvParser::refuse_doubtful_comma(std::string_view row,
+                                      const std::vector<std::string>& fields) const {
+  const bool is_guessed =
+      separator_ == ',' && found_.delimiter == 0 && found_.decimal == Decimal::automatic;
+  if (!is_guessed || row.find_first_of(".\"") != std::string_view::npos) return;
+  for (const std::string& field : fields)
+    if (is_run_of_numbers(field))
+      throw InputError(place(1) + quoted_text(field) +
+                           " is numbers with blanks between them: is the comma a decimal sign?",
+                       "if it is: --delimiter space --decimal comma; if it separates columns: "
+                       "--delimiter comma");
+}
+
 /// The separator of all lines, or where none is known yet that of this one.
 char CsvParser::separator_of(std::string_view line) const {
   return separator_ != 0 ? separator_ : find_separator(line, found_.decimal);
@@ -127,7 +154,8 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   bool has_name = false, has_number = false, has_gap = false;
   for (std::size_t j = 0; j < fields.size() && !is_header; ++j) {
     const std::string& field = fields[j];
-    const bool is_number = begins_like_number(field) || is_any_number(field);
+    const bool is_number =
+        begins_like_number(field) || is_any_number(field) || is_run_of_numbers(field);
     has_number = has_number || is_number;
     has_gap = has_gap || (!field.empty() && is_missing(field));
     has_name = has_name || (!field.empty() && !is_number && !is_missing(field));
@@ -137,7 +165,7 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   if (!is_factor_ && !has_name) is_header = is_header || is_beside_index(fields, below);
   for (std::size_t j = 0; is_mixed && j < fields.size() && !is_header; ++j)
     is_header = is_word(fields[j]) && !is_missing(fields[j]) && !is_likely_missing(fields[j]) &&
-                stands_above_numbers(j, fields.size(), below);
+                !is_run_of_numbers(fields[j]) && stands_above_numbers(j, fields.size(), below);
   if (is_mixed && is_header)
     notes_.push_back(fmt::format(
         "line {} is taken for the names of the columns, since a word in it stands above numbers; "
@@ -263,6 +291,7 @@ void CsvParser::begin_rows(std::string_view row) {
   first_line_ = lines_.number();
   const std::vector<std::string> fields = names_of(row, separator_);
   const index_t width = std::ssize(fields);
+  refuse_doubtful_comma(row, fields);
   const std::vector<std::string> names = fit_header(row, width);
   const bool without_index = has_index(row, width, names);
   set_columns(width, names, without_index && found_.columns.empty());

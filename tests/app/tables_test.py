@@ -164,6 +164,19 @@ class Tables(FolderTest):
         found = self.numbers("r.csv", "--delimiter", "space", "--decimal", "comma")
         self.assertEqual(found["shape"], [3, 1])
 
+    def test_commas_between_columns_that_are_not_read(self):
+        for text, column in (("259 33,3\n49 -8825511,8\n", "2"), ("13,02 -25,7\n-16,5 -7,9\n", "1"),
+                             ("nan 23,002\n112 nan\n290 1,8\n", "1,2"),
+                             ("NaN 0,9 70 -45,06\n82 274 -10 89\n-19,6 15,8 -12,6 3,7\n", "4,3")):
+            write("d.csv", text)
+            self.refused("is the comma a decimal sign", "factor", "d.csv", "-", "--mode", "r",
+                         "--columns", column)
+            found = self.numbers("d.csv", "--columns", column, "--delimiter", "space", "--decimal",
+                                 "comma")
+            self.assertEqual(found["shape"], [text.count("\n"), column.count(",") + 1])
+        write("d.csv", "2020 01,5.5\n2020 02,6.5\n")
+        self.assertEqual(self.numbers("d.csv", "--columns", "2")["shape"], [2, 1])
+
     def test_matrix_market_without_its_first_line(self):
         for text in ("0 3\n", "3 3 2\n1 1 5\n2 2 6\n"):
             self.refused("Matrix Market without its first line", "factor", "-", "o.h5", text=text)
