@@ -169,11 +169,11 @@ void check_shapes(const FactoredInput& input) {
 MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits) {
   const std::size_t file_bytes = counted_file_bytes(reading_bytes(input), limits.host_bytes);
   if (file_bytes >= limits.host_bytes)
-    throw LimitError(fmt::format("{} and {}: reading files takes {} of memory; the limit is {}",
-                                 escape(input.a.source().file), escape(input.factors.file),
-                                 format_bytes(reading_bytes(input)),
-                                 format_bytes(limits.host_bytes)),
-                     hint_of_memory(reading_bytes(input)));
+    throw LimitError(
+        fmt::format("{} and {}: reading files takes {} of memory; the limit is {}",
+                    escape(input.a.source().file), escape(input.factors.file),
+                    format_bytes(reading_bytes(input)), format_bytes(limits.host_bytes)),
+        hint_of_memory(reading_bytes(input)));
   limits.reserve_for_files(file_bytes);
   const index_t count = std::max<index_t>(1, input.a.source().count());
   const std::size_t per_matrix = matrix_bytes(input);

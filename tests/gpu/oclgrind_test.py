@@ -3,8 +3,8 @@
 """Looks for races and accesses out of bounds in every variant with oclgrind. oclgrind always
 exits with 0, so its log must be empty, and the factors must be right. Every variant of the program
 must have shapes here. Without --all a run takes the first shape of each variant, in one mode and
-one type, and the first systems. The option --uninitialized is not used, because version 21.10 itself crashes on
-structs in private memory."""
+one type, and the first systems. The option --uninitialized is not used, because version 21.10
+itself crashes on structs in private memory."""
 import json
 import os
 import shutil
