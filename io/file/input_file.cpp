@@ -88,16 +88,19 @@ bool is_text_byte(char c) {
 struct Foreign {
   std::string_view name, hint;
 };
-constexpr Foreign mat_file{"a MAT-file of version 5 to 7",
-                           "write it again: in MATLAB by save -v7.3, in Octave by save -hdf5"};
-constexpr Foreign old_mat_file{"a MAT-file of version 4", mat_file.hint};
-constexpr Foreign octave{"a binary file of Octave", "write it again: in Octave by save -hdf5"};
-constexpr Foreign parquet{"a Parquet file",
-                          "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))"};
-constexpr Foreign feather{"a Feather file", parquet.hint};
-constexpr Foreign pickle{"a pickle of Python", "in Python: numpy.save('a.npy', array)"};
-constexpr Foreign classic{"a netCDF-3 file", "convert it: nccopy -k nc4 {} new.nc"};
-constexpr Foreign of_r{"a file of R", "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")"};
+constexpr std::string_view matlab_hint =
+    "write it again: in MATLAB by save -v7.3, in Octave by save -hdf5";
+constexpr std::string_view frame_hint =
+    "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))";
+constexpr std::string_view pickle_hint = "in Python: numpy.save('a.npy', array)";
+constexpr std::string_view netcdf_hint = "convert it: nccopy -k nc4 {} new.nc";
+constexpr std::string_view r_hint = "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")";
+
+constexpr Foreign mat_file{"a MAT-file of version 5 to 7", matlab_hint},
+    old_mat_file{"a MAT-file of version 4", matlab_hint},
+    octave{"a binary file of Octave", matlab_hint}, parquet{"a Parquet file", frame_hint},
+    feather{"a Feather file", frame_hint}, pickle{"a pickle of Python", pickle_hint},
+    classic{"a netCDF-3 file", netcdf_hint}, of_r{"a file of R", r_hint};
 
 constexpr std::pair<std::string_view, const Foreign*> signatures[] = {
     {"MATLAB 5.0 MAT-file", &mat_file},
