@@ -39,6 +39,8 @@ constexpr double factor_sample_flops = 2e9;
 constexpr std::size_t factor_sample_bytes = std::size_t{32} << 20;
 // One matrix's line of a report: as numbers, and as text.
 constexpr std::uint64_t line_bytes = 38, line_text_bytes = 180;
+/// What an output says of itself: names, attributes and the headers of its parts.
+constexpr std::uint64_t record_bytes = 2048;
 
 double flops_of(const Problem& problem) { return std::max(lapack_operations(problem), 1.0); }
 
@@ -272,6 +274,7 @@ void enter_output(const OutputSpec& spec, Cost& cost) {
     bytes = static_cast<std::uint64_t>(rate.bytes * static_cast<double>(numbers)) + of_digits;
     formatting = rate.seconds * static_cast<double>(numbers);
   }
+  bytes += record_bytes;
   if (spec.with_report) bytes += lines * (is_text ? line_text_bytes : line_bytes);
   cost.output_bytes = bytes;
   if (!is_standard_output(spec.path))

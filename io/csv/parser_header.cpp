@@ -73,7 +73,8 @@ void CsvParser::refuse_doubtful_comma(std::string_view row,
                                       const std::vector<std::string>& fields) const {
   const bool is_guessed =
       separator_ == ',' && found_.delimiter == 0 && found_.decimal == Decimal::automatic;
-  if (!is_guessed || row.find_first_of(".\"") != std::string_view::npos) return;
+  if (!is_guessed || found_.columns.empty() || row.find_first_of(".\"") != std::string_view::npos)
+    return;
   for (const std::string& field : fields)
     if (is_run_of_numbers(field))
       throw InputError(place(1) + quoted_text(field) +
@@ -291,8 +292,8 @@ void CsvParser::begin_rows(std::string_view row) {
   first_line_ = lines_.number();
   const std::vector<std::string> fields = names_of(row, separator_);
   const index_t width = std::ssize(fields);
-  refuse_doubtful_comma(row, fields);
   const std::vector<std::string> names = fit_header(row, width);
+  refuse_doubtful_comma(row, fields);
   const bool without_index = has_index(row, width, names);
   set_columns(width, names, without_index && found_.columns.empty());
   choose_targets(without_index);
