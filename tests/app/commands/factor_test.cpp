@@ -1,85 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor_test.cpp: runs `qrtool factor` as a user does and tests what it promises of its results.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <tuple>
 
 #include "core/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
-#include "io/hdf5/file.hpp"
 #include "io/reader.hpp"
-#include "tests/support/run_tool.hpp"
+#include "tests/app/commands/factor_fixture.hpp"
 
 namespace qrtool::test {
 namespace {
-
-using Strings = std::vector<std::string>;
-
-Strings operator+(Strings a, const Strings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-class Factor : public testing::Test {
- protected:
-  /// Writes `count` matrices of a kind to `name`.
-  template <class T>
-  std::string make(const std::string& name, index_t count, index_t m, index_t n,
-                   const char* kind = "gauss") {
-    write_matrices<T>(dir_ / name, {count}, make_matrices<T>(kind, count, m, n).view());
-    return dir_ / name;
-  }
-
-  /// Factors into `name` and expects success. The order is stated: a square matrix has no note.
-  std::string factor(const std::string& input, const std::string& name, const Strings& more = {}) {
-    const Strings options{"factor", input, dir_ / name, "--force", "--order", "row"};
-    const ToolResult result = run_tool(options + more);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(result.err, "");
-    return dir_ / name;
-  }
-
-  TemporaryDirectory dir_;
-};
-
-/// Whether the matrices first_a .. of a and first_b .. of b have the same bits.
-bool same_bits(const Stored& a, index_t first_a, const Stored& b, index_t first_b, index_t count) {
-  const BatchView<double> x = a.view(), y = b.view();
-  return x.rows == y.rows && x.cols == y.cols &&
-         std::memcmp(x[first_a].data, y[first_b].data,
-                     static_cast<std::size_t>(count * x.rows * x.cols) * sizeof(double)) == 0;
-}
-bool same_bits(const Stored& a, const Stored& b) {
-  return a.view().count == b.view().count && same_bits(a, 0, b, 0, a.view().count);
-}
-
-/// A dataset of /report.
-std::vector<double> read_report(const std::string& file, const std::string& name) {
-  const hdf5::Session session;
-  const hdf5::Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  const hdf5::Handle dataset(H5Dopen2(opened, ("/report/" + name).c_str(), H5P_DEFAULT), H5Dclose);
-  const hdf5::Handle space(H5Dget_space(dataset), H5Sclose), type(H5Dget_type(dataset), H5Tclose);
-  const auto size = static_cast<std::size_t>(H5Sget_simple_extent_npoints(space));
-  std::vector<double> values(size);
-  std::vector<std::uint8_t> bytes(size);
-  const bool is_enum = H5Tget_class(type) == H5T_ENUM;
-  void* to = is_enum ? static_cast<void*>(bytes.data()) : values.data();
-  H5Dread(dataset, is_enum ? hid_t{type} : H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, to);
-  if (is_enum) values.assign(bytes.begin(), bytes.end());
-  return values;
-}
-
-std::string read_attribute(const std::string& file, const std::string& name) {
-  return recorded_attributes(file, {name.c_str()}).front();
-}
 
 TEST_F(Factor, GivesQAndRWithinTheirBars) {
   const std::string a = make<double>("a.h5", 50, 12, 5), q = factor(a, "q.h5");
@@ -139,134 +74,6 @@ TEST_F(Factor, CountsTheRoutes) {
   EXPECT_EQ(json["routes"].dump(),
             R"({"first_pass":1,"only":0,"reflectors":1,"second_pass":0,"second_try":0})");
   EXPECT_EQ(json["backend"]["way"], "1 of 2 by reflectors");
-}
-
-TEST_F(Factor, ProbeStoresEstimatesOfLargeMatrices) {
-  const std::string a = make<double>("a.h5", 2, 200, 200);
-  const std::string full = factor(a, "full.h5"),
-                    probe = factor(a, "probe.h5", {"--check", "probe"});
-  EXPECT_TRUE(same_bits(read_dataset(full, "/Q"), read_dataset(probe, "/Q")));
-  EXPECT_EQ(read_attribute(full, "check"), "full");
-  EXPECT_EQ(read_attribute(probe, "check"), "probe");
-  for (const char* name : {"residual", "orthogonality"}) {
-    const std::vector<double> measured = read_report(full, name), found = read_report(probe, name);
-    for (const std::size_t b : {0U, 1U}) {
-      EXPECT_NE(found[b], measured[b]) << name;
-      EXPECT_NEAR(found[b], measured[b], 0.3 * measured[b]) << name;
-    }
-  }
-  EXPECT_EQ(read_report(probe, "status"), (std::vector<double>{0, 0}));
-  const ToolResult said = run_tool({"factor", a, dir_ / "q.h5", "--check", "probe"});
-  EXPECT_NE(
-      said.out.find("\nthese errors are estimates, except those of matrices close to a bar\n"),
-      std::string::npos)
-      << said.out;
-}
-
-TEST_F(Factor, ProbeEstimatesWhateverTheVariant) {
-  const std::string a = make<double>("a.h5", 1, 2500, 200);
-  for (const char* variant : {"cpu/eigen", "cpu/blocked", "cpu/tall"}) {
-    const Strings by{"--variant", variant};
-    const std::string full = factor(a, "full.h5", by),
-                      probe = factor(a, "probe.h5", by + Strings{"--check", "probe"});
-    EXPECT_EQ(read_attribute(probe, "check"), "probe") << variant;
-    const double measured = read_report(full, "orthogonality")[0];
-    const double found = read_report(probe, "orthogonality")[0];
-    EXPECT_NE(found, measured) << variant;
-    EXPECT_NEAR(found, measured, 0.2 * measured) << variant;
-  }
-}
-
-TEST_F(Factor, ProbeEstimatesFromReflectors) {
-  const std::string a = make<double>("a.h5", 1, 300, 200);
-  const Strings raw{"--mode", "raw"};
-  const std::string full = factor(a, "full.h5", raw),
-                    probe = factor(a, "probe.h5", raw + Strings{"--check", "probe"});
-  EXPECT_EQ(read_attribute(probe, "check"), "probe");
-  for (const char* name : {"residual", "orthogonality"}) {
-    const double measured = read_report(full, name)[0], found = read_report(probe, name)[0];
-    EXPECT_NE(found, measured) << name;
-    EXPECT_NEAR(found, measured, 0.3 * measured) << name;
-  }
-  const auto verified = [&](const Strings& more) {
-    return nlohmann::json::parse(
-        run_tool(Strings{"verify", a, probe, "--json", "--all"} + more).out);
-  };
-  const auto by_probe = verified({"--check", "probe"});
-  EXPECT_EQ(by_probe["check"]["kind"], "probe");
-  EXPECT_NE(by_probe["all_matrices"], verified({})["all_matrices"]);
-}
-
-TEST_F(Factor, ProbeEstimatesByRowsWhateverTheMemory) {
-  const std::string a = make<float>("a.h5", 1, 30000, 192);
-  const auto with = [&](const std::string& memory, const std::string& check) {
-    return factor(a, check + memory + ".h5", {"--check", check, "--memory", memory});
-  };
-  const std::string full = with("48MiB", "full"), probe = with("48MiB", "probe"),
-                    more = with("64MiB", "probe");
-  EXPECT_TRUE(same_bits(read_dataset(full, "/Q"), read_dataset(probe, "/Q")));
-  EXPECT_EQ(read_attribute(probe, "check"), "probe");
-  for (const char* name : {"residual", "orthogonality"}) {
-    const double measured = read_report(full, name)[0], found = read_report(probe, name)[0];
-    EXPECT_NE(found, measured) << name;
-    EXPECT_NEAR(found, measured, 0.2 * measured) << name;
-    EXPECT_EQ(found, read_report(more, name)[0]) << name;
-  }
-}
-
-TEST_F(Factor, ProbeMeasuresWhereThatIsAsFast) {
-  for (const auto& [m, n, more] :
-       {std::tuple<index_t, index_t, Strings>{12, 8, {}}, {100000, 8, {"--memory", "7MiB"}}}) {
-    const std::string a = make<double>("a.h5", 1, m, n);
-    const std::string full = factor(a, "full.h5", more);
-    const std::string probe = factor(a, "probe.h5", more + Strings{"--check", "probe"});
-    EXPECT_EQ(read_attribute(probe, "check"), "full");
-    EXPECT_EQ(read_report(full, "residual"), read_report(probe, "residual"));
-    EXPECT_EQ(read_report(full, "orthogonality"), read_report(probe, "orthogonality"));
-  }
-}
-
-// `--check none` must skip the check on every path: whole matrices with each variant, and row by
-// row, with Q and for R alone.
-TEST_F(Factor, NoneLeavesTheCheckOut) {
-  for (const auto& [count, m, n, more] :
-       {std::tuple<index_t, index_t, index_t, Strings>{20, 12, 8, {}},
-        {1, 200, 200, {}},
-        {2, 12, 8, {"--variant", "cpu/eigen"}},
-        {20, 12, 8, {"--mode", "raw"}},
-        {1, 100000, 8, {"--variant", "cpu/tall"}},
-        {1, 100000, 8, {"--memory", "7MiB"}},
-        {1, 100000, 8, {"--memory", "7MiB", "--mode", "r"}}}) {
-    const std::string a = make<double>("a.h5", count, m, n);
-    const Strings none = more + Strings{"--check", "none"};
-    const std::string full = factor(a, "full.h5", more), unchecked = factor(a, "none.h5", none);
-    const char* factors = more.size() > 1 && more.back() == "raw" ? "/V" : "/R";
-    EXPECT_TRUE(same_bits(read_dataset(full, factors), read_dataset(unchecked, factors)));
-    EXPECT_EQ(read_attribute(unchecked, "check"), "none");
-    for (const double status : read_report(unchecked, "status")) EXPECT_EQ(status, 4);
-    for (const double error : read_report(unchecked, "residual")) EXPECT_TRUE(std::isnan(error));
-    EXPECT_EQ(read_report(unchecked, "scale"), read_report(full, "scale"));
-    const ToolResult said = run_tool(Strings{"factor", a, dir_ / "q.h5", "-f"} + none);
-    EXPECT_EQ(said.out.find("worst"), std::string::npos);
-    EXPECT_NE(said.out.find(count == 1 ? "\nthe matrix is unchecked; wrote" : " unchecked; wrote"),
-              std::string::npos)
-        << said.out;
-    const auto json = nlohmann::json::parse(
-        run_tool(Strings{"factor", a, dir_ / "q.h5", "-f", "--json"} + none).out);
-    EXPECT_EQ(json["check"]["kind"], "none");
-    EXPECT_EQ(json["check"]["status"]["unchecked"], count);
-    EXPECT_EQ(json["exit"], 0);
-    EXPECT_EQ(run_tool({"verify", a, unchecked}).exit_code, 0);
-  }
-}
-
-TEST_F(Factor, NoneStillNamesABadMatrix) {
-  Batch<float> a = make_matrices<float>("gauss", 3, 6, 4);
-  a.view()[1](2, 2) = std::numeric_limits<float>::quiet_NaN();
-  write_matrices<float>(dir_ / "a.h5", {3}, a.view());
-  const ToolResult result = run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "--check", "none"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(read_report(dir_ / "q.h5", "status"), (std::vector<double>{4, 2, 4}));
 }
 
 TEST_F(Factor, QuietPrintsNothing) {
