@@ -11,7 +11,7 @@
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
-#include "io/file/input_file.hpp"
+#include "io/file/foreign.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"

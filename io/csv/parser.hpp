@@ -92,6 +92,8 @@ class CsvParser {
   void set_columns(index_t width, std::vector<std::string> names, bool without_index);
   void choose_targets(bool without_index);
   void look_at_first_row(std::string_view row, const std::vector<std::string>& fields);
+  static constexpr const char* comma_hint =
+      "if it is: --delimiter space --decimal comma; if it separates columns: --delimiter comma";
   bool is_run_of_numbers(std::string_view field) const;
   void refuse_doubtful_comma(std::string_view row, const std::vector<std::string>& fields) const;
   double look_below(std::string_view line);

@@ -140,8 +140,7 @@ void CsvParser::note_columns() {
     throw InputError(header_place() +
                          "every name of the index ends in a number before the comma: " +
                          "is the comma a decimal sign?",
-                     "if it is: --delimiter space --decimal comma; if it separates columns: "
-                     "--delimiter comma");
+                     comma_hint);
   if (may_be_decimals_)
     notes_.push_back(
         "every line is read as two numbers; if the comma is a decimal sign: --decimal comma");

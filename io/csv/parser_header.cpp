@@ -57,14 +57,10 @@ void CsvParser::look_for_tabs(std::string_view line, const std::vector<std::stri
 
 /// Whether blanks stand between the numbers of a field, as in "33,3 49" cut at the comma.
 bool CsvParser::is_run_of_numbers(std::string_view field) const {
-  index_t words = 0;
-  for (std::size_t at = field.find_first_not_of(blanks); at != std::string_view::npos; ++words) {
-    const std::size_t end = std::min(field.find_first_of(blanks, at), field.size());
-    const std::string word(field.substr(at, end - at));
-    if (!is_any_number(word) && !is_missing(word)) return false;
-    at = field.find_first_not_of(blanks, end);
-  }
-  return words > 1;
+  const std::vector<std::string> words = names_of(field, ' ');
+  return words.size() > 1 && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+           return is_any_number(word) || is_missing(word);
+         });
 }
 
 /// Where columns are chosen, nobody reads the fields that would show that a comma is no separator.
@@ -79,8 +75,7 @@ void CsvParser::refuse_doubtful_comma(std::string_view row,
     if (is_run_of_numbers(field))
       throw InputError(place(1) + quoted_text(field) +
                            " is numbers with blanks between them: is the comma a decimal sign?",
-                       "if it is: --delimiter space --decimal comma; if it separates columns: "
-                       "--delimiter comma");
+                       comma_hint);
 }
 
 /// The separator of all lines, or where none is known yet that of this one.
@@ -212,8 +207,7 @@ std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t wid
       throw InputError(header_place() +
                            "the header has blanks where the rows have commas: is the "
                            "comma a decimal sign?",
-                       "if it is: --delimiter space --decimal comma; if it separates columns: "
-                       "--delimiter comma");
+                       comma_hint);
     // "life exp" above an index and a column, with tabs between them: one name, or two.
     const bool may_be_short = std::ssize(names) + 1 == width && separator_ != ',';
     if (may_be_short && is_short_header(row)) return names;

@@ -33,12 +33,6 @@ Content sniff(int descriptor, const std::string& shown);
 /// Returns at most `size` bytes from the beginning of a file, fewer where it cannot be read.
 std::string first_bytes(const std::string& path, std::size_t size);
 
-/// Refuses what MATLAB, Octave, R, Python, pandas and netCDF-3 write, from its first bytes, of
-/// which 128 are enough, decompressed. `path`: the file, or "-". Errors: InputError.
-void refuse_foreign_format(std::string_view head, const std::string& path);
-/// Refuses a name of R or of a pickle of Python. Errors: InputError.
-void refuse_foreign_name(const std::string& path);
-
 /// Whether a text with this first line is a Matrix Market file.
 bool is_matrix_market(std::string_view first_line);
 

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/foreign.hpp"
 #include "io/hdf5/driver.hpp"
 #include "io/hdf5/filters.hpp"
 #include "io/hdf5/heap_texts.hpp"
