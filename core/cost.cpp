@@ -137,18 +137,18 @@ bool read_line(std::string_view text, Line& line) {
   return has_shape && line.shape.m > 0 && line.shape.n > 0 && read_times(text, line.times);
 }
 
-/// FNV-1a by words.
+/// A hash of words, one after another.
 class Hash {
  public:
-  void take(std::uint64_t word) { state_ = (state_ ^ word) * 0x100000001b3; }
+  void take(std::uint64_t word) { state_ = mix_bits(state_ ^ word); }
   void take(std::string_view text) {
     for (const char c : text) take(static_cast<unsigned char>(c));
     take(text.size());
   }
-  std::string text() const { return fmt::format("{:016x}", mix_bits(state_)); }
+  std::string text() const { return fmt::format("{:016x}", state_); }
 
  private:
-  std::uint64_t state_ = 0xcbf29ce484222325;
+  std::uint64_t state_ = 0;
 };
 
 }  // namespace
