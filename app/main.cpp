@@ -44,8 +44,8 @@ void open_standard_streams() {
   }
 }
 
-/// Gives memory back to the system when it is freed, so that --memory bounds what the process
-/// holds: glibc keeps blocks as large as the largest one that was ever freed.
+/// Makes the C library give freed memory back to the system, so that --memory bounds what the
+/// process holds. By itself glibc keeps freed blocks up to the size of the largest one so far.
 void give_back_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 1 << 20);

@@ -31,8 +31,8 @@ Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
 /// which chunks of files alone may need, all but the first 7 MiB.
 std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes);
 
-/// The hint for work that needs so many bytes, those of files among them, where --memory gives
-/// less. It names somewhat more, since what files take grows with --memory.
+/// Returns the hint for a run that needs `bytes` of memory, its files included, and has less by
+/// --memory. The hint names an eighth and 8 MiB more, because what files take grows with --memory.
 std::string hint_of_memory(std::size_t bytes);
 
 /// A rank's share of the machine, unless the user has said what each rank may use.

@@ -24,7 +24,7 @@ constexpr index_t sampled_rows[] = {64, 256, 512, 513, 1024, 4096, 4097, 65536, 
 /// One matrix of a sample has at most so many entries, and a batch at most so many matrices.
 constexpr double most_entries = 0x1p27;
 constexpr index_t most_matrices = 1 << 20;
-/// What the samples of a kind of device may take, and how their batches grow.
+/// The limits of the samples of one kind of device, and how its batches grow.
 struct SampleLimits {
   double operations;    // of one matrix, and of a batch
   std::size_t bytes;    // of A of the largest batch

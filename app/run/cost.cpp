@@ -39,7 +39,7 @@ constexpr double factor_sample_flops = 2e9;
 constexpr std::size_t factor_sample_bytes = std::size_t{32} << 20;
 // One matrix's line of a report: as numbers, and as text.
 constexpr std::uint64_t line_bytes = 38, line_text_bytes = 180;
-/// What an output says of itself: names, attributes and the headers of its parts.
+/// About the bytes of the names, attributes and headers that an output holds beside its numbers.
 constexpr std::uint64_t record_bytes = 2048;
 
 double flops_of(const Problem& problem) { return std::max(lapack_operations(problem), 1.0); }

@@ -335,8 +335,9 @@ inline constexpr std::int64_t large_narrow_columns = 128;
 /// again from exact sums. Taller ones have a bar above the error of T from the triangles: up to
 /// 0.78 of it from 50x50 to 130x100 (960 attack matrices, PoCL 3.1, 2026-11).
 inline constexpr std::int64_t large_exact_t_rows = 48;
-/// Up to so many rows the products have bodies that add 16 terms of Z plainly. Those of the other
-/// bodies add 256; rows that are alike round alike, and 256 of them are too many below this bar.
+/// Matrices of up to so many rows go through the bodies of the products that add 16 terms of Z
+/// plainly. The other bodies add 256 terms: where rows are alike, all of these additions round the
+/// same way, and the bar of a matrix with few rows is too low for that.
 inline constexpr std::int64_t large_short_sums_rows = 256;
 /// Columns per block of panels, which is the number of terms of an update. 1 .. 4 panels. With
 /// small blocks an update starts sooner; with large blocks the trailing matrix is read and written
