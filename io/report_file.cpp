@@ -78,7 +78,7 @@ class JsonReport final : public ReportFile {
     }
   }
 
-  void add_attribute(const std::string& name, const std::string& value) override {
+  void add_attribute(const std::string& name, const AttributeValue& value) override {
     attributes_.emplace_back(name, value);
   }
 

@@ -28,7 +28,7 @@ class ReportFile {
   /// Writes what is left and adds the file to `files`, which are committed together.
   virtual void finish(FileSet& files) = 0;
   /// One more attribute of the factors, where the report has them.
-  virtual void add_attribute(const std::string& /*name*/, const std::string& /*value*/) {}
+  virtual void add_attribute(const std::string& /*name*/, const AttributeValue& /*value*/) {}
   void commit();
 };
 

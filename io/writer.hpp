@@ -118,8 +118,8 @@ class Writer {
   /// The files that commit() creates, for messages.
   virtual std::vector<std::string> files() const = 0;
 
-  /// One more attribute of the root, which the work itself gave. Text has no place for it.
-  virtual void add_attribute(const std::string& /*name*/, const std::string& /*value*/) {}
+  /// One more attribute of the root, which was not known before. Text has no place for it.
+  virtual void add_attribute(const std::string& /*name*/, const AttributeValue& /*value*/) {}
 };
 
 /// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV, and

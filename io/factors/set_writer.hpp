@@ -65,7 +65,7 @@ class SetWriter final : public ArraysWriter<File> {
     if (!solution_report_) throw InternalError("write: there is no report of solutions");
     solution_report_->write(name, values);
   }
-  void add_attribute(const std::string& name, const std::string& value) override {
+  void add_attribute(const std::string& name, const AttributeValue& value) override {
     if (report_) report_->add_attribute(name, value);
   }
   void finish(FileSet& files) override {

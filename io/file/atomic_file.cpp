@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
@@ -239,12 +240,34 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
 }
 
 AtomicFile::~AtomicFile() {
+  gives_up_ = true;
+  if (reserving_.valid()) reserving_.wait();
   if (committed_) return;
   unlink(temporary_path_.c_str());
   // HDF5 may hold another descriptor until the process ends. Truncating gives back the space now.
   (void)!ftruncate(descriptor_, 0);
   release_slot(slot_);
   close(descriptor_);
+}
+
+void AtomicFile::throw_full(std::uint64_t wanted, std::uint64_t available) const {
+  throw_cannot_write(path_, fmt::format("{} needed, {} free on {}", format_bytes(wanted),
+                                        format_bytes(available), escape(mount_point(target_))));
+}
+
+/// Piece by piece, since other threads that use the file wait for a call to end. Returns 0 or the
+/// number of an error.
+int AtomicFile::reserve_pieces(std::uint64_t bytes) const {
+  constexpr std::uint64_t piece = std::uint64_t{64} << 20;
+  for (std::uint64_t done = 0; done < bytes && !gives_up_;) {
+    const std::uint64_t next = std::min(piece, bytes - done);
+    if (fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(done),
+                  static_cast<off_t>(next)) == 0)
+      done += next;
+    else if (errno != EINTR)
+      return errno;
+  }
+  return 0;
 }
 
 void AtomicFile::reserve(std::uint64_t bytes) {
@@ -257,23 +280,32 @@ void AtomicFile::reserve(std::uint64_t bytes) {
                                    format_bytes(limit.rlim_cur)),
                        "raise it with ulimit -f");
   }
-  const auto throw_full = [&](std::uint64_t available) {
-    throw_cannot_write(path_, fmt::format("{} needed, {} free on {}", format_bytes(bytes),
-                                          format_bytes(available), escape(mount_point(target_))));
-  };
   // This check comes first, so that a disk that is too small is not filled even for a moment.
-  if (const std::uint64_t available = free_bytes(descriptor_); available < bytes) {
-    throw_full(available);
-  }
+  if (const std::uint64_t available = free_bytes(descriptor_); available < bytes)
+    throw_full(bytes, available);
   if (bytes > static_cast<std::uint64_t>(INT64_MAX)) throw_errno(path_, EFBIG);
-  int result;
-  do {
-    result = fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes));
-  } while (result != 0 && errno == EINTR);
-  reserved_ = result == 0;
-  if (reserved_ || errno == EOPNOTSUPP || errno == ENOSYS) return;
-  if (errno == ENOSPC) throw_full(free_bytes(descriptor_));
-  throw_errno(path_, errno);
+  require_space();  // of an earlier call
+  wanted_bytes_ = bytes;
+  const auto reserve_all = [this, bytes] { return reserve_pieces(bytes); };
+  constexpr std::uint64_t least_beside = std::uint64_t{32} << 20;
+  if (bytes >= least_beside) {
+    try {
+      reserving_ = std::async(std::launch::async, reserve_all);
+      return;
+    } catch (const std::system_error&) {  // there is no thread left
+    }
+  }
+  reserving_ = std::async(std::launch::deferred, reserve_all);
+  require_space();
+}
+
+void AtomicFile::require_space() {
+  if (!reserving_.valid()) return;
+  const int error = reserving_.get();
+  reserved_ = error == 0;
+  if (reserved_ || error == EOPNOTSUPP || error == ENOSYS) return;
+  if (error == ENOSPC) throw_full(wanted_bytes_, free_bytes(descriptor_));
+  throw_errno(path_, error);
 }
 
 void AtomicFile::set_rights() const {
@@ -288,7 +320,8 @@ void AtomicFile::set_rights() const {
   if (fchmod(descriptor_, mode) != 0) throw_errno(path_, errno);
 }
 
-void AtomicFile::prepare() const {
+void AtomicFile::prepare() {
+  require_space();
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) throw_errno(path_, errno);
   // Truncating a file to its present length frees the space that was reserved beyond it.

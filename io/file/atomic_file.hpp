@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +30,12 @@ class AtomicFile {
   const std::string& path() const { return path_; }
   const std::string& temporary_path() const { return temporary_path_; }
 
-  /// Reserves disk space, so that the program fails before any work if the disk is too small.
+  /// Reserves disk space. What the disk does not have fails at once; the space itself, which takes
+  /// a second for 8 GiB in memory, is reserved while the caller goes on. Errors: OutputError.
   void reserve(std::uint64_t bytes);
+  /// Waits until the space is reserved. Call it before the first result is written. Errors:
+  /// OutputError.
+  void require_space();
 
   /// Syncs the file, renames it and syncs its directory, as FileSet (file_set.hpp) does for several
   /// files. Without `force`, a file that has appeared under the name in the meantime is kept, and
@@ -45,12 +51,14 @@ class AtomicFile {
     uid_t owner;
     gid_t group;
   };
+  [[noreturn]] void throw_full(std::uint64_t wanted, std::uint64_t available) const;
+  int reserve_pieces(std::uint64_t bytes) const;
   static std::optional<Rights> rights_of(const std::string& target);
   void set_rights() const;
   /// The steps of a commit. prepare() brings the content to the disk. publish() gives the file its
   /// name; the file that it replaces gets the temporary name, so that withdraw() can undo it.
   /// settle() removes the replaced file.
-  void prepare() const;
+  void prepare();
   void publish();
   void withdraw() noexcept;
   void settle() noexcept;
@@ -60,6 +68,9 @@ class AtomicFile {
   std::optional<Rights> replaced_rights_;
   enum class Name { temporary, final, exchanged } name_ = Name::temporary;
   bool committed_ = false;
+  std::uint64_t wanted_bytes_ = 0;      // by reserve()
+  std::future<int> reserving_;          // 0 or the number of an error
+  std::atomic<bool> gives_up_ = false;  // the reservation is not needed any more
   bool reserved_ = false;
   int descriptor_ = -1;
   int slot_ = -1;  // in the list that the signal handler walks

@@ -62,7 +62,7 @@ void FileSet::withdraw_all() noexcept {
 }
 
 void FileSet::commit() {
-  for (const AtomicFile* file : files_) file->prepare();
+  for (AtomicFile* file : files_) file->prepare();
   for (const std::string& path : obsolete_) remove_stale(path);
   std::set<std::string> directories;
   {

@@ -141,6 +141,7 @@ void CreatedFile::create_dataset(hid_t parent, Output& created, const std::strin
 }
 
 void CreatedFile::append(Output& to, const void* values, index_t count) {
+  atomic_.require_space();
   try {
     to.chunks->append(values, count);
   } catch (const FailedWrite& error) {

@@ -63,7 +63,7 @@ class Hdf5Writer final : public Writer {
   void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
-  void add_attribute(const std::string& name, const std::string& value) override;
+  void add_attribute(const std::string& name, const AttributeValue& value) override;
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override { return {open_->atomic().path()}; }
 
@@ -387,7 +387,7 @@ void Hdf5Writer::append_numbers(Output& to, NumberKind kind, index_t first,
   }
 }
 
-void Hdf5Writer::add_attribute(const std::string& name, const std::string& value) {
+void Hdf5Writer::add_attribute(const std::string& name, const AttributeValue& value) {
   const Session session;
   open_->create_attribute(is_part() ? report_group_ : handle_, name, value);
 }

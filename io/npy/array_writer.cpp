@@ -168,7 +168,7 @@ void ArrayWriter::write_rows(index_t matrix, index_t first_row, MatrixView<const
   }
   append(rows.data, rows.rows * rows.cols);
   if (!has_checksums_) return;
-  sum_ += checksum(rows, before * static_cast<index_t>(sizeof(T) / 4));
+  sum_ += checksum(rows, before * static_cast<index_t>(sizeof(T) / 4), threads_);
   if (first_row + rows.rows < dataset_.rows) return;
   checksums_.push_back(sum_);
   sum_ = 0;

@@ -42,6 +42,10 @@ class ArrayPlace {
   }
 
   const std::string& path() const { return path_; }
+  /// Waits until the file has its space.
+  void require_space() {
+    if (file_) file_->require_space();
+  }
   void finish(FileSet& files) {
     file_ ? files.add(*file_) : copy_to_standard_output(nameless_, bytes_);
   }
@@ -68,6 +72,17 @@ class NpyFile final : public ArrayPlace, public ArrayWriter {
                               .leading = spec.leading,
                               .threads = spec.threads,
                               .has_checksums = has_checksums(spec)}) {}
+
+  template <class T>
+  void write(index_t first, BatchView<const T> values) {
+    require_space();
+    ArrayWriter::write(first, values);
+  }
+  template <class T>
+  void write_rows(index_t matrix, index_t first_row, MatrixView<const T> rows) {
+    require_space();
+    ArrayWriter::write_rows(matrix, first_row, rows);
+  }
 };
 
 const char* descr_of(NumberKind kind) {
@@ -80,7 +95,7 @@ class NpzWriter final : public ArraysWriter<ArrayWriter> {
 
   void write_report(index_t first, std::span<const MatrixReport> report) override;
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
-  void add_attribute(const std::string& name, const std::string& value) override {
+  void add_attribute(const std::string& name, const AttributeValue& value) override {
     attributes_.emplace_back(name, value);
   }
   void finish(FileSet& files) override;
