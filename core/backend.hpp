@@ -2,10 +2,12 @@
 // backend.hpp: the interface of everything that factors matrices, a CPU or a device.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
 #include "core/batch.hpp"
+#include "core/held_matrix.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
 
@@ -29,19 +31,6 @@ Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
           all.tau.slice(first, count), all.p.slice(first, count)};
 }
 
-/// The wall time, in seconds, that each step of a chunk took.
-struct ChunkSeconds {
-  double factor = 0, check = 0, upload = 0, download = 0;
-
-  ChunkSeconds& operator+=(const ChunkSeconds& other) {
-    factor += other.factor;
-    check += other.check;
-    upload += other.upload;
-    download += other.download;
-    return *this;
-  }
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -63,7 +52,22 @@ class Backend {
                               std::span<MatrixReport> report) = 0;
   virtual ChunkSeconds factor(const Plan& plan, BatchView<const double> a,
                               const Factors<double>& out, std::span<MatrixReport> report) = 0;
+
+  /// The bytes of a piece, where this backend takes a matrix in pieces; 0 where it does not.
+  virtual std::size_t piece_bytes() const { return 0; }
+  /// Makes room on the device for the one matrix of `plan`, which outlives the result. Only for a
+  /// backend with piece_bytes(). Errors: DeviceError, LimitError.
+  virtual std::unique_ptr<HeldMatrix<float>> hold_single(const Plan&) { return nullptr; }
+  virtual std::unique_ptr<HeldMatrix<double>> hold_double(const Plan&) { return nullptr; }
 };
+
+template <class T>
+std::unique_ptr<HeldMatrix<T>> hold(Backend& backend, const Plan& plan) {
+  if constexpr (sizeof(T) == 4)
+    return backend.hold_single(plan);
+  else
+    return backend.hold_double(plan);
+}
 
 /// A backend that does more than another one, which outlives it. It takes a pointer: given as a
 /// reference, another object of this class would be copied instead.

@@ -19,17 +19,19 @@ struct Plan {
   Params params;
   std::string reason;  // why this variant, and why none before it
 
-  index_t chunk_matrices = 1;  // that go through the pipeline together
-  index_t chunk_rows = 0;      // rows of one matrix that go together; 0: whole matrices
-  int buffers = 1;             // chunks in flight: read, compute and write overlap from 3 on
-  int threads = 1;             // that take matrices
-  int threads_per_matrix = 1;  // that share one; more than 1 where there are fewer matrices
-  std::size_t host_bytes = 0;  // at the most, all buffers and workspaces together
+  index_t chunk_matrices = 1;   // that go through the pipeline together
+  index_t chunk_rows = 0;       // rows of one matrix that go together; 0: whole matrices
+  std::size_t piece_bytes = 0;  // of a matrix that goes to a device in pieces; 0: it does not
+  int buffers = 1;              // chunks in flight: read, compute and write overlap from 3 on
+  int threads = 1;              // that take matrices
+  int threads_per_matrix = 1;   // that share one; more than 1 where there are fewer matrices
+  std::size_t host_bytes = 0;   // at the most, all buffers and workspaces together
   std::size_t device_bytes = 0;
   std::size_t scratch_bytes = 0;  // on disk, by rows
   bool is_of_part = false;        // of a larger matrix: a backend need not measure errors twice
 
   bool by_rows() const { return chunk_rows > 0; }
+  bool in_pieces() const { return piece_bytes > 0; }
 
   /// The tree over the rows of one matrix.
   TallShape row_shape() const;

@@ -88,6 +88,8 @@ struct Limits {
   int threads = 1;
   int ranks = 1;             // processes that share the work
   bool has_scratch = false;  // there is a directory for data that is kept between two passes
+  /// The bytes of a piece of a matrix that goes to a device in pieces; 0: matrices go whole.
+  std::size_t piece_bytes = 0;
   // The fields below describe the device; they are zero for the CPU backend.
   std::size_t device_bytes = 0;
   std::size_t max_allocation_bytes = 0;

@@ -22,11 +22,12 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
     BackendChoice choice;
     try {
       const bool says_why = attempts.is_first() && (o.verbose || o.explain);
+      Outputs outputs = create_outputs_of(o, input.source(), limits.threads, shared);
       choice = choose_backend(attempts.request(), problem, limits, says_why);
       FactorRun run(o, input, *choice.backend, watch);
       run.make_plan();
       run.say_plan();
-      run.create_outputs(shared);
+      run.take_outputs(std::move(outputs));
       run.run_stages(alone);
       run.commit();
       return run.finish();

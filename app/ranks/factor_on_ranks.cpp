@@ -56,7 +56,7 @@ FactorResult factor_together(FactorRun run, Comm& comm) {
   agree_on_plan(comm, run.backend(), run.plan());
   run.say_plan();
   together(comm, [&] {
-    if (comm.is_root()) run.create_outputs();
+    if (comm.is_root()) run.take_outputs(run.create_outputs());
   });
   share_temporary_files(comm);
   run.run_stages(comm);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// factor_run.cpp: the plan, the outputs, and the two ways through the matrices: whole or by rows.
+// factor_run.cpp: the plan, the outputs, and the ways through the matrices: whole, in pieces or by
+// rows.
 #include "app/run/factor_run.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 
 #include "app/process/console.hpp"
 #include "app/run/factor_matrices.hpp"
+#include "app/run/factor_pieces.hpp"
 #include "app/run/factor_rows.hpp"
 #include "app/run/name_dimensions.hpp"
 #include "app/run/share_stages.hpp"
@@ -48,32 +50,36 @@ std::vector<std::pair<std::string, AttributeValue>> with_details(
   return attributes;
 }
 
-OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backend& backend,
-                       const Plan& plan) {
-  const Problem& p = plan.problem;
-  OutputSpec spec = planned_output(source, p);
+/// What the datasets of a run are, and what is known of them without a plan.
+OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads) {
+  const Problem problem = problem_of(source, o);
+  OutputSpec spec = planned_output(source, problem);
   spec.path = o.output;
   spec.force = o.force;
-  spec.threads = backend.limits().threads;
+  spec.threads = threads;
   spec.attributes = common_attributes(source);
   const std::pair<std::string, AttributeValue> more[] = {
       {"source_dataset", source.dataset},
-      {"mode", std::string(name_of(p.mode))},
-      {"precision", std::string(precision_name(p))},
-      {"arithmetic", plan.arithmetic()},
-      {"sign", std::string(name_of(p.sign))},
+      {"mode", std::string(name_of(problem.mode))},
+      {"precision", std::string(precision_name(problem))},
+      {"sign", std::string(name_of(problem.sign))},
       {"order", std::string(name_of(source.order))},
-      {"backend", backend.name()},
-      {"device", backend.device()},
-      {"variant", std::string(plan.variant->name)},
-      {"rates", plan.variant->rates(backend.limits())},
-      {"check", std::string(name_of(p.check))},
-      {"eps", precision_of(p).u}};
+      {"eps", precision_of(problem).u}};
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
-  if (p.pivots) spec.attributes.emplace_back("pivot", "yes");
+  if (problem.pivots) spec.attributes.emplace_back("pivot", "yes");
   spec.attributes = with_details(std::move(spec.attributes), source);
   name_dimensions_of_factors(source, spec);
   return spec;
+}
+
+/// What the plan adds to the attributes of its output.
+Attributes attributes_of(const Plan& plan, const Backend& backend) {
+  return {{"arithmetic", plan.arithmetic()},
+          {"backend", backend.name()},
+          {"device", backend.device()},
+          {"variant", std::string(plan.variant->name)},
+          {"rates", plan.variant->rates(backend.limits())},
+          {"check", std::string(name_of(plan.problem.check))}};
 }
 
 /// The lines of a text one after the other; the lines of a build log are indented.
@@ -105,6 +111,14 @@ OutputSpec planned_output(const Source& source, const Problem& problem) {
   spec.with_report = true;
   spec.report_columns = report_columns(problem);
   return spec;
+}
+
+Outputs create_outputs_of(const FactorOptions& o, const Source& source, int threads,
+                          OutputFile* shared) {
+  OutputSpec spec = output_spec(o, source, threads);
+  if (shared == nullptr) return Outputs::create(spec, o.report);
+  spec.name = name_in_output(source.dataset);
+  return Outputs::create_in(*shared, spec);
 }
 
 std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
@@ -173,8 +187,11 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
               .chunks = {}} {}
 
 void FactorRun::make_plan() {
+  Limits limits = backend_.limits();
+  // What is stored by columns has no rows that could be read or written one after another.
+  if (input_.source().order != Order::column) limits.piece_bytes = backend_.piece_bytes();
   result_.plan = qrtool::make_plan(problem_of(input_.source(), options_), backend_.variants(),
-                                   backend_.limits(), options_.backend.variant);
+                                   limits, options_.backend.variant);
   result_.datasets = datasets_of(plan().problem);
 }
 
@@ -202,15 +219,12 @@ void FactorRun::refuse_columns() const {
       "raise --memory and use one process; or --mode r; or store the input by rows");
 }
 
-void FactorRun::create_outputs(OutputFile* shared) {
+void FactorRun::take_outputs(Outputs outputs) {
   refuse_columns();
-  OutputSpec spec = output_spec(options_, input_.source(), backend_, plan());
-  if (shared == nullptr) {
-    outputs_ = Outputs::create(spec, options_.report);
-  } else {
-    spec.name = result_.name = name_in_output(input_.source().dataset);
-    outputs_ = Outputs::create_in(*shared, spec);
-  }
+  outputs_ = std::move(outputs);
+  for (const auto& [name, value] : attributes_of(plan(), backend_))
+    outputs_.factors->add_attribute(name, value);
+  result_.name = outputs_.name;
   result_.files = outputs_.factors->files();
 }
 
@@ -235,6 +249,18 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
                        .seconds = result_.chunks,
                        .progress = progress};
   result_.stages = share_stages(comm, steps.chunks(), buffers, foreign, steps);
+}
+
+/// read | to the device, factor and check, from the device | write, a piece of a matrix at a time.
+template <class T>
+void FactorRun::factor_by_pieces(ProgressMode mode) {
+  PieceSteps<T> steps(plan(), result_.datasets, input_, tries_, outputs_, result_.verdict);
+  std::vector<Piece<T>> buffers = steps.allocate();
+  result_.start_seconds = watch_.seconds();
+  Progress progress("factor", steps.rows(), mode, "rows");
+  steps.show(progress);
+  result_.stages = qrtool::run_stages(steps.pieces(), buffers, steps);
+  result_.chunks = steps.seconds();
 }
 
 /// One matrix after another, each a chunk of its rows at a time.
@@ -273,7 +299,9 @@ void FactorRun::run_stages(Comm& comm) {
   if (plan().problem.count == 0) return;
   const ProgressMode mode = comm.is_root() ? options_.progress_mode() : ProgressMode::never;
   const bool is_single = plan().problem.type == ElementType::float32;
-  if (plan().by_rows()) {
+  if (plan().in_pieces()) {
+    is_single ? factor_by_pieces<float>(mode) : factor_by_pieces<double>(mode);
+  } else if (plan().by_rows()) {
     is_single ? factor_by_rows<float>(comm, mode) : factor_by_rows<double>(comm, mode);
   } else {
     is_single ? factor_by_matrices<float>(comm, mode) : factor_by_matrices<double>(comm, mode);

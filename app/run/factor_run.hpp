@@ -21,6 +21,11 @@ namespace qrtool {
 /// outputs.
 std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits& limits);
 
+/// Creates the outputs of a run, in a file of their own or in `shared`. Their space is reserved
+/// while a device starts.
+Outputs create_outputs_of(const FactorOptions& options, const Source& source, int threads,
+                          OutputFile* shared = nullptr);
+
 /// What the files of such a run leave of the memory. Errors: LimitError where that is nothing.
 Limits limits_beside_files(const FactorOptions& options, const Reader& input, Limits limits);
 
@@ -38,8 +43,12 @@ class FactorRun {
   void refuse_columns() const;
   /// Prints the notes of --verbose and --explain.
   void say_plan() const;
-  /// In a file of their own, or in one of several datasets.
-  void create_outputs(OutputFile* shared = nullptr);
+  /// Those of a run that begins when its outputs are created.
+  Outputs create_outputs() const {
+    return create_outputs_of(options_, input_.source(), backend_.limits().threads);
+  }
+  /// Records the plan in the outputs of this run. Errors: as refuse_columns().
+  void take_outputs(Outputs outputs);
   /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
   /// alone has outputs.
   void run_stages(Comm& comm);
@@ -52,6 +61,8 @@ class FactorRun {
  private:
   template <class T>
   void factor_by_matrices(Comm& comm, ProgressMode mode);
+  template <class T>
+  void factor_by_pieces(ProgressMode mode);
   template <class T>
   void factor_by_rows(Comm& comm, ProgressMode mode);
 

@@ -18,6 +18,7 @@ Outputs Outputs::create_in(OutputFile& file, const OutputSpec& spec) {
   Outputs outputs;
   outputs.factors = file.add(spec);
   outputs.is_part = true;
+  outputs.name = spec.name;
   return outputs;
 }
 

@@ -18,6 +18,7 @@ struct Outputs {
   std::unique_ptr<Writer> factors;
   std::unique_ptr<ReportFile> report;  // only with --report
   bool is_part = false;
+  std::string name = {};  // of the part
 
   /// Creates the temporary files. `report`: the file of --report; empty: none.
   static Outputs create(const OutputSpec& spec, const std::string& report);

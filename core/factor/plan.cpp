@@ -31,8 +31,12 @@ constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 /// cores, 36 MiB of cache, 2026-11-21). Yet every thread is to have some packs of matrices.
 constexpr std::size_t cpu_chunk_target_bytes = std::size_t{6} << 20;
 constexpr index_t cpu_chunk_unit = 16, least_cpu_chunk_units = 2;
-/// The same for rows of one matrix.
+/// Bytes of the rows of one matrix that go through the pipeline together, at the most.
 constexpr std::size_t row_target_bytes = std::size_t{32} << 20;
+/// Pieces of a matrix in host memory at once: while one is copied, others are read or written.
+constexpr int most_pieces = 6;
+/// A matrix with its factors that is no larger than so many pieces goes whole, with others.
+constexpr std::size_t least_pieces = 4;
 
 struct Choice {
   const Variant* variant;
@@ -158,6 +162,32 @@ bool fit_memory(Plan& plan, const Limits& limits) {
   return true;
 }
 
+/// The bytes of one matrix on the device.
+std::size_t bytes_on_device(const Variant& variant, const Problem& p) {
+  return p.input_bytes() + p.output_bytes() + variant.device_workspace_bytes(p);
+}
+
+/// Large matrices go to the device in pieces, one after another, where the host only passes them
+/// on: it measures none of them again, and pivots none. A piece has at least one row.
+bool fit_pieces(Plan& plan, const Limits& limits) {
+  const Problem& p = plan.problem;
+  if (limits.piece_bytes == 0 || limits.ranks > 1 || p.ranks() || p.is_empty()) return false;
+  if (p.input_bytes() + p.output_bytes() <= least_pieces * limits.piece_bytes) return false;
+  if (plan.variant->host_workspace_bytes(p) > 0) return false;
+  if (bytes_on_device(*plan.variant, p) > limits.device_bytes) return false;
+  const index_t widest = std::max({p.n, p.q_cols(), p.k()});
+  const std::size_t piece =
+      std::max(limits.piece_bytes, static_cast<std::size_t>(widest) * size_of(p.type));
+  for (plan.buffers = most_pieces; plan.buffers > 1 && piece * plan.buffers > limits.host_bytes;
+       --plan.buffers) {
+  }
+  plan.host_bytes = piece * plan.buffers;
+  if (plan.host_bytes > limits.host_bytes) return false;
+  plan.piece_bytes = piece;
+  plan.threads = limits.threads;
+  return true;
+}
+
 /// The variant that takes the problem by rows: the forced one, or the first.
 const Variant* find_row_variant(const Problem& problem, std::span<const Variant> variants,
                                 const Limits& limits, std::string_view forced) {
@@ -249,6 +279,13 @@ bool is_worth_a_team(const Plan& plan, const Limits& limits) {
   return plan.variant->seconds(one, limits) >= least_seconds;
 }
 
+/// What goes through the pipeline at once, for people.
+std::string chunk_text(const Plan& plan) {
+  if (plan.in_pieces()) return format_bytes(plan.piece_bytes) + " of a matrix";
+  if (plan.by_rows()) return format_count(plan.chunk_rows) + " rows of a matrix";
+  return format_count(plan.chunk_matrices) + " matrices";
+}
+
 }  // namespace
 
 const Variant* least_costly(const Problem& problem, std::span<const Variant> variants,
@@ -281,7 +318,7 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
   plan.variant = choice.variant;
   plan.reason = std::move(choice.reason);
   plan.params = plan.variant->tune(problem, limits);
-  const bool fits = fit_memory(plan, limits);
+  const bool fits = fit_pieces(plan, limits) || fit_memory(plan, limits);
   const Variant* by_rows = find_row_variant(problem, variants, limits, forced);
   const bool may_go_by_rows = keeps_its_factors(*plan.variant, by_rows);
   const bool is_shared = problem.count < limits.ranks && may_go_by_rows;
@@ -300,9 +337,8 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
     plan.threads_per_matrix = limits.threads / plan.threads;
   }
   if (!limits.is_cpu) {
-    const std::size_t per_matrix = problem.input_bytes() + problem.output_bytes() +
-                                   plan.variant->device_workspace_bytes(problem);
-    plan.device_bytes = std::min(per_matrix * plan.chunk_matrices, limits.device_bytes);
+    const std::size_t bytes = bytes_on_device(*plan.variant, problem) * plan.chunk_matrices;
+    plan.device_bytes = std::min(bytes, limits.device_bytes);
   }
   return plan;
 }
@@ -317,9 +353,7 @@ std::string explain(const Plan& plan, const Limits& limits) {
   text += fmt::format("variant   {} ({}){}\n", plan.variant->name, plan.reason, params);
   text += fmt::format("computes  {}\n", plan.arithmetic());
   text += fmt::format("check     {}\n", name_of(p.check));
-  const index_t at_once = plan.by_rows() ? plan.chunk_rows : plan.chunk_matrices;
-  text += fmt::format("chunks    {} {} at a time, {} in flight, {} thread{}\n",
-                      format_count(at_once), plan.by_rows() ? "rows of a matrix" : "matrices",
+  text += fmt::format("chunks    {} at a time, {} in flight, {} thread{}\n", chunk_text(plan),
                       plan.buffers, plan.all_threads(), plan.all_threads() == 1 ? "" : "s");
   text += fmt::format("memory    {} of {} on the host",
                       format_bytes(plan.host_bytes + limits.file_bytes),

@@ -71,15 +71,13 @@ Backend& Reflectors::cpu() {
 }
 
 /// The choice depends on the shape and the type, but not on how many matrices there are. Whether
-/// there is memory for it does.
-std::optional<Reflectors::Way> Reflectors::way_on(Backend& backend, const Plan& plan, index_t count,
-                                                  const Plan* tried) {
+/// there is memory for it, by `limits`, does.
+std::optional<Plan> Reflectors::plan_on(const Backend& backend, const Plan& plan, index_t count,
+                                        const Plan* tried, Limits limits) {
   Problem problem = plan.problem;
   problem.count = 1;
   problem.arithmetic = Arithmetic::strict;
-  Limits limits = backend.limits();
   limits.ranks = 1;
-  limits.host_bytes = room_beside(plan, limits, count);
   const auto may_run = [&](const Variant& variant) {
     if (variant.reflectors == nullptr) return false;
     return tried == nullptr || tried->variant != &variant ||
@@ -89,14 +87,35 @@ std::optional<Reflectors::Way> Reflectors::way_on(Backend& backend, const Plan& 
   if (variant == nullptr) return std::nullopt;
   problem.count = count;
   try {
-    Way way{&backend, make_plan(problem, {variant, 1}, limits, variant->name)};
-    if (way.plan.by_rows()) return std::nullopt;
-    way.plan.params = variant->reflectors(problem, limits);
-    way.plan.is_of_part = plan.is_of_part;
-    return way;
+    Plan other = make_plan(problem, {variant, 1}, limits, variant->name);
+    if (other.by_rows()) return std::nullopt;
+    other.params = variant->reflectors(problem, limits);
+    other.is_of_part = plan.is_of_part;
+    return other;
   } catch (const LimitError&) {
     return std::nullopt;
   }
+}
+
+std::optional<Reflectors::Way> Reflectors::way_on(Backend& backend, const Plan& plan, index_t count,
+                                                  const Plan* tried) {
+  Limits limits = backend.limits();
+  limits.host_bytes = room_beside(plan, limits, count);
+  std::optional<Plan> other = plan_on(backend, plan, count, tried, limits);
+  if (!other) return std::nullopt;
+  return Way{&backend, std::move(*other)};
+}
+
+std::optional<Plan> Reflectors::other_plan(const Plan& plan) const {
+  Limits of_device = backend_.limits();
+  of_device.host_bytes = std::numeric_limits<std::size_t>::max() / 4;  // the matrix is not there
+  std::optional<Plan> other = plan_on(backend_, plan, 1, &plan, of_device);
+  if (!other) return other;
+  const Problem& p = plan.problem;
+  const std::size_t bytes =
+      p.input_bytes() + p.output_bytes() + other->variant->device_workspace_bytes(p);
+  if (bytes > of_device.device_bytes) return std::nullopt;
+  return other;
 }
 
 template <class T>
@@ -212,6 +231,55 @@ ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const float> a,
 ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const double> a,
                                const Factors<double>& out, std::span<MatrixReport> report) {
   return factor_twice(plan, a, out, report);
+}
+
+/// A matrix that the backend holds, with a second try there. Where reflectors are not better, the
+/// first way goes once more.
+template <class T>
+class HeldTwice final : public HeldMatrix<T> {
+ public:
+  HeldTwice(std::unique_ptr<HeldMatrix<T>> held, const Reflectors& reflectors)
+      : held_(std::move(held)), reflectors_(reflectors) {}
+
+  void put(index_t first_row, MatrixView<const T> rows) override { held_->put(first_row, rows); }
+  MatrixReport factor(const Plan& plan) override {
+    better_.reset();
+    const MatrixReport first = held_->factor(plan);
+    if (!needs_second_try(first)) return first;
+    const std::optional<Plan> other = reflectors_.other_plan(plan);
+    if (!other) return first;
+    MatrixReport second = held_->factor(*other);
+    const bool is_judged = second.status == Status::ok || second.status == Status::above_bar;
+    // Reflectors run in strict arithmetic and were held to its bar.
+    if (is_judged && plan.problem.arithmetic == Arithmetic::mixed)
+      judge_again(plan.problem, second);
+    if (!is_better(plan.problem.mode, second, first)) return held_->factor(plan);
+    second.route = Route::reflectors;
+    second.tries = 2;
+    better_ = second;
+    return second;
+  }
+  void get(std::string_view factor, index_t first_row, MatrixView<T> rows) override {
+    held_->get(factor, first_row, rows);
+  }
+  MatrixReport report() override {
+    const MatrixReport line = held_->report();
+    return better_.value_or(line);
+  }
+  ChunkSeconds seconds() const override { return held_->seconds(); }
+
+ private:
+  std::unique_ptr<HeldMatrix<T>> held_;
+  const Reflectors& reflectors_;
+  std::optional<MatrixReport> better_;
+};
+
+std::unique_ptr<HeldMatrix<float>> SecondTry::hold_single(const Plan& plan) {
+  return std::make_unique<HeldTwice<float>>(backend_.hold_single(plan), reflectors_);
+}
+
+std::unique_ptr<HeldMatrix<double>> SecondTry::hold_double(const Plan& plan) {
+  return std::make_unique<HeldTwice<double>>(backend_.hold_double(plan), reflectors_);
 }
 
 }  // namespace qrtool

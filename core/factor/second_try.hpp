@@ -39,6 +39,10 @@ class Reflectors final : public BackendAround {
   /// What the device said where it failed and the CPU took its matrices; empty if it never failed.
   const std::string& trouble() const { return trouble_; }
 
+  /// The plan of the second try of a matrix that the backend holds, after that of `plan`. Nothing
+  /// where the backend has no other way.
+  std::optional<Plan> other_plan(const Plan& plan) const;
+
   /// The same, but not in the way of `plan`, which was tried already. Returns nothing, and leaves
   /// factors and report undefined, where there is no other way or too little memory for it.
   template <class T>
@@ -49,7 +53,10 @@ class Reflectors final : public BackendAround {
  private:
   /// A backend and the plan by which it factors `count` matrices of a problem.
   struct Way;
-  /// Not the way of `tried`, where that is not null.
+  /// The plan by which `backend` factors `count` matrices by reflectors, within `limits`. Not that
+  /// of `tried`, where that is not null.
+  static std::optional<Plan> plan_on(const Backend& backend, const Plan& plan, index_t count,
+                                     const Plan* tried, Limits limits);
   static std::optional<Way> way_on(Backend& backend, const Plan& plan, index_t count,
                                    const Plan* tried);
   bool is_device() const { return limits().device_bytes > 0; }
@@ -80,6 +87,10 @@ class SecondTry final : public BackendAround {
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
+
+  std::size_t piece_bytes() const override { return backend_.piece_bytes(); }
+  std::unique_ptr<HeldMatrix<float>> hold_single(const Plan& plan) override;
+  std::unique_ptr<HeldMatrix<double>> hold_double(const Plan& plan) override;
 
   /// The way of the second try, for those who decide on it themselves.
   Reflectors& reflectors() { return reflectors_; }

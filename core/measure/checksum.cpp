@@ -2,7 +2,12 @@
 // checksum.cpp: sums row by row with the widest kernel of this processor.
 #include "core/measure/checksum.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "core/measure/scan_kernel.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 
@@ -19,11 +24,29 @@ std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word) {
   return sum;
 }
 
+template <class T>
+std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word, int threads) {
+  constexpr index_t least_entries = (index_t{1} << 20) / static_cast<index_t>(sizeof(T));
+  constexpr auto words = static_cast<index_t>(sizeof(T) / sizeof(std::uint32_t));
+  const index_t parts = std::clamp<index_t>(matrix.rows * matrix.cols / least_entries, 1,
+                                            std::min<index_t>(4 * threads, matrix.rows + 1));
+  if (threads <= 1 || parts <= 1) return checksum(matrix, first_word);
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(parts));
+  parallel_for(parts, threads, [&](index_t part, int) {
+    const index_t first = matrix.rows * part / parts, end = matrix.rows * (part + 1) / parts;
+    sums[static_cast<std::size_t>(part)] =
+        checksum(matrix.row_block(first, end - first), first_word + first * matrix.cols * words);
+  });
+  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+}
+
 std::uint64_t checksum(std::span<const std::uint32_t> words) {
   return scan::kernels().front()->sum_words(words.data(), std::ssize(words), 0);
 }
 
 template std::uint64_t checksum(MatrixView<const float>, index_t);
 template std::uint64_t checksum(MatrixView<const double>, index_t);
+template std::uint64_t checksum(MatrixView<const float>, index_t, int);
+template std::uint64_t checksum(MatrixView<const double>, index_t, int);
 
 }  // namespace qrtool

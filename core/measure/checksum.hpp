@@ -19,6 +19,10 @@ namespace qrtool {
 template <class T>
 std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word = 0);
 
+/// The same sum, by several threads.
+template <class T>
+std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word, int threads);
+
 /// Returns the checksum of any words of 32 bits.
 std::uint64_t checksum(std::span<const std::uint32_t> words);
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/batch.hpp"
 #include "gpu/model/gpu_variant.hpp"
@@ -15,6 +16,8 @@ namespace qrtool {
 /// The buffers of a sub-chunk that are summed, in the order of their sums.
 enum class Summed { a, q, r, v, tau, errors };
 inline constexpr std::size_t summed_buffers = 6;
+inline constexpr std::array<std::string_view, summed_buffers> summed_names{
+    "A", "Q", "R", "V", "tau", "the errors"};
 
 /// The places of the sums of one matrix.
 class SumLayout {

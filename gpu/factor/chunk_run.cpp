@@ -46,6 +46,20 @@ void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::str
                     "--backend cpu works without this device");
 }
 
+std::uint64_t checksum_of(const DeviceErrors& errors) {
+  const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
+  return checksum(words);
+}
+
+void throw_changed(const DeviceInfo& info, Summed which, std::string_view of_matrix) {
+  const std::string_view name = summed_names[static_cast<std::size_t>(which)];
+  throw DeviceError(
+      fmt::format("{}: {}{} {}", info.text(), name, of_matrix,
+                  which == Summed::a ? "did not arrive as it was sent (checksums differ)"
+                                     : "did not come back as it was sent (checksums differ)"),
+      "--backend cpu works without this device");
+}
+
 template <class T>
 ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                       std::span<MatrixReport> report)
@@ -116,11 +130,6 @@ void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flight
   }
 }
 
-template <class T>
-const cl::Buffer* ChunkRun<T>::routes_of(const Flight& flight) const {
-  return variant_.routes == nullptr ? nullptr : variant_.routes(flight.buffers->job);
-}
-
 /// Starts the upload of a sub-chunk.
 template <class T>
 void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
@@ -131,13 +140,12 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   flight.sums.resize(static_cast<std::size_t>(count) * sums_.sums_of_matrix());
   flight.buffers = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
-  if (routes_of(flight) != nullptr) flight.routes.resize(flight.errors.size());
   write_batch<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
   // During the upload.
   flight.a_sums.resize(static_cast<std::size_t>(count));
   for_matrices(count, [&](index_t i) {
-    flight.a_sums[static_cast<std::size_t>(i)] = checksum<T>(a_[first + i]);
+    flight.a_sums[static_cast<std::size_t>(i)] = sum_of(a_[first + i]);
   });
 }
 
@@ -151,19 +159,7 @@ void ChunkRun<T>::launch(Flight& flight) {
   // A separate marker, because some drivers give no times for a command that waits for another
   // queue.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
-  engine_.sum(buffers, std::array{Summed::a});
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
-  engine_.factor(variant_, buffers.job, flight.factored);
-  if (!flight.routes.empty()) {
-    // This read is in the queue of the kernels, because the kernels of the next sub-chunk overwrite
-    // the buffer.
-    engine_.compute.enqueueReadBuffer(*routes_of(flight), CL_FALSE, 0,
-                                      sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
-                                      nullptr, &flight.routed);
-  }
-  if (is_checked()) engine_.check(variant_, buffers, flight.checked);
-  engine_.sum(buffers, std::array{Summed::q, Summed::r, Summed::v, Summed::tau});
-  if (is_checked()) engine_.sum(buffers, std::array{Summed::errors});
+  engine_.run(variant_, buffers, is_checked(), flight.run);
   std::vector<cl::Event> summed(1);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
   engine_.compute.flush();
@@ -186,11 +182,11 @@ void ChunkRun<T>::launch(Flight& flight) {
 template <class T>
 void ChunkRun<T>::collect(Flight& flight) {
   cl::Event::waitForEvents(flight.downloads);
-  if (!flight.routes.empty()) flight.routed.wait();
+  if (!flight.run.routes.empty()) flight.run.routed.wait();
   seconds_.upload += seconds_of(flight.uploads);
   seconds_.download += seconds_of(flight.downloads);
-  seconds_.factor += seconds_between(flight.begun, flight.factored);
-  if (is_checked()) seconds_.check += seconds_between(flight.factored, flight.checked);
+  seconds_.factor += seconds_between(flight.run.begun, flight.run.factored);
+  if (is_checked()) seconds_.check += seconds_between(flight.run.factored, flight.run.checked);
 
   const auto start = Clock::now();
   refuse_denormals(flight);
@@ -215,14 +211,19 @@ void ChunkRun<T>::for_matrices(index_t count, Body body) const {
   });
 }
 
+/// By all threads where there is one matrix: nothing is read or written at the same time.
+template <class T>
+std::uint64_t ChunkRun<T>::sum_of(MatrixView<const T> matrix) const {
+  return checksum<T>(matrix, 0, a_.count == 1 ? engine_.info.limits.threads : 1);
+}
+
 /// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
 template <class T>
 void ChunkRun<T>::compare_sums(const Flight& flight) const {
   for_matrices(flight.count, [&](index_t i) {
     const index_t b = flight.first + i;
     const auto compare = [&](Summed which, const BatchView<T>& factor) {
-      if (sums_.words(which) > 0)
-        compare_with_device(flight, i, which, checksum<T>(MatrixView<const T>(factor[b])));
+      if (sums_.words(which) > 0) compare_with_device(flight, i, which, sum_of(factor[b]));
     };
     compare_with_device(flight, i, Summed::a, flight.a_sums[static_cast<std::size_t>(i)]);
     compare(Summed::q, out_.q);
@@ -230,9 +231,8 @@ void ChunkRun<T>::compare_sums(const Flight& flight) const {
     compare(Summed::v, out_.v);
     compare(Summed::tau, out_.tau);
     if (!is_checked()) return;
-    const DeviceErrors& errors = flight.errors[static_cast<std::size_t>(i)];
-    const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
-    compare_with_device(flight, i, Summed::errors, checksum(words));
+    compare_with_device(flight, i, Summed::errors,
+                        checksum_of(flight.errors[static_cast<std::size_t>(i)]));
   });
 }
 
@@ -240,15 +240,7 @@ template <class T>
 void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed which,
                                       std::uint64_t sum_of_host) const {
   if (sums_.checksum(flight.sums, i, which) == sum_of_host) return;
-  static constexpr std::array<std::string_view, summed_buffers> names{"A", "Q",   "R",
-                                                                      "V", "tau", "the errors"};
-  const std::string_view name = names[static_cast<std::size_t>(which)];
-  throw DeviceError(
-      fmt::format("{}: {} of matrix {} of the chunk {}", engine_.info.text(), name,
-                  flight.first + i,
-                  which == Summed::a ? "did not arrive as it was sent (checksums differ)"
-                                     : "did not come back as it was sent (checksums differ)"),
-      "--backend cpu works without this device");
+  throw_changed(engine_.info, which, fmt::format(" of matrix {} of the chunk", flight.first + i));
 }
 
 /// A device that takes float32 numbers below 2^-126 as 0 reads other matrices than those that it
@@ -287,10 +279,9 @@ void ChunkRun<T>::judge_all(const Flight& flight) {
           look_at(plan_.problem, a_[flight.first + i], out_, flight.first + i);
     });
   }
-  for (index_t i = 0; i < flight.count && !flight.routes.empty(); ++i) {
-    report_[flight.first + i].route =
-        static_cast<Route>(flight.routes[static_cast<std::size_t>(i)]);
-  }
+  for (std::size_t i = 0; i < flight.run.routes.size(); ++i)
+    report_[static_cast<std::size_t>(flight.first) + i].route =
+        static_cast<Route>(flight.run.routes[i]);
 }
 
 /// If the host's second measurement of a sampled matrix gives a different verdict, the device is

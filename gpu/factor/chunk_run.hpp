@@ -32,6 +32,12 @@ bool is_memory_short(const cl::Error& error);
 [[noreturn]] void throw_device_error(const cl::Error& error, const DeviceInfo& info,
                                      std::string_view where);
 
+/// The host's checksum of what the device has measured.
+std::uint64_t checksum_of(const DeviceErrors& errors);
+/// Throws the error of a copy that has changed `which`; `of_matrix` continues its name.
+[[noreturn]] void throw_changed(const DeviceInfo& info, Summed which,
+                                std::string_view of_matrix = {});
+
 template <class T>
 class ChunkRun {
  public:
@@ -47,21 +53,19 @@ class ChunkRun {
     index_t first = 0, count = 0;
     std::unique_ptr<DeviceBuffers> buffers;
     std::vector<cl::Event> uploads, downloads;
-    cl::Event begun, factored, routed, checked;
+    JobRun run;
     std::vector<DeviceErrors> errors;
     std::vector<std::uint64_t> sums;    // by the device, in the layout of sums_
     std::vector<std::uint64_t> a_sums;  // by the host, one per matrix
-    std::vector<cl_int> routes;         // empty if the variant has no choice
   };
 
-  /// The buffer with the routes of the matrices; null if the variant has no choice.
-  const cl::Buffer* routes_of(const Flight& flight) const;
   void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
   void begin(Flight& flight, index_t first, index_t count, int set);
   void launch(Flight& flight);
   void collect(Flight& flight);
   template <class Body>
   void for_matrices(index_t count, Body body) const;
+  std::uint64_t sum_of(MatrixView<const T> matrix) const;
   void compare_sums(const Flight& flight) const;
   void compare_with_device(const Flight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;

@@ -140,6 +140,23 @@ void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::
   compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
+void Engine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
+                 JobRun& run) {
+  sum(buffers, std::array{Summed::a});
+  compute.enqueueMarkerWithWaitList(nullptr, &run.begun);
+  factor(variant, buffers.job, run.factored);
+  const cl::Buffer* routes = variant.routes == nullptr ? nullptr : variant.routes(buffers.job);
+  run.routes.resize(routes == nullptr ? 0 : static_cast<std::size_t>(buffers.job.count));
+  // This read is in the queue of the kernels, because the kernels of the next job overwrite the
+  // buffer.
+  if (routes != nullptr)
+    compute.enqueueReadBuffer(*routes, CL_FALSE, 0, sizeof(cl_int) * run.routes.size(),
+                              run.routes.data(), nullptr, &run.routed);
+  if (is_checked) check(variant, buffers, run.checked);
+  sum(buffers, std::array{Summed::q, Summed::r, Summed::v, Summed::tau});
+  if (is_checked) sum(buffers, std::array{Summed::errors});
+}
+
 void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
   const FactorJob& job = buffers.job;
   const SumLayout layout(job.problem);

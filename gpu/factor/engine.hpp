@@ -15,6 +15,12 @@
 
 namespace qrtool {
 
+/// What is known of a run of the kernels for a job.
+struct JobRun {
+  cl::Event begun, factored, routed, checked;
+  std::vector<cl_int> routes;  // of the matrices; empty if the variant has no choice
+};
+
 /// The state that a backend keeps between calls.
 struct Engine {
   Engine(const DeviceInfo& device_info, Session& device_session);
@@ -29,6 +35,10 @@ struct Engine {
   /// the end.
   void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
   void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
+  /// Enqueues all kernels between the upload of A and the download of its factors: the checksums
+  /// of A, the variant, the check where `is_checked` says so, the checksums of the results.
+  /// `run.routes` is filled in after run.routed.
+  void run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked, JobRun& run);
   /// Enqueues the checksums of some buffers of `job` in the compute queue.
   void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
   /// Waits for all queues and ignores errors.

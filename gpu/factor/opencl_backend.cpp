@@ -7,6 +7,7 @@
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/held_on_device.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
@@ -98,6 +99,19 @@ ChunkSeconds OpenclBackend::factor(const Plan& plan, BatchView<const float> a,
 ChunkSeconds OpenclBackend::factor(const Plan& plan, BatchView<const double> a,
                                    const Factors<double>& out, std::span<MatrixReport> report) {
   return factor_chunk(*engine_, plan, a, out, report);
+}
+
+std::size_t OpenclBackend::piece_bytes() const {
+  const bool can_hold = engine_->info.limits.has_float64 && engine_->info.has_denormals;
+  return can_hold ? engine_->info.piece_bytes : 0;
+}
+
+std::unique_ptr<HeldMatrix<float>> OpenclBackend::hold_single(const Plan& plan) {
+  return hold_on_device<float>(*engine_, plan);
+}
+
+std::unique_ptr<HeldMatrix<double>> OpenclBackend::hold_double(const Plan& plan) {
+  return hold_on_device<double>(*engine_, plan);
 }
 
 }  // namespace qrtool

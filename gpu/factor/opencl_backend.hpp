@@ -8,6 +8,7 @@
 // sub-chunk.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,11 @@ class OpenclBackend : public Backend {
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
+
+  /// 0 on a device that cannot measure errors, or takes small float32 numbers as 0.
+  std::size_t piece_bytes() const override;
+  std::unique_ptr<HeldMatrix<float>> hold_single(const Plan& plan) override;
+  std::unique_ptr<HeldMatrix<double>> hold_double(const Plan& plan) override;
 
   /// The queues and buffers of the device, for what runs beside factor() (gpu/solve).
   Engine& engine() { return *engine_; }

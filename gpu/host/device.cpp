@@ -83,16 +83,17 @@ int compute_capability(const cl::Device& device, const std::string& extensions) 
 }
 
 /// What QRTOOL_PRETEND, a list of words for tests, changes in what a device says of itself:
-/// no-float64, no-denormals, local-memory=BYTES.
+/// no-float64, no-denormals, local-memory=BYTES, piece=BYTES.
 void pretend(DeviceInfo& info) {
   const char* words = std::getenv("QRTOOL_PRETEND");
   if (words == nullptr) return;
   std::istringstream list{words};
   for (std::string word; std::getline(list, word, ',');) {
-    constexpr std::string_view local = "local-memory=";
+    constexpr std::string_view local = "local-memory=", piece = "piece=";
     if (word == "no-float64") info.limits.has_float64 = false;
     if (word == "no-denormals") info.has_denormals = false;
     if (word.starts_with(local)) info.limits.local_bytes = std::stoul(word.substr(local.size()));
+    if (word.starts_with(piece)) info.piece_bytes = std::stoul(word.substr(piece.size()));
   }
 }
 
@@ -121,6 +122,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   const cl_device_fp_config single = device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
   info.exact_division = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   info.has_denormals = (single & CL_FP_DENORM) != 0;
+  info.piece_bytes = tuning::piece_bytes;
   pretend(info);
   settle_bodies(info, device,
                 {.capability = capability,

@@ -390,6 +390,48 @@ class Opencl(unittest.TestCase):
                              (call, nth))
             self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
 
+    # A matrix that the host does not measure again goes in pieces, of 64 KiB in these tests.
+    PIECES = {"QRTOOL_PRETEND": "piece=65536"}
+
+    def test_pieces_give_the_factors_of_the_whole(self):
+        self.run_tool("generate", "--shape", "2x1030x1000", "--precision", "single", self.a, "-q",
+                      "--force")
+        for options in ((), ("--check", "none", "--sign", "lapack")):
+            stored = []
+            for env in ({}, self.PIECES):
+                done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large",
+                                     "--explain", "--force", *options, env=env)
+                self.assertEqual("64 KiB of a matrix at a time" in done.stderr, bool(env))
+                with open(self.q, "rb") as file:
+                    stored.append(file.read())
+            self.assertEqual(*stored, options)
+        done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--explain",
+                             "--order", "column", "--force", env=self.PIECES)
+        self.assertIn("matrices at a time", done.stderr)
+
+    def test_pieces_with_one_wrong_bit_or_a_failing_call(self):
+        self.run_tool("generate", "--shape", "1030x1000", "--precision", "single", self.a, "-q",
+                      "--force")
+        for call, nth, name in (("clEnqueueWriteBuffer", 1, "A did not arrive"),
+                                ("clEnqueueWriteBuffer", 64, "A did not arrive"),
+                                ("clEnqueueReadBuffer", 1, "(A|Q|R|the errors) did not"),
+                                ("clEnqueueReadBuffer", 3, "Q did not come back"),
+                                ("clEnqueueReadBuffer", 66, "Q did not come back"),
+                                ("clEnqueueReadBuffer", 70, "R did not come back")):
+            env = self.layer(**self.PIECES, QRTOOL_FLIP_CL=f"{call}:{nth}:35")
+            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", env=env,
+                                 expect=(4,))
+            self.assertRegex(done.stderr, name, (call, nth))
+            self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
+        faults = [("clCreateBuffer", nth, -4, (0, 6)) for nth in (1, 5, 9, 12)]
+        faults += [(call, nth, -5, (4,)) for call in ("clEnqueueWriteBuffer", "clEnqueueReadBuffer",
+                                                      "clEnqueueNDRangeKernel", "clWaitForEvents")
+                   for nth in (1, 3)]
+        for call, nth, code, expect in faults:
+            env = self.layer(**self.PIECES, QRTOOL_FAIL_CL=f"{call}:{nth}:{code}")
+            self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--force", env=env,
+                          expect=expect)
+
     def test_a_kernel_that_does_not_run_gives_no_verdict(self):
         big = os.path.join(self.folder, "big.h5")
         self.run_tool("generate", "--shape", "2x300x200", big, "-q")
