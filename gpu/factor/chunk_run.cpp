@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunk_run.cpp: upload, compute and download of sub-chunks, overlapped.
+// chunk_run.cpp: the steps of a part, and what the host makes of its results.
 #include "gpu/factor/chunk_run.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +9,6 @@
 #include <bit>
 
 #include "core/clock.hpp"
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/measure/magnitude.hpp"
@@ -21,30 +20,6 @@
 #include "gpu/registry.hpp"
 
 namespace qrtool {
-
-double seconds_between(const cl::Event& first, const cl::Event& last) {
-  const auto end = [](const cl::Event& e) {
-    return static_cast<double>(e.getProfilingInfo<CL_PROFILING_COMMAND_END>());
-  };
-  return std::max(0.0, (end(last) - end(first)) * 1e-9);
-}
-
-double seconds_of(const std::vector<cl::Event>& events) {
-  const auto start = events.front().getProfilingInfo<CL_PROFILING_COMMAND_START>();
-  const auto end = events.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
-  return std::max(0.0, (static_cast<double>(end) - static_cast<double>(start)) * 1e-9);
-}
-
-bool is_memory_short(const cl::Error& error) {
-  return error.err() == CL_MEM_OBJECT_ALLOCATION_FAILURE || error.err() == CL_INVALID_BUFFER_SIZE ||
-         error.err() == CL_OUT_OF_HOST_MEMORY;
-}
-
-void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::string_view where) {
-  throw DeviceError(fmt::format("{} failed {} ({}, OpenCL error {})", info.text(), where,
-                                error.what(), error.err()),
-                    "--backend cpu works without this device");
-}
 
 std::uint64_t checksum_of(const DeviceErrors& errors) {
   const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
@@ -75,64 +50,28 @@ ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, co
 
 template <class T>
 ChunkSeconds ChunkRun<T>::run() {
-  const DriverScope driver;
-  std::size_t wanted_bytes = tuning::sub_chunk_bytes;
-  int most_sets = tuning::buffer_sets;
-  while (open_ < a_.count) {
-    SubChunks cut =
-        cut_chunk(plan_.problem, bytes_, engine_.info.limits, a_.count - open_, wanted_bytes);
-    cut.sets = std::min(cut.sets, most_sets);
-    // Declared outside `try`, because copies into it may be running until the queues are drained.
-    std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
-    try {
-      run_from_first_open(cut, flights);
-    } catch (const cl::Error& error) {
-      engine_.drain();
-      engine_.pool.clear();
-      if (!is_memory_short(error)) {
-        throw_device_error(error, engine_.info, fmt::format("at matrix {} of the chunk", open_));
-      }
-      if (cut.matrices == 1 && cut.sets == 1) {
-        throw LimitError(fmt::format("{} has no memory left for one {}x{} matrix",
-                                     engine_.info.text(), plan_.problem.m, plan_.problem.n),
-                         "--backend cpu works in host memory");
-      }
-      // Halves the size of a sub-chunk. If it is a single matrix, fewer sets are used.
-      if (cut.matrices == 1) most_sets = cut.sets - 1;
-      const std::size_t per_matrix = plan_.problem.input_bytes() + plan_.problem.output_bytes();
-      wanted_bytes = per_matrix * static_cast<std::size_t>(cut.matrices) / 2;
-    } catch (...) {
-      engine_.drain();
-      throw;
-    }
-  }
+  run_in_parts(engine_, *this, a_.count);
   return seconds_;
 }
 
 template <class T>
-void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flights) {
-  const index_t begin_open = open_;
-  const index_t sub_chunks = ceil_divide(a_.count - begin_open, cut.matrices);
-  // The next upload starts before the host may have to wait for a decision.
-  const index_t ahead = std::max(cut.sets - 2, 0), behind = cut.sets - 1 - ahead;
-  const auto flight = [&](index_t i) -> Flight& {
-    return flights[static_cast<std::size_t>(i % cut.sets)];
-  };
-  for (index_t i = 0; i < ahead + sub_chunks + behind; ++i) {
-    const index_t now = i - ahead, back = now - behind;
-    if (i < sub_chunks) {
-      const index_t first = begin_open + i * cut.matrices;
-      begin(flight(i), first, std::min(cut.matrices, a_.count - first),
-            static_cast<int>(i % cut.sets));
-    }
-    if (now >= 0 && now < sub_chunks) launch(flight(now));
-    if (back >= 0) collect(flight(back));
-  }
+SubChunks ChunkRun<T>::cut(index_t count) const {
+  return cut_chunk(plan_.problem, bytes_, engine_.info.limits, count, tuning::sub_chunk_bytes);
 }
 
-/// Starts the upload of a sub-chunk.
 template <class T>
-void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
+std::string ChunkRun<T>::item() const {
+  return fmt::format("{}x{} matrix", plan_.problem.m, plan_.problem.n);
+}
+
+template <class T>
+std::string ChunkRun<T>::place(index_t number) const {
+  return fmt::format("matrix {} of the chunk", number);
+}
+
+template <class T>
+void ChunkRun<T>::begin(int set, index_t first, index_t count) {
+  Flight& flight = flight_of(set);
   flight = {};
   flight.first = first;
   flight.count = count;
@@ -149,9 +88,9 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   });
 }
 
-/// Enqueues everything that follows the upload.
 template <class T>
-void ChunkRun<T>::launch(Flight& flight) {
+void ChunkRun<T>::launch(int set) {
+  Flight& flight = flight_of(set);
   const DeviceBuffers& buffers = *flight.buffers;
   const index_t first = flight.first, count = flight.count;
   if (!is_prepared_) engine_.prepare(variant_, buffers, is_checked());
@@ -180,7 +119,8 @@ void ChunkRun<T>::launch(Flight& flight) {
 }
 
 template <class T>
-void ChunkRun<T>::collect(Flight& flight) {
+void ChunkRun<T>::collect(int set) {
+  Flight& flight = flight_of(set);
   cl::Event::waitForEvents(flight.downloads);
   if (!flight.run.routes.empty()) flight.run.routed.wait();
   seconds_.upload += seconds_of(flight.uploads);
@@ -193,7 +133,6 @@ void ChunkRun<T>::collect(Flight& flight) {
   compare_sums(flight);
   judge_all(flight);
   seconds_.check += seconds_since(start);
-  open_ = flight.first + flight.count;
 }
 
 /// Calls body(i) for `count` matrices, on two threads where there is enough to do. One thread adds

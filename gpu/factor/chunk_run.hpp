@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunk_run.hpp: one call of OpenclBackend::factor: upload, compute and download of sub-chunks
-// overlap.
-//
-//   upload    | 0 | 1 | 2 | 3 |              The queues are in order. Events give this order:
-//   compute       | 0 | 1 | 2 | 3 |          upload -> factor, check -> download
-//   download          | 0 | 1 | 2 | 3 |
-//   host                  | 0 | 1 | 2 | 3 |  verdicts; the host measures a sample again
+// chunk_run.hpp: one call of OpenclBackend::factor, whose matrices go through the device in parts.
 //
 // The device sums what arrived and what it sends back, and the host compares these checksums with
-// its own: a copy that changes a bit ends the run.
+// its own: a copy that changes a bit ends the run. The host measures a sample again.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/backend.hpp"
 #include "gpu/check/host_check.hpp"
-#include "gpu/factor/engine.hpp"
+#include "gpu/factor/flights.hpp"
 
 namespace qrtool {
-
-/// Seconds from the end of `first` to the end of `last`, by the device's clock.
-double seconds_between(const cl::Event& first, const cl::Event& last);
-/// Seconds from the start of the first event to the end of the last one.
-double seconds_of(const std::vector<cl::Event>& events);
-
-/// Whether the error is a lack of memory, so that smaller sub-chunks may help.
-bool is_memory_short(const cl::Error& error);
-/// Throws the error of a failed call with a message for the user.
-[[noreturn]] void throw_device_error(const cl::Error& error, const DeviceInfo& info,
-                                     std::string_view where);
 
 /// The host's checksum of what the device has measured.
 std::uint64_t checksum_of(const DeviceErrors& errors);
@@ -39,7 +24,7 @@ std::uint64_t checksum_of(const DeviceErrors& errors);
                                 std::string_view of_matrix = {});
 
 template <class T>
-class ChunkRun {
+class ChunkRun final : private PartedWork {
  public:
   ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
            std::span<MatrixReport> report);
@@ -59,10 +44,18 @@ class ChunkRun {
     std::vector<std::uint64_t> a_sums;  // by the host, one per matrix
   };
 
-  void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
-  void begin(Flight& flight, index_t first, index_t count, int set);
-  void launch(Flight& flight);
-  void collect(Flight& flight);
+  SubChunks cut(index_t count) const override;
+  void take_sets(int sets) override {
+    flights_ = std::vector<Flight>(static_cast<std::size_t>(sets));
+  }
+  void begin(int set, index_t first, index_t count) override;
+  void launch(int set) override;
+  void collect(int set) override;
+  void free_buffers() override {}
+  std::string item() const override;
+  std::string place(index_t number) const override;
+
+  Flight& flight_of(int set) { return flights_[static_cast<std::size_t>(set)]; }
   template <class Body>
   void for_matrices(index_t count, Body body) const;
   std::uint64_t sum_of(MatrixView<const T> matrix) const;
@@ -87,8 +80,8 @@ class ChunkRun {
   std::span<MatrixReport> report_;
   HostCheck<T> host_check_;
   bool is_prepared_ = false;  // the kernels are built
+  std::vector<Flight> flights_;
   ChunkSeconds seconds_;
-  index_t open_ = 0;  // first matrix whose results are not yet on the host
 };
 
 }  // namespace qrtool

@@ -3,7 +3,8 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "gpu/factor/chunk_run.hpp"
+#include "gpu/check/host_check.hpp"
+#include "gpu/factor/flights.hpp"
 #include "gpu/factor/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 

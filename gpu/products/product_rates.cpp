@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/flights.hpp"
 #include "gpu/products/product.hpp"
 #include "gpu/registry.hpp"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "gpu/factor/chunk_run.hpp"
 #include "gpu/factor/engine.hpp"
+#include "gpu/factor/flights.hpp"
 
 namespace qrtool {
 

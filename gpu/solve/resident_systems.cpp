@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/flights.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/resident_data.hpp"

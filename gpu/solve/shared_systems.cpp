@@ -10,12 +10,11 @@
 #include <span>
 #include <vector>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/solve/backward_error.hpp"
 #include "gpu/check/device_sums.hpp"
-#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/flights.hpp"
 #include "gpu/host/copies.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/shared_matrix.hpp"
@@ -50,17 +49,55 @@ class SharedOnDevice final : public SharedDevice<T> {
     std::optional<SharedBuffers> buffers;
     cl::Buffer sums_of_b, sums_of_x;
     SharedEvents events;
-    std::vector<cl::Event> downloads;
+    std::vector<cl::Event> uploaded, downloads;
     std::vector<SolutionErrors> errors;
     std::vector<FactorFindings> findings;
     std::vector<cl_int> rows_used;
     std::vector<std::uint64_t> b_sums, x_sums;  // by the device
   };
 
-  void run_parts(const RightSideBlock<T>& block, std::span<const SharedPart> parts, index_t sets,
-                 std::vector<Flight>& flights);
-  std::vector<SharedPart> parts_of(const RightSideBlock<T>& block, index_t at_once) const;
-  void start(const RightSideBlock<T>& block, Flight& flight, int set);
+  /// The parts of one block.
+  class Parts final : public PartedWork {
+   public:
+    Parts(SharedOnDevice& all, const RightSideBlock<T>& block) : all_(all), block_(block) {}
+
+    SubChunks cut(index_t count) const override { return all_.cut(count); }
+    /// Parts end where a matrix of columns ends.
+    index_t part_size(index_t first, index_t most) const override {
+      if (all_.setup_.layout == SidesLayout::rows) return most;
+      const index_t group = block_.b_places.group;
+      return std::min(most, group - first % group);
+    }
+    void take_sets(int sets) override {
+      flights_ = std::vector<Flight>(static_cast<std::size_t>(sets));
+    }
+    void begin(int set, index_t first, index_t count) override {
+      Flight& flight = flight_of(set);
+      flight = {};
+      flight.part = {first, count};
+      all_.upload(block_, flight, set);
+    }
+    void launch(int set) override { all_.launch(block_, flight_of(set), set); }
+    void collect(int set) override { all_.collect(block_, flight_of(set)); }
+    void free_buffers() override { all_.pool_.clear(); }
+    std::string item() const override {
+      return fmt::format("right side of {} numbers", all_.problem_.m);
+    }
+    std::string place(index_t number) const override {
+      return fmt::format("right side {} of the chunk", number);
+    }
+
+   private:
+    Flight& flight_of(int set) { return flights_[static_cast<std::size_t>(set)]; }
+
+    SharedOnDevice& all_;
+    const RightSideBlock<T>& block_;
+    std::vector<Flight> flights_;
+  };
+
+  SubChunks cut(index_t count) const;
+  void upload(const RightSideBlock<T>& block, Flight& flight, int set);
+  void launch(const RightSideBlock<T>& block, Flight& flight, int set);
   void enqueue_sums_of(Flight& flight, int set);
   void download(const RightSideBlock<T>& block, Flight& flight);
   void collect(const RightSideBlock<T>& block, Flight& flight);
@@ -92,72 +129,33 @@ class SharedOnDevice final : public SharedDevice<T> {
   double seconds_ = 0;
 };
 
-/// Parts end where a matrix of columns ends.
-template <class T>
-std::vector<SharedPart> SharedOnDevice<T>::parts_of(const RightSideBlock<T>& block,
-                                                    index_t at_once) const {
-  const bool in_rows = setup_.layout == SidesLayout::rows;
-  const index_t group = in_rows ? block.count : block.b_places.group;
-  std::vector<SharedPart> parts;
-  for (index_t first = 0; first < block.count; first += parts.back().count)
-    parts.push_back({first, std::min({at_once, block.count - first, group - first % group})});
-  return parts;
-}
-
 template <class T>
 std::vector<index_t> SharedOnDevice<T>::run(const RightSideBlock<T>& block) {
-  const DriverScope driver;
-  if (block.count == 0) return {};
   refused_.clear();
-  const Problem one{.count = block.count, .m = problem_.m, .n = 1, .type = problem_.type};
-  const auto bytes = setup_.bytes();
-  const SubChunks cut =
-      cut_chunk(one, {.io = {bytes.begin(), bytes.end()}, .work = {}, .check = {}},
-                engine_.info.limits, block.count, tuning::solve_sub_chunk_bytes);
-  // Declared outside `try`, because copies into it may be running until the queues are drained.
-  std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
-  try {
-    run_parts(block, parts_of(block, cut.matrices), cut.sets, flights);
-  } catch (const cl::Error& error) {
-    engine_.drain();
-    pool_.clear();
-    if (!is_memory_short(error))
-      throw_device_error(error, engine_.info, "at right sides of the chunk");
-    throw LimitError(
-        fmt::format("{} has no memory left for {} right sides", engine_.info.text(), cut.matrices),
-        "--backend cpu works in host memory");
-  } catch (...) {
-    engine_.drain();
-    throw;
-  }
+  Parts parts(*this, block);
+  run_in_parts(engine_, parts, block.count);
   return std::move(refused_);
 }
 
 template <class T>
-void SharedOnDevice<T>::run_parts(const RightSideBlock<T>& block, std::span<const SharedPart> parts,
-                                  index_t sets, std::vector<Flight>& flights) {
-  const index_t count = std::ssize(parts), behind = sets - 1;
-  for (index_t i = 0; i < count + behind; ++i) {
-    if (i < count) {
-      Flight& flight = flights[static_cast<std::size_t>(i % sets)];
-      flight = {};
-      flight.part = parts[static_cast<std::size_t>(i)];
-      start(block, flight, static_cast<int>(i % sets));
-    }
-    if (i >= behind && i - behind < count)
-      collect(block, flights[static_cast<std::size_t>((i - behind) % sets)]);
-  }
+SubChunks SharedOnDevice<T>::cut(index_t count) const {
+  const Problem one{.count = count, .m = problem_.m, .n = 1, .type = problem_.type};
+  const auto bytes = setup_.bytes();
+  return cut_chunk(one, {.io = {bytes.begin(), bytes.end()}, .work = {}, .check = {}},
+                   engine_.info.limits, count, tuning::solve_sub_chunk_bytes);
 }
 
-/// Enqueues all work of a part.
 template <class T>
-void SharedOnDevice<T>::start(const RightSideBlock<T>& block, Flight& flight, int set) {
+void SharedOnDevice<T>::upload(const RightSideBlock<T>& block, Flight& flight, int set) {
   flight.buffers.emplace(pool_, setup_, flight.part.count, set);
-  std::vector<cl::Event> uploaded;
   write_batch<T>(engine_.upload, flight.buffers->b,
-                 view_of(flight.part, block.b, block.b_places, problem_.m), uploaded);
+                 view_of(flight.part, block.b, block.b_places, problem_.m), flight.uploaded);
   engine_.upload.flush();
-  engine_.compute.enqueueBarrierWithWaitList(&uploaded);
+}
+
+template <class T>
+void SharedOnDevice<T>::launch(const RightSideBlock<T>& block, Flight& flight, int set) {
+  engine_.compute.enqueueBarrierWithWaitList(&flight.uploaded);
   flight.events = enqueue_shared(setup_, *flight.buffers, flight.part.count);
   enqueue_sums_of(flight, set);
   download(block, flight);

@@ -9,10 +9,9 @@
 #include <optional>
 #include <span>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
-#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/flights.hpp"
 #include "gpu/factor/tuning.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
@@ -49,7 +48,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     index_t first = 0, count = 0;
     std::unique_ptr<DeviceBuffers> factor;
     std::optional<SystemBuffers> system;
-    std::vector<cl::Event> downloads;
+    std::vector<cl::Event> uploaded, downloads;
     SystemEvents events;
     std::vector<FactorFindings> findings;
     std::vector<SolutionErrors> errors;
@@ -57,23 +56,56 @@ class SystemsOnDevice final : public SystemDevice<T> {
     std::vector<std::uint64_t> a_sums, b_sums, x_sums, w_sums;  // by the device
   };
 
-  /// The run of one call.
+  /// What one call is given, and what it has refused.
   struct Call {
     BatchView<const T> a;
     const RightSideBlock<T>& block;
     index_t sides;
     SystemRoute route;
     std::vector<index_t> refused = {};
-    index_t open = 0;  // the first system without results
+  };
+
+  /// The parts of one call.
+  class Parts final : public PartedWork {
+   public:
+    Parts(SystemsOnDevice& all, Call& call) : all_(all), call_(call) {}
+
+    SubChunks cut(index_t count) const override { return all_.cut(call_, count); }
+    void take_sets(int sets) override {
+      flights_ = std::vector<Flight>(static_cast<std::size_t>(sets));
+    }
+    void begin(int set, index_t first, index_t count) override {
+      Flight& flight = flight_of(set);
+      flight = {};
+      flight.first = first;
+      flight.count = count;
+      all_.upload(call_, flight, set);
+    }
+    void launch(int set) override { all_.launch(call_, flight_of(set)); }
+    void collect(int set) override { all_.collect(call_, flight_of(set)); }
+    void free_buffers() override { all_.pool_.clear(); }
+    std::string item() const override {
+      return fmt::format("{}x{} system", all_.problem_.m, all_.problem_.n);
+    }
+    std::string place(index_t number) const override {
+      return fmt::format("system {} of the chunk", number);
+    }
+
+   private:
+    Flight& flight_of(int set) { return flights_[static_cast<std::size_t>(set)]; }
+
+    SystemsOnDevice& all_;
+    Call& call_;
+    std::vector<Flight> flights_;
   };
 
   std::vector<index_t> try_all(BatchView<const T> a, const RightSideBlock<T>& block,
                                SystemRoute route);
   std::vector<index_t> try_again(BatchView<const T> a, const RightSideBlock<T>& block,
                                  std::span<const index_t> systems);
-  SubChunks cut(const Call& call, std::size_t wanted_bytes) const;
-  void run_from_first_open(Call& call, SubChunks cut, std::vector<Flight>& flights);
-  void start(const Call& call, Flight& flight, int set);
+  SubChunks cut(const Call& call, index_t count) const;
+  void upload(const Call& call, Flight& flight, int set);
+  void launch(const Call& call, Flight& flight);
   void upload_weights(const Call& call, const Flight& flight);
   void enqueue_sums_of_input(const Call& call, const Flight& flight);
   void enqueue_sums_of_x(const Flight& flight);
@@ -109,7 +141,6 @@ class SystemsOnDevice final : public SystemDevice<T> {
 
 template <class T>
 std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
-  const DriverScope driver;
   if (block.count < a.count || a.count == 0) return {};
   if (first_ == SystemRoute::factors ||
       !takes_normal_equations(problem_, block.count / a.count, engine_.info.limits))
@@ -145,66 +176,21 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
                                                  const RightSideBlock<T>& block,
                                                  SystemRoute route) {
   Call call{.a = a, .block = block, .sides = block.count / a.count, .route = route};
-  std::size_t wanted_bytes = tuning::solve_sub_chunk_bytes;
-  int most_sets = tuning::buffer_sets;
-  while (call.open < a.count) {
-    SubChunks parts = cut(call, wanted_bytes);
-    parts.sets = std::min(parts.sets, most_sets);
-    // Declared outside `try`, because copies into it may be running until the queues are drained.
-    std::vector<Flight> flights(static_cast<std::size_t>(parts.sets));
-    try {
-      run_from_first_open(call, parts, flights);
-    } catch (const cl::Error& error) {
-      engine_.drain();
-      engine_.pool.clear();
-      pool_.clear();
-      if (!is_memory_short(error))
-        throw_device_error(error, engine_.info,
-                           fmt::format("at system {} of the chunk", call.open));
-      if (parts.matrices == 1 && parts.sets == 1)
-        throw LimitError(fmt::format("{} has no memory left for one {}x{} system",
-                                     engine_.info.text(), problem_.m, problem_.n),
-                         "--backend cpu works in host memory");
-      // As in chunk_run.cpp: half the systems, and of a single one fewer sets.
-      if (parts.matrices == 1) most_sets = parts.sets - 1;
-      wanted_bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(parts.matrices) / 2;
-    } catch (...) {
-      engine_.drain();
-      throw;
-    }
-  }
+  Parts parts(*this, call);
+  run_in_parts(engine_, parts, a.count);
   return std::move(call.refused);
 }
 
 template <class T>
-SubChunks SystemsOnDevice<T>::cut(const Call& call, std::size_t wanted_bytes) const {
+SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
   MatrixBytes bytes = factor_bytes_;
   const auto own = layout(call.sides).bytes;
   bytes.io.insert(bytes.io.end(), own.begin(), own.end());
-  return cut_chunk(plan_.problem, bytes, engine_.info.limits, call.a.count - call.open,
-                   wanted_bytes);
+  return cut_chunk(plan_.problem, bytes, engine_.info.limits, count, tuning::solve_sub_chunk_bytes);
 }
 
 template <class T>
-void SystemsOnDevice<T>::run_from_first_open(Call& call, SubChunks cut,
-                                             std::vector<Flight>& flights) {
-  const index_t first = call.open, parts = ceil_divide(call.a.count - first, cut.matrices);
-  const index_t behind = cut.sets - 1;
-  for (index_t i = 0; i < parts + behind; ++i) {
-    if (i < parts) {
-      Flight& flight = flights[static_cast<std::size_t>(i % cut.sets)];
-      flight = {};
-      flight.first = first + i * cut.matrices;
-      flight.count = std::min(cut.matrices, call.a.count - flight.first);
-      start(call, flight, static_cast<int>(i % cut.sets));
-    }
-    if (i >= behind) collect(call, flights[static_cast<std::size_t>((i - behind) % cut.sets)]);
-  }
-}
-
-/// Enqueues all work of a sub-chunk.
-template <class T>
-void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
+void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
   const index_t p = call.sides, m = problem_.m;
   flight.factor = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, factor_bytes_, flight.count, set));
@@ -214,13 +200,16 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
                                     systems * plan_.problem.input_bytes(),
                                     call.a[flight.first].data);
   upload_weights(call, flight);
-  std::vector<cl::Event> uploaded(1);
-  engine_.upload.enqueueWriteBuffer(flight.system->b, CL_FALSE, 0,
-                                    systems * static_cast<std::size_t>(m * p) * sizeof(T),
-                                    call.block.b + flight.first * m * p, nullptr, &uploaded[0]);
+  engine_.upload.enqueueWriteBuffer(
+      flight.system->b, CL_FALSE, 0, systems * static_cast<std::size_t>(m * p) * sizeof(T),
+      call.block.b + flight.first * m * p, nullptr, &flight.uploaded.emplace_back());
   engine_.upload.flush();
+}
 
-  engine_.compute.enqueueBarrierWithWaitList(&uploaded);
+template <class T>
+void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
+  const index_t p = call.sides;
+  engine_.compute.enqueueBarrierWithWaitList(&flight.uploaded);
   enqueue_sums_of_input(call, flight);
   if (needs_weighing(problem_))
     enqueue_weights(engine_, problem_,
@@ -310,7 +299,6 @@ void SystemsOnDevice<T>::collect(Call& call, Flight& flight) {
   seconds_.solve += seconds_between(flight.events.factored, flight.events.checked);
   compare_sums(call, flight);
   judge(call, flight);
-  call.open = flight.first + flight.count;
 }
 
 /// Errors: DeviceError where a system did not arrive, or x did not come back, as it was sent.

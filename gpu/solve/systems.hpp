@@ -2,7 +2,7 @@
 // systems.hpp: many least-squares problems on an OpenCL device: R by a variant, solutions and their
 // check by systems.cl, and a sample checked again by the host.
 //
-//   upload    | 0 | 1 | 2 |             sub-chunks of systems, as in gpu/factor/chunk_run.hpp
+//   upload    | 0 | 1 | 2 |             sub-chunks of systems, as in gpu/factor/flights.hpp
 //   compute       | 0 | 1 | 2 |         R -> x -> check, or x and R at once -> check
 //   download          | 0 | 1 | 2 |     x, standard errors, findings, errors, checksums
 //   host                  | 0 | 1 | 2 | verdicts; the host solves a sample again and compares
