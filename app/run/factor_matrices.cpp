@@ -73,8 +73,16 @@ void MatrixSteps<T>::begin(MatrixChunk<T>& chunk, index_t number) const {
   chunk.count = std::min(plan.chunk_matrices, plan.problem.count - chunk.first);
 }
 
+/// A buffer is allocated when it is first filled in, while the others are worked on: a device takes
+/// 30 ms for the page-locked memory of a chunk.
 template <class T>
 void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
+  if (chunk.a.view().data == nullptr) {
+    const MatrixChunk<T> place = chunk;
+    chunk = allocate_matrices<T>(backend, plan);
+    chunk.first = place.first;
+    chunk.count = place.count;
+  }
   input.read(chunk.first, chunk.matrices(chunk.a));
 }
 

@@ -40,15 +40,6 @@ index_t PieceSteps<T>::rows() const {
 }
 
 template <class T>
-std::vector<Piece<T>> PieceSteps<T>::allocate() const {
-  std::vector<Piece<T>> pieces(static_cast<std::size_t>(plan_.buffers));
-  const auto entries = static_cast<index_t>(plan_.piece_bytes / sizeof(T));
-  for (Piece<T>& piece : pieces)
-    piece.memory = Batch<T>(backend_.allocate(plan_.piece_bytes), 1, 1, entries);
-  return pieces;
-}
-
-template <class T>
 MatrixView<T> PieceSteps<T>::rows_of(const Piece<T>& piece) const {
   const index_t cols = piece.factor == nullptr ? plan_.problem.n : piece.factor->cols;
   return {piece.memory.view().data, piece.rows, cols, cols};
@@ -67,8 +58,12 @@ void PieceSteps<T>::begin(Piece<T>& piece, index_t number) const {
   piece.is_last = ends_part && (part == parts_.begin() || std::next(part) == parts_.end());
 }
 
+/// A piece is allocated when it first has its turn, while others are on their way.
 template <class T>
 void PieceSteps<T>::read(Piece<T>& piece) {
+  if (piece.memory.view().data == nullptr)
+    piece.memory = Batch<T>(backend_.allocate(plan_.piece_bytes), 1, 1,
+                            static_cast<index_t>(plan_.piece_bytes / sizeof(T)));
   if (piece.factor == nullptr) input_.read_rows(piece.matrix, piece.first, rows_of(piece));
 }
 

@@ -38,7 +38,6 @@ class PieceSteps {
              Backend& backend, Outputs& outputs, Verdict& verdict);
 
   index_t pieces() const { return plan_.problem.count * pieces_of_matrix(); }
-  std::vector<Piece<T>> allocate() const;
   /// The rows of all pieces together.
   index_t rows() const;
   /// Shows how many rows are done.

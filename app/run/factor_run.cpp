@@ -231,11 +231,9 @@ void FactorRun::take_outputs(Outputs outputs) {
 /// read | factor and check | write, a chunk of whole matrices at a time.
 template <class T>
 void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
-  std::vector<MatrixChunk<T>> buffers;
+  std::vector<MatrixChunk<T>> buffers(static_cast<std::size_t>(plan().buffers));
   MatrixChunk<T> foreign;
   together(comm, [&] {
-    for (int i = 0; i < plan().buffers; ++i)
-      buffers.push_back(allocate_matrices<T>(backend_, plan()));
     if (comm.is_root() && comm.size() > 1) foreign = allocate_matrices<T>(backend_, plan());
   });
   result_.start_seconds = watch_.seconds();
@@ -255,7 +253,7 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
 template <class T>
 void FactorRun::factor_by_pieces(ProgressMode mode) {
   PieceSteps<T> steps(plan(), result_.datasets, input_, tries_, outputs_, result_.verdict);
-  std::vector<Piece<T>> buffers = steps.allocate();
+  std::vector<Piece<T>> buffers(static_cast<std::size_t>(plan().buffers));
   result_.start_seconds = watch_.seconds();
   Progress progress("factor", steps.rows(), mode, "rows");
   steps.show(progress);
