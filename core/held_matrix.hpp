@@ -11,11 +11,14 @@
 
 namespace qrtool {
 
-/// The wall time, in seconds, that each step of a chunk took.
+/// The time, in seconds, that each step of a chunk took: by the clock of a device where one has the
+/// step, else wall time.
 struct ChunkSeconds {
+  double kernels = 0;  // until they were there, built or taken from the driver's cache
   double factor = 0, check = 0, upload = 0, download = 0;
 
   ChunkSeconds& operator+=(const ChunkSeconds& other) {
+    kernels += other.kernels;
     factor += other.factor;
     check += other.check;
     upload += other.upload;

@@ -15,6 +15,7 @@
 #include "app/options/print_options.hpp"
 #include "app/process/console.hpp"
 #include "app/run/factor_matrices.hpp"
+#include "app/run/opencl.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
@@ -91,6 +92,15 @@ SampleSeconds time_plan(Backend& backend, const Plan& plan) {
   SampleSeconds sample{.problem = plan.problem, .first = seconds[0], .again = seconds[1]};
   sample.problem.count = chunk.count;
   return sample;
+}
+
+/// What the table of a measured device says: its sample may be another shape, which the host
+/// measures again.
+std::optional<double> known_seconds(const Backend& backend, const Problem& problem) {
+  for (const DeviceTimes& used : opencl_times())
+    if (used.info.text() == backend.device() && opencl_is_measured(used.info))
+      return opencl_factor_work(problem, used.info).run_seconds;
+  return std::nullopt;
 }
 
 /// What numbers take as text.
@@ -242,8 +252,9 @@ ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
                                  const std::string& variant) {
   if (problem.is_empty()) return {};
   const SampleSeconds sample = time_sample(backend, problem, variant);
+  const double by_sample = sample.again / flops_of(sample.problem) * flops_of(problem);
   return {.start = std::max(sample.first - sample.again, 0.0),
-          .all = sample.again / flops_of(sample.problem) * flops_of(problem)};
+          .all = variant.empty() ? known_seconds(backend, problem).value_or(by_sample) : by_sample};
 }
 
 void enter_output(const OutputSpec& spec, Cost& cost) {

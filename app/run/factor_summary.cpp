@@ -81,8 +81,12 @@ std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
 
 std::string times_of(const FactorResult& result) {
   const Problem& problem = result.plan.problem;
-  return fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
-                     format_seconds(result.start_seconds), format_seconds(result.stages.read),
+  const std::string kernels =
+      result.chunks.kernels > 0 ? fmt::format(", kernels {}", format_seconds(result.chunks.kernels))
+                                : "";
+  return fmt::format("start {}{}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
+                     format_seconds(result.start_seconds), kernels,
+                     format_seconds(result.stages.read),
                      rate(problem.input_bytes(), problem.count, result.stages.read),
                      format_seconds(result.chunks.factor), format_seconds(result.chunks.check),
                      format_seconds(result.stages.write),
@@ -237,6 +241,7 @@ Json to_json(const FactorResult& result) {
           {"seconds",
            {{"start", result.start_seconds},
             {"read", result.stages.read},
+            {"kernels", result.chunks.kernels},
             {"upload", result.chunks.upload},
             {"factor", result.chunks.factor},
             {"check", result.chunks.check},

@@ -32,6 +32,7 @@ ChunkSeconds SeveralDevices::factor_parts(const Plan& plan, BatchView<const T> a
   });
   ChunkSeconds slowest;
   for (const ChunkSeconds& s : seconds) {
+    slowest.kernels = std::max(slowest.kernels, s.kernels);
     slowest.factor = std::max(slowest.factor, s.factor);
     slowest.check = std::max(slowest.check, s.check);
     slowest.upload = std::max(slowest.upload, s.upload);

@@ -100,11 +100,8 @@ double overlapped(double copies, double kernels, double parts) {
   return std::max(copies, kernels) + std::min(copies, kernels) / parts;
 }
 
-/// Bytes of the buffers that go through the pipeline: four chunks of 64 MiB, or one matrix.
-double pinned_bytes(const Problem& p, double bytes) {
-  constexpr double most = 4 * 0x1p26;
-  return std::min(bytes, std::max(most, bytes / static_cast<double>(p.count)));
-}
+/// Bytes of the buffers that go through the pipeline, at the most: four chunks of 64 MiB.
+double pinned_bytes(double bytes) { return std::min(bytes, 4 * 0x1p26); }
 
 double bytes_of(const Problem& p) {
   return static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + p.output_bytes());
@@ -114,7 +111,7 @@ double bytes_of(const Problem& p) {
 
 double copy_seconds(const Problem& p) {
   if (p.is_empty()) return 0;
-  return pinned_bytes(p, bytes_of(p)) / tuning::pinned_bytes_per_second + copied_in(p, bytes_of(p));
+  return pinned_bytes(bytes_of(p)) / tuning::pinned_bytes_per_second + copied_in(p, bytes_of(p));
 }
 
 DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
@@ -126,7 +123,7 @@ DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
   const double kernels = factor_seconds(p, device.limits, *variant);
   return {.variant = variant->name,
           .programs = factor_programs(*variant, p, device),
-          .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
+          .pin_seconds = pinned_bytes(bytes) / tuning::pinned_bytes_per_second,
           .run_seconds = overlapped(copied_in(p, bytes), kernels, parts) +
                          sample_seconds(p, parts, device.limits) + tuning::chunk_seconds * parts};
 }
@@ -148,7 +145,7 @@ DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device)
   const double copies = shares ? bytes / tuning::copied_bytes_per_second : copied_in(p, bytes);
   return {.variant = variant->name,
           .programs = solve_programs(*variant, p, sides, device),
-          .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
+          .pin_seconds = pinned_bytes(bytes) / tuning::pinned_bytes_per_second,
           .run_seconds = overlapped(copies, kernels, parts) + tuning::chunk_seconds * parts};
 }
 

@@ -93,8 +93,12 @@ void ChunkRun<T>::launch(int set) {
   Flight& flight = flight_of(set);
   const DeviceBuffers& buffers = *flight.buffers;
   const index_t first = flight.first, count = flight.count;
-  if (!is_prepared_) engine_.prepare(variant_, buffers, is_checked());
-  is_prepared_ = true;
+  if (!is_prepared_) {
+    const auto start = Clock::now();
+    engine_.prepare(variant_, buffers, is_checked());
+    seconds_.kernels += seconds_since(start);
+    is_prepared_ = true;
+  }
   // A separate marker, because some drivers give no times for a command that waits for another
   // queue.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);

@@ -144,7 +144,9 @@ class HeldOnDevice final : public HeldMatrix<T> {
 
   void run() {
     const DeviceBuffers& buffers = *room_->buffers;
+    const auto start = Clock::now();
     engine_.prepare(room_->variant, buffers, is_checked());
+    seconds_.kernels += seconds_since(start);
     JobRun job;
     engine_.run(room_->variant, buffers, is_checked(), job);
     DeviceErrors errors{};
