@@ -6,10 +6,10 @@
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
- * QRTOOL_FAIL_SHORT  1: the read or pread is no failure, but takes one byte where more are asked
- * for QRTOOL_FAIL_LOG    file that gets a line when a call failed QRTOOL_FAIL_KILL   1: the call
- * ends the process by SIGKILL instead; another number: the call gets this signal, and goes on where
- * it is blocked
+ * QRTOOL_FAIL_SHORT  1: the read or pread does not fail, but reads one byte of several
+ * QRTOOL_FAIL_LOG    file that gets a line when a call failed
+ * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead; another number: the call gets
+ * this signal, and goes on where it is blocked
  *
  * Calls on the standard streams are left alone. */
 #define _GNU_SOURCE
