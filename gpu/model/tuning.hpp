@@ -162,7 +162,7 @@ inline constexpr std::int64_t gram_tiles_max_columns = 5120;
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 /// From so many matrices on a group measures Q of a whole matrix, in one launch; an H200 has so
 /// many multiprocessors. 2000 of 176 x 176, of which one in seven is measured, took 5 % longer with
-/// two launches for each wave and a group for 16 rows. Other numbers were not measured there.
+/// two launches for each wave and a group for 16 rows. The present form was not measured.
 inline constexpr std::int64_t gram_tiles_measured_batch = 132;
 /// Of fewer matrices all are measured, and before the guard, which saves a launch, if they have
 /// less than so many times as many rows as columns: the guard leaves Q of Gaussian ones in doubt.
