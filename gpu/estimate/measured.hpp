@@ -36,7 +36,7 @@ inline constexpr std::string_view measured_devices[] = {"H100", "H200"};
 /// Compute units of those devices. Others are taken to be faster or slower in proportion to theirs.
 inline constexpr double measured_units = 132;
 /// How many times as long float64 takes on a device where it is not fast. Such devices have 1/32 or
-/// 1/64 of the rate of float32, and an H200 has 1/2. Not measured.
+/// 1/64 of the rate of float32, and an H200 has 1/2. No such device has measured it.
 inline constexpr double slow_float64 = 16;
 /// The check takes about as long as the factors: 0.5 to 1.4 times from 64 x 64 on.
 inline constexpr double check_share = 1;

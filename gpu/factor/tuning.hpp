@@ -11,7 +11,7 @@ namespace qrtool::tuning {
 /// Bytes of input and output that are transferred together. 1 MiB .. 1 GiB. The number is small
 /// enough that a chunk of the pipeline (64 MiB) is cut into several parts, so that upload, compute
 /// and download overlap. It is large enough to hide the latency of about 10 us of each transfer.
-/// Not yet measured.
+/// The number is chosen, not measured on any device.
 inline constexpr std::size_t sub_chunk_bytes = std::size_t{16} << 20;
 /// Number of sub-chunks on the device at once. 1 .. 4. There is one each in upload, compute and
 /// download.

@@ -10,7 +10,7 @@
 namespace qrtool::tuning {
 
 /// Share of the device's memory that is used, in percent. 50 .. 95. The driver needs some memory
-/// for itself, and other programs may hold some. A shortage is not fatal. Not yet measured.
+/// for itself, as do other programs. A shortage is not fatal. The share is chosen, not measured.
 inline constexpr std::size_t device_memory_percent = 85;
 
 // ---- building (builders.hpp, program_cache)

@@ -43,7 +43,7 @@ inline constexpr std::int64_t check_slabs = 1024;
 /// matrix takes 10 us with 4096 and 19 us with 16384. NVIDIA H200, driver 580, 2026-11.
 inline constexpr std::int64_t r_slab_entries = 4096;
 /// Q with more columns is not summed in slabs: their Gram matrices would fill the memory, and there
-/// are enough groups without slabs. 64 .. 1024. Not yet measured.
+/// are enough groups without slabs. 64 .. 1024. The number is chosen, not measured on any device.
 inline constexpr int gram_slab_columns = 256;
 
 /// Largest number of columns for which NVIDIA's float64 matrix units measure float32 in one pass
@@ -54,7 +54,7 @@ inline constexpr std::int64_t check_rows_columns = 64;
 inline constexpr std::int64_t check_units_columns = 32;
 
 /// Words of 32 bits that one group of sums.cl adds, and its work-items. 4096 .. 2^20; 32 .. 256. A
-/// 64 x 64 matrix is one part, and a 16384 x 16384 matrix has 4096. Not yet measured.
+/// 64 x 64 matrix is one part, 16384 x 16384 are 4096. They are chosen, not measured on a device.
 inline constexpr std::int64_t sum_words = 65536;
 inline constexpr int sum_group = 256;
 
@@ -162,7 +162,7 @@ inline constexpr std::int64_t gram_tiles_max_columns = 5120;
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 /// From so many matrices on a group measures Q of a whole matrix, in one launch; an H200 has so
 /// many multiprocessors. 2000 of 176 x 176, of which one in seven is measured, took 5 % longer with
-/// two launches for each wave and a group for 16 rows. Not yet measured in this form.
+/// two launches for each wave and a group for 16 rows. The present form was not measured.
 inline constexpr std::int64_t gram_tiles_measured_batch = 132;
 /// Of fewer matrices all are measured, and before the guard, which saves a launch, if they have
 /// less than so many times as many rows as columns: the guard leaves Q of Gaussian ones in doubt.
@@ -358,7 +358,7 @@ inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
 /// Cost of a slab of V'C as a share of its product of at most so many rows: its part of Z is
-/// written and later summed. Not measured.
+/// written and later summed. The number is an estimate, which no device has measured.
 inline constexpr double large_slab_cost = 0.003;
 inline constexpr std::int64_t large_slab_cost_depth = 16384;
 /// The number of slabs of a block's Z for which its buffer has room: four for 16384 rows, within

@@ -41,14 +41,14 @@ class FailedReads(unittest.TestCase):
                               env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
         return done.returncode, done.stdout, done.stderr
 
-    def each_failure(self, call, error, *arguments):
+    def each_failure(self, call, error, *arguments, **environment):
         """Runs the command as often as it makes the call, the Nth of which fails in run N."""
         for number in range(1, MOST):
             if os.path.exists(self.log):
                 os.remove(self.log)
             result = self.run_tool(*arguments, LD_PRELOAD=FAIL_NTH, QRTOOL_FAIL_CALL=call,
                                    QRTOOL_FAIL_NTH=str(number), QRTOOL_FAIL_ERRNO=str(error),
-                                   QRTOOL_FAIL_LOG=self.log)
+                                   QRTOOL_FAIL_LOG=self.log, **environment)
             if not os.path.exists(self.log):
                 return
             yield number, result
@@ -106,6 +106,25 @@ class FailedReads(unittest.TestCase):
             for number, (code, _, said) in self.each_failure(
                     "pread", errno.EINTR, "factor", name, "q.h5", "-qf", "--backend", "cpu"):
                 self.assertEqual(code, 0, (name, number, said))
+
+    def test_reads_of_fewer_bytes_go_on(self):
+        def content():
+            with open(self.path("r.R.npy"), "rb") as file:
+                return file.read()
+
+        np.savez_compressed(self.path("a.npz"), np.load(self.path("a.npy")))
+        np.savetxt(self.path("a.csv"), np.load(self.path("a.npy")), "%.17g", ",")
+        for name in ("a.h5:/A", "a.npy", "a.npz", "a.csv"):
+            command = ("factor", name, "r.npy", "-qf", "--mode", "r", "--backend", "cpu")
+            self.assertEqual(self.run_tool(*command)[0], 0)
+            whole, runs = content(), 0
+            for call in ("pread", "read"):
+                for number, (code, _, said) in self.each_failure(call, 0, *command,
+                                                                 QRTOOL_FAIL_SHORT="1"):
+                    runs += 1
+                    self.assertEqual((code, said), (0, ""), (name, call, number))
+                    self.assertEqual(content(), whole, (name, call, number))
+            self.assertGreater(runs, 0, name)
 
     def test_a_signal_while_a_file_gets_its_name(self):
         for command in (("generate", "--shape", "3x4x4", "g.npy"),

@@ -239,14 +239,14 @@ CASES = [
          "qrtool factor a.npy o.h5 --log o.log", "os.symlink('/dev/full', 'full.log')"),
 ]
 
-# Calls that fail.
+# Calls that fail. The drivers of devices make calls, too, and how many depends on their caches.
 CASES += [
-    Case(fails("pthread_create", 3, 11, 1) + "qrtool factor t.npy o.h5 --threads 8",
+    Case(fails("pthread_create", 3, 11, 1) + "qrtool factor t.npy o.h5 --backend cpu --threads 8",
          r"use fewer (--threads)", "{0} {1} 1", "numpy.save('t.npy', tall(999, 99))",
          needs="--fail-nth"),
     Case("(ulimit -S -v 500000; " + fails("pthread_create", 3, 11, 1) +
-         "qrtool factor t.npy o.h5 --threads 8)", r"raise (ulimit -v)",
-         "{1} unlimited; qrtool factor t.npy o.h5 --threads 8",
+         "qrtool factor t.npy o.h5 --backend cpu --threads 8)", r"raise (ulimit -v)",
+         "{1} unlimited; qrtool factor t.npy o.h5 --backend cpu --threads 8",
          "numpy.save('t.npy', tall(999, 99))", needs="--fail-nth"),
     Case(f"{fails('pwrite', 3, 28)} qrtool factor f.npz o.h5 --scratch .",
          r"name a directory with more (room)", "qrtool factor f.npz o.h5 --scratch bin",
@@ -258,8 +258,10 @@ CASES += [
          needs="--fail-nth"),
     # The program stops before it reads, and another one writes meanwhile.
     Case(f"{fails('pread', 5)} QRTOOL_FAIL_KILL=19 QRTOOL_FAIL_LOG=hit qrtool factor a.npy o.h5 & "
-         "until [ -e hit ]; do sleep 0.01; done; touch a.npy; "
-         "for i in 1 2 3; do sleep 0.1; kill -CONT $!; done; wait $!",
+         "reader=$!; until [ -e hit ]; do sleep 0.01; done; touch a.npy; "
+         # It may stop only after the first of these signals has come.
+         "(while :; do sleep 0.1; kill -CONT $reader; done) & waker=$!; "
+         "wait $reader; code=$?; kill $waker; exit $code",
          r"(wait) until the program that writes it is done", "{1}; qrtool factor a.npy o.h5",
          needs="--fail-nth"),
     Case("ulimit -S -v 90000; qrtool factor s.h5:[0:10,:] o.h5 --mode r --threads 1 --memory 1GiB",
@@ -269,8 +271,9 @@ CASES += [
          then="reading and writing files take"),
     Case(fails("fsync", 2) + "qrtool factor a.npy o.h5", r"the file can be used",
          "qrtool verify a.npy o.h5", needs="--fail-nth"),
-    Case(fails("malloc", 4000, 12, 1) + "qrtool factor a.npy o.h5", r"try a smaller --memory",
-         "qrtool factor a.npy o.h5 --memory 16MiB", needs="--fail-nth"),
+    Case(fails("malloc", 4000, 12, 1) + "qrtool factor a.npy o.h5 --backend cpu",
+         r"try a smaller --memory", "qrtool factor a.npy o.h5 --backend cpu --memory 16MiB",
+         needs="--fail-nth"),
 ]
 
 # Devices.
@@ -298,8 +301,8 @@ CASES += [
          "qrtool bench --rates --backend opencl", then="name a file: --rates FILE",
          needs="--fail-cl"),
     Case("qrtool bench --rates --backend opencl", r"^name a file: (--rates) FILE",
-         "timeout -s INT 1 qrtool bench --backend opencl {1} r", then="interrupted",
-         needs="--fail-cl"),
+         "OCL_ICD_VENDORS=/none qrtool bench --backend opencl {1} r",
+         then="no OpenCL platform", needs="--fail-cl"),
 ]
 
 # Ranks.
@@ -341,7 +344,7 @@ def is_there(needed):
 
 def sh(command):
     subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL, timeout=120)
+                   stderr=subprocess.DEVNULL, timeout=600)
 
 
 def write(name, content):
@@ -467,7 +470,7 @@ class ShellHints(FolderTest):
 
     def run_in_shell(self, command):
         return subprocess.run(command, shell=True, capture_output=True, text=True, check=False,
-                              timeout=120, env=self.env, stdin=subprocess.DEVNULL)
+                              timeout=600, env=self.env, stdin=subprocess.DEVNULL)
 
     def follow(self, case):
         known = {**globals()}

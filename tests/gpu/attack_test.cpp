@@ -3,7 +3,13 @@
 // device. The program qrtool_attack factors any number of them with the variants of a GPU.
 #include "tests/support/attack.hpp"
 
+#include <array>
+#include <cmath>
+#include <numeric>
 #include <ostream>
+#include <random>
+#include <set>
+#include <vector>
 
 #include "core/factor/second_try.hpp"
 #include "gpu/registry.hpp"
@@ -59,6 +65,7 @@ const std::vector<AttackCase> cases{
     {"gram_twice", {4000, 12}, Mode::reduced, 4, ElementType::float64},
     {"gram", {48, 16}, Mode::r, 4, ElementType::float64},
     {"gram_twice", {300, 40}, Mode::r, 2, ElementType::float64},
+    {"leading", {20, 60}, Mode::reduced, 4},
 };
 
 class Attack : public testing::TestWithParam<AttackCase> {};
@@ -136,11 +143,63 @@ TEST_P(AlikeRows, EveryMatrixMeetsItsBar) {
   attack_with(GetParam(), families_of_alike_rows());
 }
 
+/// An orthogonal matrix with n rows, by Gram and Schmidt, twice for each row.
+std::vector<std::vector<double>> orthonormal_rows(index_t n, std::mt19937_64& random) {
+  std::normal_distribution<> normal;
+  std::vector<std::vector<double>> rows;
+  while (std::ssize(rows) < n) {
+    std::vector<double> row(static_cast<std::size_t>(n));
+    for (double& x : row) x = normal(random);
+    for (int pass = 0; pass < 2; ++pass) {
+      for (const std::vector<double>& other : rows) {
+        const double share = std::inner_product(row.begin(), row.end(), other.begin(), 0.0);
+        for (std::size_t j = 0; j < row.size(); ++j) row[j] -= share * other[j];
+      }
+    }
+    const double norm = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+    for (double& x : row) x /= norm;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 /// Of these matrices two passed the guard of `gram` when it took rounding errors to have mean zero:
 /// one in the first pass with 1.5 bars, one in the second with 7000.
 TEST(AlikeRowsInGram, EveryMatrixMeetsItsBar) {
   SKIP_WITHOUT_OPENCL();
   attack_with({"gram", {2000, 40}, Mode::reduced, 28}, families_of_alike_rows().first(1));
+}
+
+/// Below a small multiple of an orthogonal matrix, all rows are the same. The guard of `gram_tiles`
+/// accepted these matrices when it took rounding errors to have mean zero; they had 1.04 to 2.33
+/// bars.
+TEST(AlikeRowsInGramTiles, EveryMatrixMeetsItsBar) {
+  SKIP_WITHOUT_OPENCL();
+  SKIP_WITHOUT_VARIANT("opencl/gram_tiles");
+  constexpr std::array scales{0.0041, 0.0047, 0.0053, 0.006};
+  const Problem p{.count = std::ssize(scales), .m = 1500, .n = 100};
+  Batch<float> a(p.count, p.m, p.n);
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<> uniform(1, 2);
+  for (index_t b = 0; b < p.count; ++b) {
+    const MatrixView<float> matrix = a.view()[b];
+    const std::vector<std::vector<double>> basis = orthonormal_rows(p.n, random);
+    for (index_t i = 0; i < p.n; ++i) {
+      for (index_t j = 0; j < p.n; ++j) {
+        const auto row = static_cast<std::size_t>(i), col = static_cast<std::size_t>(j);
+        matrix(i, j) = static_cast<float>(scales[static_cast<std::size_t>(b)] * basis[row][col]);
+      }
+    }
+    for (index_t j = 0; j < p.n; ++j) {
+      const auto x = static_cast<float>(uniform(random));
+      for (index_t i = p.n; i < p.m; ++i) matrix(i, j) = x;
+    }
+  }
+  const Result<float> result = factor<float>(backend(), plan_for(p, "opencl/gram_tiles"), a.view());
+  for (index_t b = 0; b < p.count; ++b) {
+    const WorstErrors errors = errors_in_bars(p, result.report[static_cast<std::size_t>(b)]);
+    EXPECT_EQ(errors.above, 0) << "scale " << scales[static_cast<std::size_t>(b)] << ": " << errors;
+  }
 }
 
 /// In Q1'Q1 of a row that repeats, every step of the sums on the diagonal may round the same way.
@@ -186,6 +245,14 @@ const std::vector<AttackCase> alike_rows{
     {"large", {130, 100}, Mode::reduced, 12},
     {"textbook", {17, 17}, Mode::reduced, 60, ElementType::float64},
 };
+
+TEST(AttackCases, EveryVariantHasOne) {
+  std::set<std::string> attacked, known;
+  for (const std::vector<AttackCase>* list : {&cases, &alike_rows})
+    for (const AttackCase& attack : *list) attacked.insert("opencl/" + attack.variant);
+  for (const Variant& variant : opencl_variants()) known.emplace(variant.name);
+  EXPECT_EQ(attacked, known);
+}
 
 /// With the guard off many matrices go by A'A that should not. A second try makes all of them
 /// right.

@@ -10,6 +10,8 @@
 //                              and builds none for groups of its own size
 // QRTOOL_END_CL=NAME:N         the Nth call ends the process as drivers do: N > 0 exit(1), N < 0
 //                              abort() in call -N
+// QRTOOL_DEVICE_CL=WORD        every device is an accelerator (WORD = accelerator), or is not
+//                              available (unavailable)
 #include <CL/cl_layer.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@
 
 static const struct _cl_icd_dispatch* target;
 static struct _cl_icd_dispatch layer;
-static char name[64], flipped[64], skipped[64], ending[64];
+static char name[64], flipped[64], skipped[64], ending[64], device_word[64];
 static int nth, code, flipped_nth, ending_nth;
 static long flipped_bit;
 static size_t most_items;
@@ -113,6 +115,17 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl
                                       event);
 }
 
+static cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, size_t size,
+                                          void* value, size_t* size_needed) {
+  const cl_int error = target->clGetDeviceInfo(device, what, size, value, size_needed);
+  if (error != CL_SUCCESS || !value) return error;
+  if (what == CL_DEVICE_TYPE && strcmp(device_word, "accelerator") == 0)
+    *(cl_device_type*)value = CL_DEVICE_TYPE_ACCELERATOR;
+  if (what == CL_DEVICE_AVAILABLE && strcmp(device_word, "unavailable") == 0)
+    *(cl_bool*)value = CL_FALSE;
+  return error;
+}
+
 static cl_int CL_API_CALL get_kernel_work_group_info(cl_kernel kernel, cl_device_id device,
                                                      cl_kernel_work_group_info what, size_t size,
                                                      void* value, size_t* size_needed) {
@@ -152,6 +165,8 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
   if (!wish || sscanf(wish, "%63[^:]:%d", ending, &ending_nth) != 2) ending[0] = '\0';
   wish = getenv("QRTOOL_GROUP_CL");
   most_items = wish ? strtoul(wish, NULL, 10) : 0;
+  wish = getenv("QRTOOL_DEVICE_CL");
+  if (wish) snprintf(device_word, sizeof(device_word), "%s", wish);
   target = dispatch;
   memcpy(&layer, dispatch, entries * sizeof(void*));
   layer.clBuildProgram = build_program;
@@ -160,6 +175,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
   layer.clEnqueueNDRangeKernel = run_kernel;
   layer.clEnqueueReadBuffer = read_buffer;
   layer.clEnqueueWriteBuffer = write_buffer;
+  layer.clGetDeviceInfo = get_device_info;
   layer.clGetKernelWorkGroupInfo = get_kernel_work_group_info;
   layer.clWaitForEvents = wait_for_events;
   *own = &layer;

@@ -6,6 +6,7 @@
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
+ * QRTOOL_FAIL_SHORT  1: the read or pread does not fail, but reads one byte of several
  * QRTOOL_FAIL_LOG    file that gets a line when a call failed
  * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead; another number: the call gets
  * this signal, and goes on where it is blocked
@@ -52,6 +53,14 @@ static int must_fail(const char* call) {
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
+/* Whether a call that reads `size` bytes fails; where it only reads less, the size is changed. */
+static int read_fails(const char* call, size_t* size) {
+  if (!must_fail(call)) return 0;
+  if (!number_of("QRTOOL_FAIL_SHORT")) return 1;
+  if (*size > 1) *size = 1;
+  return 0;
+}
+
 ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
   return must_fail("pwrite") ? -1 : NEXT(pwrite)(fd, data, size, offset);
 }
@@ -68,19 +77,25 @@ ssize_t write(int fd, const void* data, size_t size) {
   return fd > 2 && must_fail("write") ? -1 : NEXT(write)(fd, data, size);
 }
 ssize_t read(int fd, void* data, size_t size) {
-  return fd > 2 && must_fail("read") ? -1 : NEXT(read)(fd, data, size);
+  return fd > 2 && read_fails("read", &size) ? -1 : NEXT(read)(fd, data, size);
 }
 ssize_t pread(int fd, void* data, size_t size, off_t offset) {
-  return must_fail("pread") ? -1 : NEXT(pread)(fd, data, size, offset);
+  return read_fails("pread", &size) ? -1 : NEXT(pread)(fd, data, size, offset);
 }
 ssize_t pread64(int fd, void* data, size_t size, off64_t offset) {
-  return must_fail("pread") ? -1 : NEXT(pread64)(fd, data, size, offset);
+  return read_fails("pread", &size) ? -1 : NEXT(pread64)(fd, data, size, offset);
 }
 ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset) {
-  return must_fail("pread") ? -1 : NEXT(preadv)(fd, parts, count, offset);
+  size_t first = parts->iov_len;
+  if (read_fails("pread", &first)) return -1;
+  if (first == parts->iov_len) return NEXT(preadv)(fd, parts, count, offset);
+  return NEXT(pread)(fd, parts->iov_base, first, offset);
 }
 ssize_t preadv64(int fd, const struct iovec* parts, int count, off64_t offset) {
-  return must_fail("pread") ? -1 : NEXT(preadv64)(fd, parts, count, offset);
+  size_t first = parts->iov_len;
+  if (read_fails("pread", &first)) return -1;
+  if (first == parts->iov_len) return NEXT(preadv64)(fd, parts, count, offset);
+  return NEXT(pread64)(fd, parts->iov_base, first, offset);
 }
 int open(const char* path, int flags, ...) {
   va_list rest;

@@ -109,6 +109,24 @@ class Opencl(unittest.TestCase):
                 self.assertIn("matrix 2", done.stderr)
             self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force")
 
+    def test_an_accelerator_is_no_gpu(self):
+        accelerator = self.layer(QRTOOL_DEVICE_CL="accelerator")
+        done = self.run_tool("factor", self.a, self.q, "--backend", "gpu", "--dry-run",
+                             env=accelerator, expect=(4,))
+        self.assertIn("hint: --backend opencl runs on it", done.stderr)
+        done = self.run_tool("devices", "--shape", "100000x64x64", env=accelerator)
+        self.assertIn("--backend auto takes cpu", done.stdout)
+        self.run_tool("factor", self.a, self.q, "--backend", "opencl", env=accelerator)
+        self.run_tool("verify", self.a, self.q)
+
+    def test_a_device_that_is_not_available_is_left_out(self):
+        unavailable = self.layer(QRTOOL_DEVICE_CL="unavailable")
+        done = self.run_tool("devices", "--json", env=unavailable)
+        self.assertNotIn("opencl/", done.stdout)
+        self.run_tool("factor", self.a, self.q, "--backend", "opencl", env=unavailable,
+                      expect=(4,))
+        self.run_tool("factor", self.a, self.q, env=unavailable)
+
     def test_a_kernel_with_too_many_registers_for_its_group(self):
         self.run_tool("generate", "--shape", "3x40x30", self.a, "-q", "--force")
         few = self.layer(QRTOOL_GROUP_CL="16")
