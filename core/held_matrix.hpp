@@ -14,8 +14,8 @@ namespace qrtool {
 /// The time, in seconds, that each step of a chunk took: by the clock of a device where one has the
 /// step, else wall time.
 struct ChunkSeconds {
-  double kernels = 0;  // until they were there, built or taken from the driver's cache
   double factor = 0, check = 0, upload = 0, download = 0;
+  double kernels = 0;  // until they were there, built or taken from the driver's cache
 
   ChunkSeconds& operator+=(const ChunkSeconds& other) {
     kernels += other.kernels;

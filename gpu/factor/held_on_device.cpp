@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <future>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,13 @@ class HeldOnDevice final : public HeldMatrix<T> {
         sums_(problem_),
         threads_(engine.info.limits.threads) {
     guarded("to make room for a matrix", [&] { make_room(plan); });
+    prepare();
   }
+  ~HeldOnDevice() override {
+    if (preparing_.valid()) preparing_.wait();
+  }
+  HeldOnDevice(const HeldOnDevice&) = delete;
+  HeldOnDevice& operator=(const HeldOnDevice&) = delete;
 
   void put(index_t first_row, MatrixView<const T> rows) override {
     const T* const data = rows.data;
@@ -57,7 +64,11 @@ class HeldOnDevice final : public HeldMatrix<T> {
 
   MatrixReport factor(const Plan& plan) override {
     guarded("in a run", [&] {
-      if (plan.variant != room_->plan.variant || plan.params != room_->plan.params) make_room(plan);
+      if (plan.variant != room_->plan.variant || plan.params != room_->plan.params) {
+        wait_for_kernels();
+        make_room(plan);
+        prepare();
+      }
       run();
     });
     return report_;
@@ -142,11 +153,22 @@ class HeldOnDevice final : public HeldMatrix<T> {
     room_ = std::move(room);
   }
 
+  /// Builds the kernels, or takes them from the driver's cache, while A goes to the device.
+  void prepare() {
+    preparing_ = std::async(std::launch::async, [this] {
+      const DriverScope driver;
+      const auto start = Clock::now();
+      engine_.prepare(room_->variant, *room_->buffers, is_checked());
+      return seconds_since(start);
+    });
+  }
+  void wait_for_kernels() {
+    if (preparing_.valid()) seconds_.kernels += preparing_.get();
+  }
+
   void run() {
     const DeviceBuffers& buffers = *room_->buffers;
-    const auto start = Clock::now();
-    engine_.prepare(room_->variant, buffers, is_checked());
-    seconds_.kernels += seconds_since(start);
+    wait_for_kernels();
     JobRun job;
     engine_.run(room_->variant, buffers, is_checked(), job);
     DeviceErrors errors{};
@@ -189,6 +211,7 @@ class HeldOnDevice final : public HeldMatrix<T> {
   SumLayout sums_;
   int threads_;
   std::unique_ptr<Room> room_;
+  std::future<double> preparing_;  // the seconds that the kernels of room_ took
   std::array<std::uint64_t, summed_buffers> host_sums_{};
   std::vector<std::uint64_t> device_sums_;
   Magnitude magnitude_;  // of A, and whether R is finite: where nothing else is checked
