@@ -34,11 +34,17 @@ inline std::string_view name_of(Status status) {
 /// How a matrix was factored where the variant has a choice, the fastest way first. A matrix that
 /// is factored in parts has the route of its slowest part.
 enum class Route : std::uint8_t {
-  only = 0,         // the variant has one way, or does not say which it took
-  first_pass = 1,   // by A'A, in one pass
-  second_pass = 2,  // by A'A, with a second pass for Q
-  reflectors = 3,   // by Householder reflectors
+  only = 0,            // the variant has one way, or does not say which it took
+  first_pass = 1,      // by A'A, in one pass
+  second_pass = 2,     // by A'A, with a second pass for Q
+  further_passes = 3,  // by A'A in float64, in further passes because one or two were too few
+  reflectors = 4,      // by Householder reflectors
 };
+
+/// Whether R comes from A'A.
+inline bool is_by_gram(Route route) {
+  return route >= Route::first_pass && route <= Route::further_passes;
+}
 
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
@@ -66,7 +72,8 @@ struct MatrixReport {
 /// How many finite matrices took each route. Those of a second try are counted apart from the
 /// others.
 struct RouteCounts {
-  std::int64_t only = 0, first_pass = 0, second_pass = 0, reflectors = 0, second_try = 0;
+  std::int64_t only = 0, first_pass = 0, second_pass = 0, further_passes = 0, reflectors = 0,
+               second_try = 0;
 
   void include(const MatrixReport& line) {
     if (line.status == Status::non_finite) return;
@@ -84,6 +91,9 @@ struct RouteCounts {
       case Route::second_pass:
         ++second_pass;
         break;
+      case Route::further_passes:
+        ++further_passes;
+        break;
       case Route::reflectors:
         ++reflectors;
         break;
@@ -93,12 +103,13 @@ struct RouteCounts {
     only += other.only;
     first_pass += other.first_pass;
     second_pass += other.second_pass;
+    further_passes += other.further_passes;
     reflectors += other.reflectors;
     second_try += other.second_try;
     return *this;
   }
   /// Whether the variant had a choice for any matrix.
-  bool has_choice() const { return first_pass + second_pass + reflectors > 0; }
+  bool has_choice() const { return first_pass + second_pass + further_passes + reflectors > 0; }
 };
 
 }  // namespace qrtool

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -40,6 +41,14 @@ const GpuVariant& gpu_variant(const Variant& variant) {
     if (&plans[i] == &variant) return gpu_variants()[i];
   }
   throw InternalError(fmt::format("{} is no variant of the OpenCL backend", variant.name));
+}
+
+const FurtherRoute* further_route(const Problem& p, const Limits& limits) {
+  static const std::array routes{further_gram(), further_passes()};
+  if (p.n < tuning::further_least_columns) return nullptr;
+  const auto found = std::ranges::find_if(
+      routes, [&](const FurtherRoute& route) { return route.fits(p, limits); });
+  return found == routes.end() ? nullptr : &*found;
 }
 
 GpuVariant reflectors_beyond_small(const Problem& p) {

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "gpu/model/further.hpp"
 #include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
@@ -35,5 +36,11 @@ GpuVariant vector_variant();
 GpuVariant reflectors_beyond_small(const Problem& problem);
 GpuVariant tiny_variant();
 GpuVariant leading_variant();
+
+/// The way by further passes for matrices that a guard refuses, which comes before reflectors, or
+/// null if a problem has none on a device.
+const FurtherRoute* further_route(const Problem& problem, const Limits& limits);
+FurtherRoute further_gram();
+FurtherRoute further_passes();
 
 }  // namespace qrtool

@@ -44,7 +44,9 @@ std::string csv_heading(const BenchHeader& header) {
       "backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms";
   for (const BenchHeader::Baseline& baseline : header.baselines)
     line += fmt::format(",{0}_ms,{0}_speed_up", baseline.name);
-  return line + ",gflops,error_mean,error_worst,failed,first_pass,second_pass,reflectors,notes\n";
+  return line +
+         ",gflops,error_mean,error_worst,failed,first_pass,second_pass,further_passes,reflectors,"
+         "notes\n";
 }
 
 std::string csv_line(const BenchResult& result, const BenchRow& row) {
@@ -73,8 +75,9 @@ std::string csv_line(const BenchResult& result, const BenchRow& row) {
   for (const int number : row.notes)
     notes += (notes.empty() ? "" : "; ") + result.notes[static_cast<std::size_t>(number - 1)];
   const RouteCounts& routes = row.accuracy.routes;
-  return line + fmt::format(",{},{},{},{},{}\n", row.accuracy.failed, routes.first_pass,
-                            routes.second_pass, routes.reflectors, csv_text(notes));
+  return line + fmt::format(",{},{},{},{},{},{}\n", row.accuracy.failed, routes.first_pass,
+                            routes.second_pass, routes.further_passes, routes.reflectors,
+                            csv_text(notes));
 }
 
 Json json_of(const std::optional<Timing>& timing) {

@@ -155,11 +155,19 @@ Json condition_json(const FactorResult& result) {
 std::string way_text(const FactorResult& result) {
   const RouteCounts& routes = result.verdict.routes();
   const index_t slow = routes.reflectors + routes.second_try;
-  const index_t all = routes.only + routes.first_pass + routes.second_pass + slow;
+  const index_t fast = routes.first_pass + routes.second_pass + routes.further_passes;
+  const index_t all = routes.only + fast + slow;
   // A variant with one route alone says by its name how it went.
-  if (slow == 0 || routes.only > 0) return "";
-  return slow == all ? fmt::format("all {} by reflectors", format_count(all))
-                     : fmt::format("{} of {} by reflectors", format_count(slow), format_count(all));
+  if (routes.only > 0) return "";
+  std::string text;
+  for (const auto& [count, way] :
+       {NamedCount{routes.further_passes, "in further passes"}, {slow, "by reflectors"}}) {
+    if (count == all && all > 0) return fmt::format("all {} {}", format_count(all), way);
+    if (count == 0) continue;
+    text += fmt::format("{}{} of {} {}", text.empty() ? "" : ", ", format_count(count),
+                        format_count(all), way);
+  }
+  return text;
 }
 
 std::string summary(const FactorResult& result, bool verbose) {

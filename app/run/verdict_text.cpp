@@ -53,15 +53,19 @@ std::string passed_text(index_t passed, index_t all, std::span<const NamedCount>
 
 std::string route_text(const RouteCounts& routes) {
   return fmt::format(
-      "{} by A'A in one pass, {} in two passes, {} by reflectors, {} in a second try",
+      "{} by A'A in one pass, {} in two passes, {} in further passes, {} by reflectors, {} in a "
+      "second "
+      "try",
       format_count(routes.first_pass), format_count(routes.second_pass),
-      format_count(routes.reflectors), format_count(routes.second_try));
+      format_count(routes.further_passes), format_count(routes.reflectors),
+      format_count(routes.second_try));
 }
 
 Json to_json(const RouteCounts& routes) {
   return {{"only", routes.only},
           {"first_pass", routes.first_pass},
           {"second_pass", routes.second_pass},
+          {"further_passes", routes.further_passes},
           {"reflectors", routes.reflectors},
           {"second_try", routes.second_try}};
 }

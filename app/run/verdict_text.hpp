@@ -28,10 +28,11 @@ std::string error_text(std::string_view name, double error, double bar,
 using NamedCount = std::pair<index_t, std::string_view>;
 std::string passed_text(index_t passed, index_t all, std::span<const NamedCount> others);
 
-/// "9,998 by A'A in one pass, 1 in two passes, 1 by reflectors, 0 in a second try"
+/// "9,998 by A'A in one pass, 1 in two passes, 0 in further passes, 1 by reflectors, 0 in a second
+/// try"
 std::string route_text(const RouteCounts& routes);
 
-/// {"only", "first_pass", "second_pass", "reflectors", "second_try"}
+/// {"only", "first_pass", "second_pass", "further_passes", "reflectors", "second_try"}
 nlohmann::ordered_json to_json(const RouteCounts& routes);
 
 /// {"matrix", "status", "residual": {"error", "ratio"}, "orthogonality", "lower"}; without Q the

@@ -73,8 +73,7 @@ class RankedBackend::Worker {
     if (!has_factors(line)) return false;
     r_.set<T>(r_of(problem_, out, b), line.scale);
     r_.enter(line);
-    const bool is_of_gram = line.route == Route::first_pass || line.route == Route::second_pass;
-    return sizeof(T) == 8 && is_of_gram && r_.is_near_deficient();
+    return sizeof(T) == 8 && is_by_gram(line.route) && r_.is_near_deficient();
   }
 
   void pivot(MatrixView<const T> a, const Factors<T>& out, index_t b, MatrixReport& line) {

@@ -43,8 +43,8 @@ std::size_t room_beside(const Plan& plan, const Limits& limits, index_t count) {
 }  // namespace
 
 bool needs_second_try(const MatrixReport& line) {
-  const bool is_fast = line.route == Route::first_pass || line.route == Route::second_pass;
-  return line.status == Status::above_bar || (line.status == Status::r_overflows && is_fast);
+  return line.status == Status::above_bar ||
+         (line.status == Status::r_overflows && is_by_gram(line.route));
 }
 
 bool is_better(Mode mode, const MatrixReport& second, const MatrixReport& first) {

@@ -12,6 +12,7 @@
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
 #include "gpu/factor/tuning.hpp"
+#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {
@@ -27,10 +28,6 @@ std::size_t largest(const MatrixBytes& bytes) {
   }
   return std::max(most, bytes.slots.bytes);
 }
-
-/// Largest number of buffers in a pool that all sets share. The buffers of the sets have higher
-/// indices.
-constexpr std::size_t most_shared = 32;
 
 [[noreturn]] void refuse(const Problem& p, std::size_t needed, std::string_view what,
                          std::size_t available) {
@@ -62,7 +59,8 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
           check_workspace(p),
           variant.slots != nullptr ? variant.slots(p) : Slots{},
           shared_work_buffer(variant, p),
-          has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0};
+          has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0,
+          variant.again != nullptr};
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
@@ -92,7 +90,9 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
   while (cut.sets > 1 && fitting(limits.device_bytes) == 0) --cut.sets;
   std::size_t matrices = fitting(limits.device_bytes);
   if (matrices > 1) {
-    const std::size_t copies = std::min(limits.device_bytes, bytes.flagged);
+    const FurtherRoute* route = bytes.goes_further ? further_route(p, limits) : nullptr;
+    const std::size_t further = route == nullptr ? 0 : further_bytes(*route, p, limits, count);
+    const std::size_t copies = std::min(limits.device_bytes, bytes.flagged + further);
     matrices = std::max<std::size_t>(1, fitting(limits.device_bytes - copies));
   }
   const std::size_t most = std::min({limits.max_allocation_bytes / one_buffer, matrices,

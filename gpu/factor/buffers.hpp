@@ -22,6 +22,8 @@ struct MatrixBytes {
   /// A, Q and R of a flagged matrix that is factored on its own; once, and only where a sub-chunk
   /// has other matrices.
   std::size_t flagged = 0;
+  /// Whether flagged matrices may go on by further passes, whose slots are then beside the rest.
+  bool goes_further = false;
 
   /// Of a matrix, in the shared buffer, and in all other buffers of `work`.
   std::size_t shared_work() const { return shared == 0 ? 0 : work[shared]; }
@@ -62,6 +64,11 @@ class BufferPool {
   DeviceBuffers get(const Problem& problem, const Params& params, const MatrixBytes& bytes,
                     index_t count, int set);
 
+  /// Return buffers of at least so many bytes for the matrices that a guard has refused: work
+  /// memory, and the list of their numbers. They are kept, too.
+  cl::Buffer slots_of_refused(std::size_t bytes) { return grown(refused_entry, bytes); }
+  cl::Buffer list_of_refused(std::size_t bytes) { return grown(refused_entry + 1, bytes); }
+
   /// Frees all buffers.
   void clear() { entries_.clear(); }
 
@@ -71,6 +78,10 @@ class BufferPool {
     std::size_t bytes = 0;
   };
   cl::Buffer grown(std::size_t entry, std::size_t bytes);
+
+  /// Largest number of buffers that all sets share: these come first, then those of the refused
+  /// matrices, then the buffers of the sets.
+  static constexpr std::size_t most_shared = 32, refused_entry = most_shared - 2;
 
   cl::Context context_;
   std::vector<Entry> entries_;

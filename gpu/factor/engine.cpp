@@ -189,7 +189,36 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
   return true;
 }
 
+bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
+  const std::vector<cl_int> routes = read_routes(job.work[0], job.count);
+  std::vector<cl_int> refused;
+  for (std::size_t b = 0; b < routes.size(); ++b) {
+    if (routes[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
+  }
+  if (refused.empty()) return false;
+  const auto count = static_cast<index_t>(refused.size());
+  const cl::Buffer slots =
+      pool.slots_of_refused(further_bytes(route, job.problem, info.limits, count));
+  const cl::Buffer list = pool.list_of_refused(sizeof(cl_int) * refused.size());
+  compute.enqueueWriteBuffer(list, CL_TRUE, 0, sizeof(cl_int) * refused.size(), refused.data());
+  const Params params = route.tune(job.problem, info.limits);
+  const FurtherJob further{job.problem, params, count,       list, job.a,
+                           job.q,       job.r,  job.work[0], slots};
+  const ProgramSource source{route.file, defines_for(job.problem, params, ElementType::float64),
+                             "further passes"};
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    const WantedKernels wanted = wanted_by(
+        source, route.heavy_kernels, [&](Launcher& launch) { route.enqueue(further, launch); });
+    session.programs.prepare({&wanted, 1});
+  }
+  Launcher launch(kernels, compute, session.programs, source);
+  route.enqueue(further, launch);
+  return true;
+}
+
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
+  const FurtherRoute* further = further_route(job.problem, info.limits);
+  if (further != nullptr && !enqueue_further(*further, job)) return false;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);

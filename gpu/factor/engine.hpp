@@ -12,6 +12,7 @@
 #include "gpu/host/device.hpp"
 #include "gpu/host/launcher.hpp"
 #include "gpu/host/session.hpp"
+#include "gpu/model/further.hpp"
 
 namespace qrtool {
 
@@ -58,7 +59,11 @@ struct Engine {
   void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
                       Launcher& launch) const;
   void factor_leading(const GpuVariant& variant, const FactorJob& job);
-  /// Factors the matrices whose route in job.work[0] is `reflectors` with the variant first.again.
+  /// Factors the matrices whose route in job.work[0] is `reflectors` by further passes, which leave
+  /// this route to those that they cannot factor. Returns false if there was none.
+  bool enqueue_further(const FurtherRoute& route, const FactorJob& job);
+  /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
+  /// take the problem, and then with the variant first.again.
   /// Returns false if the host has read the routes and none is `reflectors`.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
   /// variant.enqueue_rest. Returns false if the host has read the routes and no matrix needs it.

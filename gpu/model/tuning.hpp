@@ -187,6 +187,22 @@ inline constexpr int gram_twice_registers = 128;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 
+// ---- further passes (variants/gram_twice/further_passes.cl), for what a guard has refused.
+
+/// The shift of a Gram matrix in units of (m + n) 2^-53. 4 to 256 were right in a simulation, 1
+/// failed for 4 of 915 matrices.
+inline constexpr double further_shift = 16;
+/// Passes at most. In a simulation float32 needed three, and float64 four.
+inline constexpr int further_passes_single = 4, further_passes_double = 5;
+/// Fewer columns go to reflectors, which hold such a matrix in registers.
+inline constexpr std::int64_t further_least_columns = 33;
+/// Rows at most of a matrix that a warp takes (variants/gram/further_gram.cl), and the groups of
+/// one warp, each with work memory. An H200 runs eight to twenty on each of its multiprocessors.
+inline constexpr std::int64_t further_gram_rows = 1024, further_gram_groups = 2640;
+/// Bytes of the matrices in flight: this much, and not more than this part of the device's memory.
+inline constexpr std::size_t further_most_bytes = std::size_t{1} << 30;
+inline constexpr std::size_t further_share_of_device = 16;
+
 // ---- small (variants/small/). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
 // in float32, 2026-11. The kernels are limited by the rate at which instructions are issued.
 

@@ -52,7 +52,7 @@ struct Options {
 /// The errors and routes of a set of matrices: a family, a shape, or all of them.
 struct Tally : WorstErrors {
   RouteCounts routes;
-  std::array<double, 4> by_route{};  // the worst error on each route, in bars
+  std::array<double, 5> by_route{};  // the worst error on each route, in bars
   // Matrices whose columns, scaled to norm 1, have a condition below mild_condition, and those of
   // them that finished by A'A.
   index_t mild = 0, mild_fast = 0;
@@ -86,9 +86,11 @@ class Table {
     return sum;
   }
   void print(const std::string& title) const {
-    fmt::print("\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>10}{:>9}{:>10}{:>11}{:>10}{:>9}{:>9}{:>9}\n",
-               title, "matrices", "above", "residual", "Q or R", "pass 1", "worst", "pass 2",
-               "worst", "reflectors", "worst", "2nd try", "mild", "by A'A");
+    fmt::print(
+        "\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>10}{:>9}{:>10}{:>9}{:>10}{:>11}{:>10}{:>9}"
+        "{:>9}{:>9}\n",
+        title, "matrices", "above", "residual", "Q or R", "pass 1", "worst", "pass 2", "worst",
+        "passes", "worst", "reflectors", "worst", "2nd try", "mild", "by A'A");
     for (const std::string& name : order_) print_row(name, tallies_.at(name));
     print_row("all", total());
   }
@@ -97,11 +99,13 @@ class Table {
   static void print_row(const std::string& name, const Tally& t) {
     const auto worst = [&](Route route) { return t.by_route[static_cast<std::size_t>(route)]; };
     fmt::print(
-        "{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>10.3g}{:>9}{:>10.3g}{:>11}{:>10.3g}{:>9}{:>9}"
-        "{:>9}\n",
+        "{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>10.3g}{:>9}{:>10.3g}{:>9}{:>10.3g}{:>11}{:>10."
+        "3g}"
+        "{:>9}{:>9}{:>9}\n",
         name, t.matrices, t.above, t.residual, t.q_or_r, t.routes.first_pass,
         worst(Route::first_pass), t.routes.second_pass, worst(Route::second_pass),
-        t.routes.reflectors, worst(Route::reflectors), t.routes.second_try, t.mild, t.mild_fast);
+        t.routes.further_passes, worst(Route::further_passes), t.routes.reflectors,
+        worst(Route::reflectors), t.routes.second_try, t.mild, t.mild_fast);
   }
 
   std::map<std::string, Tally> tallies_;

@@ -12,6 +12,8 @@ import sys
 # The host half of a kernel file is the .cpp file of the same name, and for these:
 HOSTS = {
     "gemm.cl": ["product.cpp"],
+    "gram_twice.cl": ["gram_twice.cpp", "passes.cpp"],
+    "further_passes.cl": ["further_passes.cpp", "passes.cpp"],
     "large.cl": ["large.cpp", "product.cpp"],
     "systems.cl": ["system_params.cpp"],
     "weigh.cl": ["weights.cpp"],
@@ -24,6 +26,8 @@ HOSTS = {
 # One is another body of functions of the other.
 TWO_BODIES = {"nvidia.clh", "plain_warp.clh"}
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
+# further_gram.cl computes in the blocks of another variant in float64, whatever A's type is.
+SET_AGAIN = {("STORED", "further_gram.cl")}
 NAME = r"[A-Z][A-Z_0-9]+"
 # A row of a table of defines: names, then cells that are two spaces apart.
 ROW = rf"//   ({NAME}(?:(?:, | = ){NAME})*),?(?:  (.*)|$)"
@@ -97,6 +101,8 @@ def names_with_several_meanings(files):
     for path in files:
         text = path.read_text()
         for name, definition, is_default in [*macros_of(text), *types_of(text)]:
+            if (name, path.name) in SET_AGAIN:
+                continue
             defined[name].append((path.name, definition, is_default))
         for name, meaning in meanings_of(text):
             said[name].add(meaning)

@@ -25,7 +25,8 @@ BenchResult example() {
   row.variant = "opencl/small";
   row.tool = Timing{.seconds = {0.001, 0.00125, 0.0015}, .check_seconds = 0.0005};
   row.accuracy = {.matrices = 2, .sum = 4e-5, .worst = 3e-5};
-  row.accuracy.routes = {.first_pass = 14990, .second_pass = 7, .reflectors = 3};
+  row.accuracy.routes = {
+      .first_pass = 14990, .second_pass = 7, .further_passes = 5, .reflectors = 3};
   row.baselines = {Timing{.seconds = {0.5}}, std::nullopt};
   result.add_note(row, "lapack: not found");
   result.rows.push_back(row);
@@ -129,9 +130,9 @@ TEST(BenchTable, Markdown) {
 TEST(BenchTable, Csv) {
   EXPECT_EQ(
       to_csv(example()),
-      R"csv(backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms,eigen_ms,eigen_speed_up,lapack_ms,lapack_speed_up,gflops,error_mean,error_worst,failed,first_pass,second_pass,reflectors,notes
-opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,64,64,15000,,opencl/small,1.25,1,1.5,0.5,500,400,,,8388.61,2e-05,3e-05,0,14990,7,3,lapack: not found
-opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,5000,5000,8,,,,,,,12345.6,,,,,,,0,0,0,0,"device: too ""large"", by far; lapack: not found"
+      R"csv(backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms,eigen_ms,eigen_speed_up,lapack_ms,lapack_speed_up,gflops,error_mean,error_worst,failed,first_pass,second_pass,further_passes,reflectors,notes
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,64,64,15000,,opencl/small,1.25,1,1.5,0.5,500,400,,,8388.61,2e-05,3e-05,0,14990,7,5,3,lapack: not found
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,5000,5000,8,,,,,,,12345.6,,,,,,,0,0,0,0,0,"device: too ""large"", by far; lapack: not found"
 )csv");
 }
 
@@ -141,8 +142,9 @@ TEST(BenchTable, Json) {
   EXPECT_EQ(json["backend"]["device"], "Pretend, Inc. GPU (driver 1.2)");
   EXPECT_EQ(json["cases_wanted"], 2);
   const auto& first = json["cases"][0];
-  EXPECT_EQ(first["routes"].dump(),
-            R"({"first_pass":14990,"only":0,"reflectors":3,"second_pass":7,"second_try":0})");
+  EXPECT_EQ(
+      first["routes"].dump(),
+      R"({"first_pass":14990,"further_passes":5,"only":0,"reflectors":3,"second_pass":7,"second_try":0})");
   EXPECT_EQ(first["seconds"]["median"], 0.00125);
   EXPECT_EQ(first["seconds"]["all"].size(), 3u);
   EXPECT_EQ(first["baselines"]["eigen"]["speed_up"], 400.0);

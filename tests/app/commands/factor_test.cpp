@@ -61,18 +61,19 @@ TEST_F(Factor, CountsTheRoutes) {
   const Strings arguments{"factor", dir_ / "a.h5", dir_ / "q.h5", "--force",   "--mode",
                           "r",      "--variant",   "cpu/tall",    "--threads", "1"};
   const ToolResult verbose = run_tool(arguments + Strings{"--verbose"});
-  EXPECT_NE(
-      verbose.out.find(
-          "\nroutes: 1 by A'A in one pass, 0 in two passes, 1 by reflectors, 0 in a second try\n"),
-      std::string::npos)
+  EXPECT_NE(verbose.out.find("\nroutes: 1 by A'A in one pass, 0 in two passes, 0 in further "
+                             "passes, 1 by reflectors, 0 in "
+                             "a second try\n"),
+            std::string::npos)
       << verbose.out;
   const std::string usual = run_tool(arguments).out;
   EXPECT_EQ(usual.find("routes"), std::string::npos);
   EXPECT_NE(usual.find("on cpu (cpu/tall, 1 of 2 by reflectors, 1 thread)"), std::string::npos)
       << usual;
   const auto json = nlohmann::json::parse(run_tool(arguments + Strings{"--json"}).out);
-  EXPECT_EQ(json["routes"].dump(),
-            R"({"first_pass":1,"only":0,"reflectors":1,"second_pass":0,"second_try":0})");
+  EXPECT_EQ(
+      json["routes"].dump(),
+      R"({"first_pass":1,"further_passes":0,"only":0,"reflectors":1,"second_pass":0,"second_try":0})");
   EXPECT_EQ(json["backend"]["way"], "1 of 2 by reflectors");
 }
 

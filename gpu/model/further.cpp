@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// further.cpp: the numbers that every way by further passes has in common.
+#include "gpu/model/further.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpu/model/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+bool is_single(const Problem& p) { return p.type == ElementType::float32; }
+
+/// The largest ||Q'Q - I||_F^2, as computed, with which Q in float32 is good as it is: the bar less
+/// the rounding of Q and the error of Q'Q. In float64 these are more than the bar.
+double most_as_it_is(const Problem& p) {
+  if (!is_single(p)) return 0;
+  const double root = std::sqrt(static_cast<double>(p.n));
+  const double errors = 0x1p-23 * root + static_cast<double>(p.m) * 0x1p-53 * (root + 1);
+  const double most = tuning::gram_guard_share * orthogonality_bar(p) - errors;
+  return most > 0 ? most * most : 0;
+}
+
+}  // namespace
+
+FurtherShape further_shape(const Problem& p) {
+  FurtherShape further{};
+  further.shift = tuning::further_shift * static_cast<double>(p.m + p.n) * 0x1p-53;
+  further.noise = is_single(p) ? 0x1p-25 : 0x1p-52;
+  further.enough = most_as_it_is(p);
+  // SERIES_DEPARTURE, for the bar of the type.
+  const auto units = static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
+  further.series = (is_single(p) ? 0x1p-26 : 0x1p-55) * units;
+  further.passes = is_single(p) ? tuning::further_passes_single : tuning::further_passes_double;
+  return further;
+}
+
+std::size_t further_bytes(const FurtherRoute& route, const Problem& p, const Limits& limits,
+                          index_t count) {
+  const Slots slots = route.slots(p);
+  const std::size_t most =
+      std::min({tuning::further_most_bytes, limits.device_bytes / tuning::further_share_of_device,
+                limits.max_allocation_bytes});
+  const auto fitting = static_cast<index_t>(most / slots.bytes);
+  return slots.total_bytes(std::clamp<index_t>(fitting, 1, count));
+}
+
+}  // namespace qrtool

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// further.hpp: a way to factor, by further passes in float64, the matrices that the guard of a
+// variant by Gram matrices has refused. The heads of its kernels say why it is right.
+#pragma once
+
+#include "gpu/model/gpu_variant.hpp"
+
+namespace qrtool {
+
+/// Some matrices of a batch of which A'A alone is not enough.
+struct FurtherJob {
+  const Problem& problem;
+  const Params& params;      // of tune()
+  index_t count;             // matrices of the list
+  const cl::Buffer& list;    // their numbers in the batch, int
+  const cl::Buffer& a;       // input, packed row-major matrices of m x n
+  const cl::Buffer& q;       // output, m x n, if Q is wanted
+  const cl::Buffer& r;       // output, n x n
+  const cl::Buffer& routes;  // ROUTE_FURTHER_PASSES where Q and R are stored, else untouched
+  const cl::Buffer& slots;   // work memory, one slot or more
+};
+
+struct FurtherRoute {
+  std::string_view file;
+  /// Whether the kernels take the matrices of a problem on a device.
+  bool (*fits)(const Problem&, const Limits&);
+  /// Defines of the kernels, beside STORED and REAL = double.
+  Params (*tune)(const Problem&, const Limits&);
+  /// The work memory of a matrix in flight, and the largest useful number of them. One is enough.
+  Slots (*slots)(const Problem&);
+  /// Enqueues all steps.
+  void (*enqueue)(const FurtherJob&, Launcher&);
+  /// Kernels that take long to build.
+  std::span<const std::string_view> heavy_kernels = {};
+};
+
+/// The shift, the noise, the ends and the passes for a problem; the places in a slot are 0.
+FurtherShape further_shape(const Problem& problem);
+
+/// The bytes of the slots for `count` matrices: as many as the device has room for.
+std::size_t further_bytes(const FurtherRoute& route, const Problem& problem, const Limits& limits,
+                          index_t count);
+
+}  // namespace qrtool

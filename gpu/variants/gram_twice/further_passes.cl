@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// further_passes.cl: QR in float64 of the matrices that the guard of a variant by Gram matrices has
+// refused, by more passes of the same kind, in squares of 128 columns (shifted CholeskyQR). They
+// may have any condition and any rank. further_gram.cl does the same for small ones.
+//
+//   B = A D^-1,  D powers of two near the norms of A's columns; a zero column of A is random in B
+//   pass 0:  X = B + E,  E noise of about a rounding error of A's type in each column
+//   pass p:  X'X = G;  L L' = G + s diag(G);  X := X L'^-1;  R := L' R      until ||G - I|| <= 1/4
+//   last:              L L' = G               X := X L'^-1;  R := L' R
+//   Q = X,  R := R D,  where columns that are zero in A are zero
+//
+//   launches, in this order                                              one group per
+//   measure_refused  of a slab: exponents, squared norms                 slab x 64 columns
+//   spread_refused   B + E                                               slab x 64 columns
+//   in each pass     the launches of gram_twice.cl, with begin_pass      tile on the diagonal
+//                    in place of begin_series: is a pass the last one?
+//   finish_rows      Q in A's type                                       64 rows
+//   finish_factor    R in A's type; the route                            64 rows
+//
+// Why it is right. Let u be 2^-53.
+//   - The residual. X L' is what X was, up to c n u |X| |L'| (gram_twice.cl), whatever L is; all
+//     norms are within a small factor of 1 and of ||B||. So Q R = B + E up to that. Each column of
+//     E is at most 1.5 `noise` times that of B, with noise = 2^-25 for float32 and 2^-52 for
+//     float64: a quarter of the bar's unit and one unit, each against a bar of 16 or more.
+//   - The orthogonality. The last pass begins with ||G - I|| <= 1/4, which is measured, and the
+//     theorem of gram_twice.cl holds; or Q stays as it is because ||G - I|| is below the bar less
+//     the error of G, m u (sqrt(n) + 1), and less the rounding of Q (float32).
+//   - The passes in between only have to make the condition smaller. The shift s = 16 (m + n) u is
+//     above the errors of G in norm, so that pivots stay positive, and X then has singular values
+//     sigma / sqrt(sigma^2 + s). Noise keeps sigma from zero whatever the rank is. If a pivot is
+//     not positive, NaN follows, no pass becomes the last one, and the matrix stays refused.
+// A matrix without an entry below its diagonal is its own R, up to signs, and Q is the identity: so
+// Householder's method has it, and so it stays exact.
+//
+// The noise at (i, j) follows from i and j alone: a matrix has the same bits in any batch.
+//
+// Defines, set in further_passes.cpp        range      meaning
+//   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
+//   VECTOR                                  1, 2       copy.clh; divides n
+//   COLUMNS                                 1..129     columns of A; 129 stands for more
+//   STORED, REAL                                       common.clh; REAL is double
+// A is m x n, m >= n. Signs of R's diagonal: positive.
+#ifndef COLUMNS
+#define COLUMNS 129
+#endif
+#include "gpu/common/noise.clh"
+#include "gpu/variants/gram_twice/decide.clh"
+#include "gpu/variants/gram_twice/gram_sums.clh"
+#include "gpu/variants/gram_twice/products_of_r.clh"
+#include "gpu/variants/gram_twice/rows.clh"
+#include "gpu/variants/gram_twice/wide.clh"
+
+#define FURTHER_GROUP 256
+#define FURTHER_ROWS (FURTHER_GROUP / TILE)  // rows that a group reads at a time
+
+// The columns and the rows of a group of measure_refused or spread_refused.
+typedef struct {
+  int index, slab, tile;  // of the matrix in flight, of its rows, and of its columns
+  int col, turn;          // of the work-item; its rows are first + turn, first + turn + 4, ..
+  int first, last;
+} SlabPlace;
+INLINE SlabPlace slab_place(FactorShape shape, TwiceShape twice) {
+  const int group = get_group_id(0), item = get_local_id(0);
+  SlabPlace at;
+  at.tile = group % twice.tiles;
+  at.slab = group / twice.tiles % twice.slabs;
+  at.index = group / twice.tiles / twice.slabs;
+  at.col = at.tile * TILE + item % TILE;
+  at.turn = item / TILE;
+  at.first = at.slab * twice.slab_rows;
+  at.last = min(at.first + twice.slab_rows, shape.m);
+  return at;
+}
+// The place of a number for each slab and column.
+#define SLAB_NUMBER(twice, slab, col) ((slab) * (index_t)((twice).tiles * TILE) + (col))
+
+// For each column of a slab: the exponent of its largest entry, the sum of the squares of its
+// entries after division by this power of two, and whether an entry below A's diagonal is not zero.
+// Groups: for each matrix of the list, slabs x tiles of 64 columns.
+__kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure_refused(
+    __global const STORED* a, __global const int* list, __global double* work, FactorShape shape,
+    TwiceShape twice, FurtherShape further) {
+  __local double numbers[FURTHER_GROUP];
+  const int item = get_local_id(0);
+  const SlabPlace at = slab_place(shape, twice);
+  __global double* slot = slot_of(work, twice, at.index);
+  a += list[further.first + at.index] * ((index_t)shape.m * shape.n);
+  const bool exists = at.col < shape.n;
+  double largest = 0, below = 0;
+  for (int i = at.first + at.turn; i < at.last && exists; i += FURTHER_ROWS) {
+    const double x = fabs((double)a[i * (index_t)shape.n + at.col]);
+    largest = fmax(largest, x);
+    if (i > at.col) below = fmax(below, x);
+  }
+  numbers[item] = largest;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int turn = 0; turn < FURTHER_ROWS; ++turn) {
+    largest = fmax(largest, numbers[turn * TILE + item % TILE]);
+  }
+  const int exponent = largest > 0 ? ilogb(largest) + 1 : MAGNITUDE_ZERO;
+  double squares = 0;
+  for (int i = at.first + at.turn; i < at.last && exists && largest > 0; i += FURTHER_ROWS) {
+    const double x = scale_by((double)a[i * (index_t)shape.n + at.col], -exponent);
+    squares = fma(x, x, squares);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  numbers[item] = squares;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (at.turn == 0) {
+    for (int turn = 1; turn < FURTHER_ROWS; ++turn) squares += numbers[turn * TILE + item];
+    slot[further.exponents + SLAB_NUMBER(twice, at.slab, at.col)] = exponent;
+    slot[further.squares + SLAB_NUMBER(twice, at.slab, at.col)] = squares;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  numbers[item] = below;
+  for (int width = FURTHER_GROUP / 2; width > 0; width /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < width) numbers[item] = fmax(numbers[item], numbers[item + width]);
+  }
+  if (item == 0) slot[further.below + at.slab * twice.tiles + at.tile] = numbers[0];
+}
+
+// What a column of A becomes in B: entries are divided by 2^exponent, and the noise is multiplied
+// by `noise`.
+typedef struct {
+  int exponent;
+  double noise;
+} ColumnScale;
+INLINE ColumnScale scale_of_column(__global const double* slot, FactorShape shape, TwiceShape twice,
+                                   FurtherShape further, int col) {
+  ColumnScale scale = {MAGNITUDE_ZERO, rsqrt((double)shape.m)};
+  for (int slab = 0; slab < twice.slabs; ++slab) {
+    const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, col)];
+    scale.exponent = max(scale.exponent, one);
+  }
+  if (scale.exponent == MAGNITUDE_ZERO) return scale;
+  double squares = 0;
+  for (int slab = 0; slab < twice.slabs; ++slab) {
+    const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, col)];
+    // Slabs whose entries are below 2^-500 of the column's add nothing.
+    const double square = slot[further.squares + SLAB_NUMBER(twice, slab, col)];
+    if (one > scale.exponent - 500) squares += scale_by(square, 2 * (one - scale.exponent));
+  }
+  const double norm = sqrt(squares);  // at least 1/2
+  const int above = ilogb(norm) + 1;
+  scale.exponent += above;
+  scale.noise *= further.noise * scale_by(norm, -above);
+  return scale;
+}
+
+// X := B + E. Groups: for each matrix of the list, slabs x tiles of 64 columns.
+__kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void spread_refused(
+    __global const STORED* a, __global const int* list, __global double* work, FactorShape shape,
+    TwiceShape twice, FurtherShape further) {
+  const SlabPlace at = slab_place(shape, twice);
+  __global double* slot = slot_of(work, twice, at.index);
+  a += list[further.first + at.index] * ((index_t)shape.m * shape.n);
+  if (at.col >= shape.n) return;
+  const ColumnScale scale = scale_of_column(slot, shape, twice, further, at.col);
+  const bool is_zero = scale.exponent == MAGNITUDE_ZERO;
+  if (at.slab == 0 && at.turn == 0) slot[further.scales + at.col] = scale.exponent;
+  __global double* rows = slot + twice.rows + at.col;
+  for (int i = at.first + at.turn; i < at.last; i += FURTHER_ROWS) {
+    const double noise = noise_at(i, at.col) * scale.noise;
+    const index_t row = i * (index_t)shape.n;
+    rows[row] = is_zero ? noise : scale_by((double)a[row + at.col], -scale.exponent) + noise;
+  }
+}
+
+// Decides what this pass does, adds the shift, and says whether it is the last one. Groups: for
+// each matrix tiles on the diagonal.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass(
+    __global double* work, FactorShape shape, TwiceShape twice, FurtherShape further) {
+  __local double sums[WARPS], room[2];
+  const Place at = place_of(room);
+  const int c = get_group_id(0) % twice.tiles;
+  __global double* slot = slot_of(work, twice, get_group_id(0) / twice.tiles);
+  const bool says = c == 0 && at.item == 0;
+  if (is_done(slot, twice)) {
+    if (says) slot[DONE_AT(twice, twice.pass + 1)] = 1;
+    return;
+  }
+  const double departure = twice.pass == 0 ? INFINITY : sum_departures(&at, slot, twice, sums);
+  const bool is_last = departure <= MOST_DEPARTURE;
+  if (says && is_last) slot[DONE_AT(twice, twice.pass + 1)] = 1;
+  if (departure <= further.enough) {
+    if (says) slot[PLAN_AT(twice)] = PLAN_NOTHING;
+  } else if (departure <= further.series) {
+    if (says) slot[PLAN_AT(twice)] = PLAN_SERIES;
+    take_series_of_tile(&at, slot, twice, c);
+  } else if (!is_last) {
+    __global double* tile = tile_at(slot, twice, c, c);
+    for (int i = at.item; i < min(TILE, shape.n - c * TILE); i += GROUP_SIZE) {
+      tile[i * (TILE + 1)] = fma(further.shift, tile[i * (TILE + 1)], tile[i * (TILE + 1)]);
+    }
+  }
+}
+
+// ---- finish
+
+// Whether no entry of A below its diagonal differs from zero.
+INLINE bool has_none_below(__global const double* slot, TwiceShape twice, FurtherShape further) {
+  double below = 0;
+  for (int i = 0; i < twice.slabs * twice.tiles; ++i) {
+    below = fmax(below, slot[further.below + i]);
+  }
+  return below == 0;
+}
+// Whether Q and R are good.
+INLINE bool is_finished(__global const double* slot, TwiceShape twice, FurtherShape further) {
+  return slot[DONE_AT(twice, further.passes)] != 0;
+}
+
+// Stores Q. Groups: strips of 64 rows per matrix of the list.
+__kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_rows(
+    __global const STORED* a, __global STORED* q, __global const int* list,
+    __global const double* work, FactorShape shape, TwiceShape twice, FurtherShape further) {
+  const int strips = (shape.m + TILE - 1) / TILE, index = get_group_id(0) / strips;
+  const int row = get_group_id(0) % strips * TILE;
+  __global const double* slot = work + index * twice.slot;
+  const index_t n = shape.n, first = list[further.first + index] * ((index_t)shape.m * n) + row * n;
+  const index_t entries = min(TILE, shape.m - row) * n;
+  const bool is_upper = has_none_below(slot, twice, further);
+  if (!is_upper && !is_finished(slot, twice, further)) return;
+  __global const double* rows = slot + twice.rows + row * n;
+  for (index_t e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
+    const bool is_diagonal = e % n == row + e / n;
+    const STORED one = is_diagonal ? (a[first + e] < 0 ? (STORED)-1 : (STORED)1) : (STORED)0;
+    q[first + e] = is_upper ? one : (STORED)rows[e];
+  }
+}
+
+// Stores R, and the route of the matrix. Groups: strips of 64 rows of R per matrix of the list.
+__kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_factor(
+    __global const STORED* a, __global STORED* r, __global const int* list, __global int* routes,
+    __global const double* work, FactorShape shape, TwiceShape twice, FurtherShape further) {
+  const int index = get_group_id(0) / twice.tiles, row = get_group_id(0) % twice.tiles * TILE;
+  __global const double* slot = work + index * twice.slot;
+  const index_t n = shape.n, matrix = list[further.first + index];
+  const bool is_upper = has_none_below(slot, twice, further);
+  if (!is_upper && !is_finished(slot, twice, further)) return;
+  __global const double* factor = slot + further.factor + row * n;
+  a += matrix * shape.m * n;
+  r += matrix * n * n + row * n;
+  for (index_t e = get_local_id(0); e < min(TILE, shape.n - row) * n; e += FURTHER_GROUP) {
+    const int i = row + e / n, j = e % n;
+    const int exponent = (int)slot[further.scales + j];
+    const bool is_positive = a[i * n + i] >= 0;
+    STORED x = 0;
+    if (is_upper) {
+      x = is_positive ? a[i * n + j] : -a[i * n + j];
+    } else if (exponent != MAGNITUDE_ZERO) {
+      x = (STORED)scale_by(factor[e], exponent);
+    }
+    r[e] = i <= j ? x : (STORED)0;
+  }
+  if (row == 0 && get_local_id(0) == 0) routes[matrix] = ROUTE_FURTHER_PASSES;
+}

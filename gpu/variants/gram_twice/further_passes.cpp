@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// further_passes.cpp: what a guard has refused, in squares of 128 columns. Device half:
+// further_passes.cl.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "gpu/model/tuning.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/variants/gram_twice/passes.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr index_t strip = 64;    // TILE
+constexpr int group_size = 256;  // FURTHER_GROUP
+
+constexpr std::array<std::string_view, 3> heavy_kernels{"divide_rows", "factor_squares",
+                                                        "divide_panel"};
+
+struct Layout {
+  TwiceShape twice;
+  FurtherShape further;
+};
+
+Layout layout_of(const Problem& p) {
+  Layout layout{.twice = twice_shape(p, true), .further = further_shape(p)};
+  TwiceShape& twice = layout.twice;
+  FurtherShape& further = layout.further;
+  const auto take = [&](index_t count) {
+    const index_t first = twice.slot;
+    twice.slot += ceil_divide(count, 16) * 16;
+    return first;
+  };
+  const index_t columns = strip * twice.tiles;
+  further.exponents = take(twice.slabs * columns);
+  further.squares = take(twice.slabs * columns);
+  further.below = take(twice.slabs * twice.tiles);
+  further.scales = take(columns);
+  further.factor = take(p.n * p.n);
+  return layout;
+}
+
+Slots slots(const Problem& p) {
+  return {static_cast<std::size_t>(layout_of(p).twice.slot) * sizeof(double),
+          std::numeric_limits<index_t>::max()};
+}
+
+bool fits(const Problem& p, const Limits& limits) {
+  return p.n <= tuning::gram_twice_max_columns && gram_objection(p, limits).empty() &&
+         group_objection(twice_group_size, twice_local_bytes(p), limits).empty() &&
+         slots(p).bytes <= limits.max_allocation_bytes;
+}
+
+/// Matrices `first` .. of the list, one slot each.
+void enqueue_wave(const FurtherJob& job, Launcher& launch, index_t first, index_t count) {
+  auto [twice, further] = layout_of(job.problem);
+  further.first = static_cast<cl_int>(first);
+  const TwicePasses passes(job.problem, job.params, job.slots, launch, count);
+  const FactorShape& shape = passes.shape();
+  const index_t pieces = count * twice.slabs * twice.tiles;
+  launch("measure_refused", pieces, group_size, job.a, job.list, job.slots, shape, twice, further);
+  launch("spread_refused", pieces, group_size, job.a, job.list, job.slots, shape, twice, further);
+  const Rows x{job.slots, {twice.rows, twice.slot}}, r{job.slots, {further.factor, twice.slot}};
+  for (twice.pass = 0; twice.pass < further.passes; ++twice.pass) {
+    passes.sum(twice, x);
+    launch("begin_pass", count * twice.tiles, passes.group_size(), job.slots, shape, twice,
+           further);
+    passes.factor(twice);
+    passes.divide(twice, x, x);
+    passes.form_r(twice, r);
+  }
+  if (job.problem.wants_q()) {
+    launch("finish_rows", count * ceil_divide(job.problem.m, strip), group_size, job.a, job.q,
+           job.list, job.slots, shape, twice, further);
+  }
+  launch("finish_factor", count * twice.tiles, group_size, job.a, job.r, job.list, job.routes,
+         job.slots, shape, twice, further);
+}
+
+/// In waves of as many matrices as the buffer has slots.
+void enqueue(const FurtherJob& job, Launcher& launch) {
+  const auto most =
+      static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots(job.problem).bytes);
+  for (index_t first = 0; first < job.count; first += most) {
+    enqueue_wave(job, launch, first, std::min(most, job.count - first));
+  }
+}
+
+}  // namespace
+
+FurtherRoute further_passes() {
+  return {.file = "gpu/variants/gram_twice/further_passes.cl",
+          .fits = fits,
+          .tune = twice_params,
+          .slots = slots,
+          .enqueue = enqueue,
+          .heavy_kernels = heavy_kernels};
+}
+
+}  // namespace qrtool

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// further_passes_test.cpp: matrices that the guard of a variant by Gram matrices refuses, whatever
+// their rank and scale, go on by further passes, are right, and keep what is exact.
+#include <cmath>
+#include <map>
+#include <ostream>
+
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test {
+namespace {
+
+struct FurtherCase {
+  std::string variant;
+  index_t m, n;
+  ElementType type;
+
+  friend std::ostream& operator<<(std::ostream& out, const FurtherCase& c) {
+    return out << c.variant << "_" << c.m << "x" << c.n << "_" << name_of(c.type);
+  }
+};
+
+using Matrix = MatrixView<double>;
+
+void gauss(index_t number, Matrix a) { fill_matrix<double>({.kind = "gauss"}, number, a); }
+
+/// a := a product of the rank, and integers so that it is exact.
+void fill_rank(index_t rank, Matrix a) {
+  Batch<double> left(1, a.rows, std::max<index_t>(rank, 1)), right(1, left.view().cols, a.cols);
+  gauss(1, left.view()[0]);
+  gauss(2, right.view()[0]);
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) {
+      a(i, j) = 0;
+      for (index_t k = 0; k < rank; ++k)
+        a(i, j) += std::round(4 * left.view()[0](i, k)) * std::round(4 * right.view()[0](k, j));
+    }
+  }
+}
+
+template <class Entry>
+void fill_with(Matrix a, Entry entry) {
+  gauss(3, a);
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) a(i, j) = entry(i, j, a(i, j));
+  }
+}
+
+/// Entries that squares of would leave the range of the type.
+double far(index_t i, const FurtherCase& c) {
+  const double most = c.type == ElementType::float32 ? 30 : 250;
+  return std::pow(10.0, most * std::sin(static_cast<double>(i)));
+}
+
+/// Matrices of which A'A alone is not enough, by name.
+const std::map<std::string, void (*)(const FurtherCase&, Matrix)> refused{
+    {"deficient by one", [](const FurtherCase& c, Matrix a) { fill_rank(c.n - 1, a); }},
+    {"half the rank", [](const FurtherCase& c, Matrix a) { fill_rank(c.n / 2, a); }},
+    {"rank one", [](const FurtherCase&, Matrix a) { fill_rank(1, a); }},
+    {"zero", [](const FurtherCase&, Matrix a) { fill_rank(0, a); }},
+    {"constant", [](const FurtherCase&,
+                    Matrix a) { fill_with(a, [](index_t, index_t, double) { return 0.7; }); }},
+    {"copies",
+     [](const FurtherCase&, Matrix a) {
+       fill_with(a, [&](index_t i, index_t j, double x) { return j < 3 ? x : a(i, j % 3); });
+     }},
+    {"zero columns",
+     [](const FurtherCase&, Matrix a) {
+       fill_with(a, [](index_t, index_t j, double x) { return j % 5 == 2 ? 0 : x; });
+     }},
+    {"dummies",
+     [](const FurtherCase&, Matrix a) {
+       fill_with(a, [&](index_t i, index_t j, double) {
+         return j == 0 || i % (a.cols - 1) == j - 1 ? 1.0 : 0.0;
+       });
+     }},
+    {"one dependent column of wild scales",
+     [](const FurtherCase& c, Matrix a) {
+       fill_rank(c.n - 1, a);
+       for (index_t i = 0; i < a.rows; ++i) {
+         for (index_t j = 0; j < a.cols; ++j) a(i, j) *= far(j, c);
+       }
+     }},
+    {"rows of wild scales",
+     [](const FurtherCase& c, Matrix a) {
+       fill_with(a, [&](index_t i, index_t, double x) { return x * far(i, c); });
+     }},
+    {"rotated unit triangle",
+     [](const FurtherCase&, Matrix a) {
+       fill_with(a, [](index_t i, index_t j, double) {
+         // A reflector of ones times the triangle with -1 above its diagonal.
+         return i == j ? 1.0 : i < j ? -1.0 : i == j + 1 ? 0x1p-20 : 0.0;
+       });
+     }},
+    {"Hilbert",
+     [](const FurtherCase&, Matrix a) {
+       fill_with(a,
+                 [](index_t i, index_t j, double) { return 1 / static_cast<double>(i + j + 1); });
+     }},
+};
+
+/// Is its own R, up to signs; its columns are nearly dependent.
+void fill_triangle(Matrix a) {
+  fill_with(a, [](index_t i, index_t j, double) {
+    return i > j ? 0.0 : i < j ? -1.0 : i % 3 == 1 ? -1.0 : i % 7 == 0 ? 0.0 : 1.0;
+  });
+}
+
+template <class T>
+void expect_right(const FurtherCase& c) {
+  const auto count = std::ssize(refused) + 2;
+  Problem p{.count = count, .m = c.m, .n = c.n, .type = c.type};
+  Batch<double> wide(count, c.m, c.n);
+  index_t number = 0;
+  for (const auto& [name, fill] : refused) fill(c, wide.view()[number++]);
+  fill_triangle(wide.view()[count - 2]);
+  gauss(7, wide.view()[count - 1]);
+  Batch<T> a(count, c.m, c.n);
+  for (index_t b = 0; b < count; ++b) {
+    for (index_t i = 0; i < c.m; ++i) {
+      for (index_t j = 0; j < c.n; ++j) a.view()[b](i, j) = static_cast<T>(wide.view()[b](i, j));
+    }
+  }
+  Result<T> result = factor<T>(backend(), plan_for(p, c.variant), a.view());
+  number = 0;
+  for (const auto& [name, fill] : refused) {
+    const MatrixReport& line = result.report[static_cast<std::size_t>(number++)];
+    EXPECT_EQ(line.status, Status::ok) << name << ' ' << line.residual << ' ' << line.orthogonality;
+    EXPECT_EQ(line.route, Route::further_passes) << name;
+    EXPECT_EQ(line.lower, 0) << name;
+  }
+  EXPECT_LT(result.report.back().route, Route::further_passes);
+
+  // A triangle stays exact.
+  for (index_t i = 0; i < c.m; ++i) {
+    for (index_t j = 0; j < c.n; ++j) {
+      const T sign = a.view()[count - 2](j, j) < 0 ? T(-1) : T(1);
+      ASSERT_EQ(result.q.view()[count - 2](i, j), i == j ? sign : T(0)) << i << ' ' << j;
+    }
+  }
+  // Zero columns stay exact.
+  number = std::distance(refused.begin(), refused.find("zero columns"));
+  for (index_t i = 0; i < c.n; ++i) EXPECT_EQ(result.r.view()[number](i, 7), 0);
+
+  // A matrix has the same bits alone.
+  for (const index_t b : {index_t{0}, index_t{4}, count - 2}) {
+    p.count = 1;
+    Result<T> alone = factor<T>(backend(), plan_for(p, c.variant), a.view().slice(b, 1));
+    EXPECT_TRUE(same_factors(alone, 0, result, b)) << b;
+  }
+  // R does not depend on whether Q is wanted.
+  p.count = count;
+  p.mode = Mode::r;
+  if (c.variant == "opencl/gram_group") return;  // it gives R and Q only
+  Result<T> r = factor<T>(backend(), plan_for(p, c.variant), a.view());
+  for (index_t b = 0; b + 1 < count; ++b) {
+    const auto route = r.report[static_cast<std::size_t>(b)].route;
+    if (route != Route::further_passes) continue;  // R alone may need one pass only
+    for (index_t i = 0; i < c.n; ++i) {
+      for (index_t j = 0; j < c.n; ++j)
+        ASSERT_EQ(r.r.view()[b](i, j), result.r.view()[b](i, j)) << b << ' ' << i << ' ' << j;
+    }
+  }
+}
+
+class FurtherPasses : public testing::TestWithParam<FurtherCase> {};
+
+TEST_P(FurtherPasses, AreRightAndKeepWhatIsExact) {
+  SKIP_WITHOUT_OPENCL();
+  const FurtherCase& c = GetParam();
+  const Problem p{.count = 1, .m = c.m, .n = c.n, .type = c.type};
+  for (const Variant& variant : backend().variants()) {
+    if (variant.name != c.variant) continue;
+    const Fit fit = variant.fits(p, backend().limits());
+    if (!fit.ok) GTEST_SKIP() << fit.reason;
+  }
+  if (c.type == ElementType::float32) {
+    expect_right<float>(c);
+  } else {
+    expect_right<double>(c);
+  }
+}
+
+/// To 128 columns, and two squares; three slabs of rows.
+INSTANTIATE_TEST_SUITE_P(
+    Opencl, FurtherPasses,
+    testing::Values(FurtherCase{"opencl/gram", 70, 40, ElementType::float32},
+                    FurtherCase{"opencl/gram", 70, 40, ElementType::float64},
+                    FurtherCase{"opencl/gram_group", 70, 70, ElementType::float32},
+                    FurtherCase{"opencl/gram_twice", 1300, 40, ElementType::float64},
+                    FurtherCase{"opencl/gram_tiles", 150, 140, ElementType::float32},
+                    FurtherCase{"opencl/gram_twice", 150, 140, ElementType::float64}));
+
+}  // namespace
+}  // namespace qrtool::test
