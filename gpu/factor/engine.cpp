@@ -218,7 +218,8 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   const FurtherRoute* further = further_route(job.problem, info.limits);
-  if (further != nullptr && !enqueue_further(*further, job)) return false;
+  const bool goes_further = further != nullptr && enqueue_further(*further, job);
+  if (further != nullptr && !goes_further) return false;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
@@ -227,7 +228,7 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   if (first.host_decides || !variant.takes_flags ||
       !session.programs.has(source.file, source.defines)) {
     routes = read_routes(job.work[0], job.count);
-    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
+    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return goes_further;
   }
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,
