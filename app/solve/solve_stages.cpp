@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "app/run/opencl.hpp"
 #include "app/run/stages.hpp"
@@ -74,7 +75,14 @@ class GroupSteps {
     chunk.first = number * job_.plan.chunk_groups;
     chunk.count = std::min(job_.plan.chunk_groups, job_.plan.groups - chunk.first);
   }
+  /// A buffer is allocated when it is first filled in, while the others are worked on.
   void read(GroupChunk<T>& chunk) {
+    if (chunk.b.view().data == nullptr) {
+      const auto [first, count] = std::pair(chunk.first, chunk.count);
+      chunk = allocate();
+      chunk.first = first;
+      chunk.count = count;
+    }
     const SolveProblem& p = job_.problem;
     const index_t size = p.m * job_.plan.group_size;
     for_runs(
@@ -330,8 +338,7 @@ SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
   if (count_of(job.inputs.sides.solution_dims) == 0) return {};
   if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
   GroupSteps<T> steps(job, sink);
-  std::vector<GroupChunk<T>> chunks;
-  for (int i = 0; i < job.plan.buffers; ++i) chunks.push_back(steps.allocate());
+  std::vector<GroupChunk<T>> chunks(static_cast<std::size_t>(job.plan.buffers));
   const index_t count = (job.plan.groups + job.plan.chunk_groups - 1) / job.plan.chunk_groups;
   const StageSeconds stages = run_stages(count, chunks, steps);
   return {stages, steps.seconds};

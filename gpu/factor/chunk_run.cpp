@@ -139,19 +139,14 @@ void ChunkRun<T>::collect(int set) {
   seconds_.check += seconds_since(start);
 }
 
-/// Calls body(i) for `count` matrices, on two threads where there is enough to do. One thread adds
+/// Calls body(i) for `count` matrices, on at most two threads. One thread adds
 /// words more slowly than the device takes them; more than two take cores and memory from the
 /// stages that read and write, which work at the same time and are slower (gpu/NOTES.md).
 template <class T>
 template <class Body>
 void ChunkRun<T>::for_matrices(index_t count, Body body) const {
-  constexpr std::size_t least_bytes = std::size_t{1} << 20;
-  const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(count);
-  const int threads = bytes < least_bytes ? 1 : std::clamp(plan_.threads, 1, 2);
-  const index_t piece = std::max<index_t>(1, count / (4 * threads));
-  parallel_for((count + piece - 1) / piece, threads, [&](index_t part, int) {
-    for (index_t i = part * piece; i < std::min(count, (part + 1) * piece); ++i) body(i);
-  });
+  for_items(count, plan_.problem.input_bytes() * static_cast<std::size_t>(count),
+            std::clamp(plan_.threads, 1, 2), body);
 }
 
 /// By all threads where there is one matrix: nothing is read or written at the same time.

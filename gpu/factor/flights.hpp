@@ -8,8 +8,12 @@
 //   host                  | 0 | 1 | 2 | 3 |  what it makes of the results
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/parallel.hpp"
 #include "gpu/factor/engine.hpp"
 
 namespace qrtool {
@@ -50,6 +54,18 @@ class PartedWork {
   virtual std::string item() const = 0;
   virtual std::string place(index_t number) const = 0;
 };
+
+/// Calls body(i) for `count` items of `bytes` bytes together, on at most `threads` threads, and on
+/// one where there is little to do.
+template <class Body>
+void for_items(index_t count, std::size_t bytes, int threads, Body body) {
+  constexpr std::size_t least_bytes = std::size_t{1} << 20;
+  if (bytes < least_bytes) threads = 1;
+  const index_t piece = std::max<index_t>(1, count / (4 * threads));
+  parallel_for((count + piece - 1) / piece, threads, [&](index_t part, int) {
+    for (index_t i = part * piece; i < std::min(count, (part + 1) * piece); ++i) body(i);
+  });
+}
 
 /// Takes items 0 .. count - 1 through the device. Where it has too little memory, the items that
 /// have no result yet go on in smaller parts. Errors: DeviceError, LimitError.

@@ -314,12 +314,16 @@ void SystemsOnDevice<T>::compare_sums(const Call& call, const Flight& flight) co
                       "--backend cpu works without this device");
   };
   const SumLayout of_b = vector_sums(m, p), of_x = vector_sums(n, p), of_w = vector_sums(m, 1);
-  for (index_t i = 0; i < flight.count; ++i) {
+  // A is nearly all that is read, so that reading it again takes as long as the rest of the run.
+  constexpr int share_of_threads = 4;
+  const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(flight.count);
+  const int threads = std::max(engine_.info.limits.threads / share_of_threads, 1);
+  for_items(flight.count, bytes, threads, [&](index_t i) {
     const index_t system = flight.first + i;
     compare(sums_of_a_, flight.a_sums, i, call.a[system], "A");
     compare(of_b, flight.b_sums, i, {call.block.b + system * m * p, 1, m * p, m * p}, "b");
     compare(of_x, flight.x_sums, i, {call.block.x + system * n * p, 1, n * p, n * p}, "x");
-  }
+  });
   const index_t first = shares_weights(call) ? 0 : flight.first;
   for (index_t i = 0; problem_.has_weights && i < vectors_of_weights(call, flight); ++i)
     compare(of_w, flight.w_sums, i, {call.block.w + (first + i) * m, 1, m, m}, "the weights");
