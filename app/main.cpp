@@ -125,6 +125,10 @@ Error current_error() {
   }
 }
 
+/// libhdf5 crashes when it is shut down after a failed write. Where several outputs were to be
+/// written, the exit code of a worse failure may hide such a one.
+bool may_have_failed_write(ExitCode code) { return code >= ExitCode::output; }
+
 [[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world, bool with_json) {
   print_failure(error.what());
   print_hint(error.hint());
@@ -138,7 +142,6 @@ Error current_error() {
   if (world) abandon_world(*world, code);
   world.reset();
   if (error.code() != ExitCode::output) std::exit(code);
-  // libhdf5 crashes when it is shut down after a failed write.
   std::fflush(nullptr);
   _exit(code);
 }
@@ -220,7 +223,10 @@ int main(int argc, char** argv) {
     close_log(code);
     finish_log();
     expect_exit();
-    return code;
+    if (!may_have_failed_write(static_cast<ExitCode>(code))) return code;
+    world.reset();
+    std::fflush(nullptr);
+    _exit(code);
   } catch (...) {
     fail(current_error(), std::move(world), asks_for_json(argc, argv));
   }

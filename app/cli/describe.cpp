@@ -165,6 +165,18 @@ void add_dry_run(CommandLine& line, bool& dry_run) {
             "expected time");
 }
 
+/// Several inputs in one run. `words` says what the words of the line are then.
+template <class Options>
+void add_into(CommandLine& line, Options& o, std::string_view words) {
+  line.value("--into", "DIR",
+             fmt::format("{}; the output of each is named as it is, in the folder DIR, which is "
+                         "made: DIR/a.npy of a.npy or a.npy:[0:9], DIR/t.csv of t.csv.gz, DIR/m.h5 "
+                         "of m.mat, since .mat is no output",
+                         words),
+             [&o](const std::string& text) { o.into = text; });
+  line.many("--into", o.inputs);
+}
+
 template <class Options>
 void add_report_options(CommandLine& line, Options& o) {
   line.value("--report", "FILE", "every matrix's errors also as FILE.csv or FILE.json",
@@ -219,6 +231,7 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.not_deciding("--explain");
   add_dry_run(line, o.dry_run);
   line.choice("--format", o.format, "of OUT -", stream_formats);
+  add_into(line, o, "every word of the line is an IN");
   add_report_options(line, o);
 }
 
@@ -310,6 +323,7 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_resource_options(line, o);
   add_dry_run(line, o.dry_run);
   line.choice("--format", o.format, "of OUT -", stream_formats);
+  add_into(line, o, "every word behind A is a B; with --response every word is a table");
   line.flag("-f,--force", o.force, "replace existing files");
 }
 

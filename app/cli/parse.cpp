@@ -60,6 +60,7 @@ writes Q, R and a report to OUT. The first word of a list is the default.
   qrtool factor a.h5 q.h5 --dataset /A --dataset /group/B
   qrtool factor a.npy q.npz
   qrtool factor table.csv out.csv
+  qrtool factor a.npy b.npy c.h5 --into results
 )";
 constexpr std::string_view solve_about =
     R"(Solves min ||A x - b|| for every A and every b, checks every x by its backward
@@ -69,6 +70,7 @@ error, and writes X and a report. The first word of a list is the default.
   qrtool solve data.h5:/A data.h5:/b x.h5
   qrtool solve a.npy b.npy x.npz
   qrtool solve table.csv out.csv --response y --intercept
+  qrtool solve a.npy b1.npy b2.npy --into results
 )";
 constexpr std::string_view verify_about =
     R"(Measures the errors of the factors in OUT against the matrices in IN, in

@@ -45,6 +45,8 @@ struct FactorOptions : PrintOptions {
   bool force = false, explain = false, dry_run = false;
   StreamFormat format = StreamFormat::automatic;
   std::string report;
+  std::string into;                 // --into: a folder; empty: one input, and `output`
+  std::vector<std::string> inputs;  // with --into
 };
 
 struct DevicesOptions : PrintOptions {
@@ -81,6 +83,8 @@ struct SolveOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   bool force = false, dry_run = false;
+  std::string into;                 // --into: a folder; empty: one b, and `output`
+  std::vector<std::string> inputs;  // with --into: every B, or every table
 };
 
 enum class Criteria { bar, m_eps };
