@@ -15,6 +15,7 @@
 #include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
+#include "io/file/rereadable.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
 #include "io/format.hpp"
@@ -168,6 +169,15 @@ void check(VerifyOptions& o) {
 void check(const DevicesOptions& o) {
   if (o.timings && o.forget)
     throw UsageError("--timings shows what --forget removes", "give one of them");
+  if (o.builds && (o.timings || o.forget))
+    throw UsageError("--build contradicts --timings and --forget", "give one of them");
+  if (!o.builds && !o.build_file.empty())
+    throw UsageError(fmt::format("devices: '{}' is for --build", escape(o.build_file)),
+                     "add --build, or leave the file away");
+  if (o.has_shape && !o.build_file.empty())
+    throw UsageError("--shape and a file contradict each other", "give one of them");
+  if (is_standard_input(o.build_file))
+    throw UsageError("--build reads the shapes of a file", "name a file");
 }
 void check(const InfoOptions&) {}
 void check(const GenerateOptions& o) {

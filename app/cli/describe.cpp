@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "app/cli/describe_bench.hpp"
@@ -359,6 +360,7 @@ void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
     o.leading = std::move(shape.leading);
     o.m = shape.m;
     o.n = shape.n;
+    if constexpr (std::is_same_v<Options, DevicesOptions>) o.has_shape = true;
   });
 }
 
@@ -383,11 +385,21 @@ void describe(CommandLine& line, InfoOptions& o) {
 }
 
 void describe(CommandLine& line, DevicesOptions& o) {
+  line.optional_positional("FILE", o.build_file,
+                           "with --build: the matrices whose kernels are built, as IN of factor");
   add_shape_option(line, o, "the problem to answer for; default 15000x64x64");
   line.choice("--precision", o.type, "of its elements", element_types);
   line.flag(
       "--timings", o.timings,
       "instead: what starts and kernels took in earlier runs, by which --backend auto decides");
+  line.flag(
+      "--build", o.builds,
+      "instead: builds the kernels of FILE's shapes, of --shape, or of usual shapes, for later "
+      "runs");
+  line.value("--device", "DEVICE", "with --build: where, as for factor; default: the first GPU",
+             [&o](const std::string& text) { o.device = text; });
+  line.suggest("--device", device_candidates);
+  line.environment("--device", "QRTOOL_DEVICE");
   line.flag("--forget", o.forget, "removes these times, and tables of bench --rates");
 }
 

@@ -96,6 +96,7 @@ or why not, and what --backend auto would choose for it.
   qrtool devices
   qrtool devices --shape 1x5000x5000 --precision double
   qrtool devices --timings      what earlier runs took, by which auto decides
+  qrtool devices --build a.h5   builds its kernels before a run needs them
 )";
 constexpr std::string_view generate_about =
     R"(Writes test matrices, the same for the same seed however many there are.
@@ -122,7 +123,7 @@ constexpr CommandText<VerifyOptions> verify_text{"verify", "IN OUT", verify_abou
 constexpr CommandText<GenerateOptions> generate_text{"generate", "--shape BxMxN OUT",
                                                      generate_about};
 constexpr CommandText<InfoOptions> info_text{"info", "FILE", info_about};
-constexpr CommandText<DevicesOptions> devices_text{"devices", "", devices_about};
+constexpr CommandText<DevicesOptions> devices_text{"devices", "[FILE]", devices_about};
 const CommandText<BenchOptions> bench_text{"bench", "", bench_about};
 
 /// Returns the command with its options filled in, or its help.

@@ -51,7 +51,10 @@ struct FactorOptions : PrintOptions {
 
 struct DevicesOptions : PrintOptions {
   bool timings = false, forget = false;  // show, or remove, what earlier runs took
+  bool builds = false;                   // builds kernels ahead, on `device`
+  std::string build_file, device;        // whose shapes; empty: `has_shape`, or the usual ones
   // The problem that the answer is about.
+  bool has_shape = false;
   std::vector<index_t> leading{15000};
   index_t m = 64, n = 64;
   ElementType type = ElementType::float32;

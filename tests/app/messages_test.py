@@ -58,6 +58,13 @@ class Mistake:
 
 
 MISTAKES = [
+    Mistake("devices a.npy", 2, "'a.npy' is for --build", "add --build, or leave the file away",
+            follow=(" a.npy", "")),
+    Mistake("devices --build --timings", 2, "--build contradicts --timings", "give one of them",
+            follow=("--build ", "")),
+    Mistake("devices --build a.npy --shape 4x3", 2, "--shape and a file contradict",
+            "give one of them"),
+    Mistake("devices --build -", 2, "--build reads the shapes of a file", "name a file"),
     Mistake("factor a.npy - --into r", 2, "standard input has no name", "name files",
             follow=(" - ", " x.csv ")),
     Mistake("factor x.h5 a.npy --into r --dataset /A", 2, "--dataset is for one IN", "name each as",

@@ -157,6 +157,10 @@ class Schemas(unittest.TestCase):
                                    status=2)
         self.assertEqual(misspelled["hint"], "qrtool factor --help lists the options")
 
+    def test_build(self):
+        if len(self.run_json("devices", "devices")["places"]) > 1:
+            self.run_json("build", "devices", "--build", "--shape", "4x6x3")
+
     def test_several_inputs(self):
         a = self.write_matrices(3)
         np.save(self.path("b.npy"), a[:, :, 0])
