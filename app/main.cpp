@@ -127,6 +127,10 @@ Error current_error() {
   }
 }
 
+/// libhdf5 crashes when it is shut down after a failed write. Where several outputs were to be
+/// written, the exit code of a worse failure may hide such a one.
+bool may_have_failed_write(ExitCode code) { return code >= ExitCode::output; }
+
 [[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world, bool with_json) {
   print_failure(error.what());
   print_hint(error.hint());
@@ -140,7 +144,6 @@ Error current_error() {
   if (world) abandon_world(*world, code);
   world.reset();
   if (error.code() != ExitCode::output) std::exit(code);
-  // libhdf5 crashes when it is shut down after a failed write.
   std::fflush(nullptr);
   _exit(code);
 }
@@ -233,6 +236,11 @@ int main(int argc, char** argv) {
     close_log(code);
     finish_log();
     expect_exit();
+    if (may_have_failed_write(static_cast<ExitCode>(code))) {
+      world.reset();
+      std::fflush(nullptr);
+      _exit(code);
+    }
     leave_to_the_system(std::move(world), code);
     return code;
   } catch (...) {

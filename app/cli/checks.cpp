@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "app/cli/describe_bench.hpp"
+#include "app/run/into.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
+#include "io/file/rereadable.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
 #include "io/format.hpp"
@@ -51,7 +53,33 @@ void refuse_one_report_of_several(const std::vector<std::string>& datasets,
                      "leave it away: OUT holds a report of each dataset");
 }
 
+/// Standard input has no name that an output could take, and is read once.
+void refuse_standard_input_among(const std::vector<std::string>& inputs) {
+  if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end())
+    throw UsageError("--into names outputs as their inputs, and standard input has no name",
+                     "name files");
+}
+
+void refuse_dry_run_of_several() {
+  throw UsageError("--dry-run speaks of one output, and --into makes several",
+                   "name one input and OUT, without --into");
+}
+
+/// Every word is an IN.
+void place_words_into(FactorOptions& o) {
+  o.output.clear();
+  refuse_standard_input_among(o.inputs);
+  if (!o.datasets.empty())
+    throw UsageError("--dataset is for one IN, and --into takes several",
+                     "name each as FILE:/path/in/file");
+  if (!o.report.empty())
+    throw UsageError("--report is one file, and --into makes several outputs",
+                     "leave it away: every output holds a report of its own");
+  if (o.dry_run) refuse_dry_run_of_several();
+}
+
 void check(FactorOptions& o) {
+  if (!o.into.empty()) place_words_into(o);
   choose_stream(o);
   refuse_one_report_of_several(o.datasets, o.report);
   if (!is_standard_output(o.output)) refuse_standard_output(o.output);
@@ -73,16 +101,35 @@ void check(FactorOptions& o) {
                      "mixed multiplies in half precision; leave one of them away");
   if (!o.scratch.empty()) require_scratch(o.scratch);
 }
-/// A table takes the place of A and B.
-void check(SolveOptions& o) {
-  const SystemOptions& s = o.system;
-  if (!s.response.empty() && !o.output.empty())
+/// Every word behind A is a B, or every word is a table.
+void place_words_into(SolveOptions& o) {
+  std::vector<std::string> read = o.inputs;
+  read.push_back(o.system.weights);
+  refuse_standard_input_among(read);
+  if (o.dry_run) refuse_dry_run_of_several();
+  o.b.clear();
+  o.output.clear();
+  if (!o.system.response.empty()) return;
+  if (o.inputs.size() < 2)
+    throw UsageError("solve: B is missing", "qrtool solve A B1 B2 --into DIR");
+  o.inputs.erase(o.inputs.begin());
+}
+
+/// Finds out which words are A, B and OUT. A table takes the place of A and B.
+void place_words(SolveOptions& o) {
+  const bool is_table = !o.system.response.empty();
+  if (is_table && !o.output.empty())
     throw UsageError("--response LIST and a file B contradict each other",
                      "qrtool solve TABLE OUT --response LIST");
-  if (o.b.empty() || (s.response.empty() && o.output.empty()))
-    throw UsageError(
-        fmt::format("solve: {} is missing", o.b.empty() && s.response.empty() ? "B" : "OUT"),
-        "qrtool solve A B OUT, or qrtool solve TABLE OUT --response LIST");
+  if (o.b.empty() || (!is_table && o.output.empty()))
+    throw UsageError(fmt::format("solve: {} is missing", o.b.empty() && !is_table ? "B" : "OUT"),
+                     "qrtool solve A B OUT, or qrtool solve TABLE OUT --response LIST");
+  if (is_table) o.output = std::exchange(o.b, "");
+}
+
+void check(SolveOptions& o) {
+  const SystemOptions& s = o.system;
+  o.into.empty() ? place_words(o) : place_words_into(o);
   if (s.response.empty() && s.intercept)
     throw UsageError("--intercept is for a table, with --response",
                      "add a column of ones to A otherwise");
@@ -93,7 +140,6 @@ void check(SolveOptions& o) {
   if (o.covariance && s.ridge.value_or(0) > 0)
     throw UsageError("--covariance contradicts --ridge, whose x is biased",
                      "leave one of them away");
-  if (!s.response.empty()) o.output = std::exchange(o.b, "");
   choose_stream(o);
   if (!is_standard_output(o.output)) refuse_standard_output(o.output);
   if (o.covariance && is_standard_output(o.output))
@@ -123,6 +169,15 @@ void check(VerifyOptions& o) {
 void check(const DevicesOptions& o) {
   if (o.timings && o.forget)
     throw UsageError("--timings shows what --forget removes", "give one of them");
+  if (o.builds && (o.timings || o.forget))
+    throw UsageError("--build contradicts --timings and --forget", "give one of them");
+  if (!o.builds && !o.build_file.empty())
+    throw UsageError(fmt::format("devices: '{}' is for --build", escape(o.build_file)),
+                     "add --build, or leave the file away");
+  if (o.has_shape && !o.build_file.empty())
+    throw UsageError("--shape and a file contradict each other", "give one of them");
+  if (is_standard_input(o.build_file))
+    throw UsageError("--build reads the shapes of a file", "name a file");
 }
 void check(const InfoOptions&) {}
 void check(const GenerateOptions& o) {
@@ -146,8 +201,20 @@ void check(const GenerateOptions& o) {
 }
 
 /// Return the files that a command writes under names that the user gave.
-std::vector<std::string> outputs_of(const FactorOptions& o) { return {o.output, o.report}; }
-std::vector<std::string> outputs_of(const SolveOptions& o) { return {o.output}; }
+std::vector<std::string> outputs_into(const std::string& folder,
+                                      const std::vector<std::string>& inputs) {
+  std::vector<std::string> outputs;
+  for (const std::string& input : inputs) outputs.push_back(output_into(folder, input));
+  return outputs;
+}
+std::vector<std::string> outputs_of(const FactorOptions& o) {
+  if (!o.into.empty()) return outputs_into(o.into, o.inputs);
+  return {o.output, o.report};
+}
+std::vector<std::string> outputs_of(const SolveOptions& o) {
+  if (!o.into.empty()) return outputs_into(o.into, o.inputs);
+  return {o.output};
+}
 std::vector<std::string> outputs_of(const VerifyOptions& o) { return {o.report}; }
 std::vector<std::string> outputs_of(const InfoOptions& o) { return {o.plot}; }
 std::vector<std::string> outputs_of(const GenerateOptions& o) { return {o.output}; }

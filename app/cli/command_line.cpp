@@ -85,6 +85,11 @@ void CommandLine::optional_positional(const std::string& name, std::string& targ
   parser_->app.add_option(name, target, help);
 }
 
+void CommandLine::many(const std::string& name, std::vector<std::string>& files) {
+  many_option_ = name;
+  many_ = &files;
+}
+
 void CommandLine::flag(const std::string& names, bool& target, const std::string& help) {
   parser_->app.add_flag(names, target, help)->disable_flag_override();
 }
@@ -200,15 +205,29 @@ UsageError CommandLine::in_our_words(const std::string& message) const {
       fmt::format("option '{}' {}", name, is_flag(*option) ? "takes no value" : "needs a value"));
 }
 
-void CommandLine::refuse_extra(Args extra) const {
+bool CommandLine::has_many() const {
+  return many_ != nullptr && parser_->app.get_option(many_option_)->count() > 0;
+}
+
+/// Checks the words of the line that are no options; `extra` are those that have no place.
+void CommandLine::take_words(Args extra) const {
   for (const std::string& arg : extra) {
     if (arg == "--") break;
     if (arg.size() > 1 && arg.starts_with('-')) throw unknown_option(arg);
   }
-  for (const auto& [name, target] : required_)
+  for (const auto& [name, target] : required_) {
     if (target->empty())
       throw usage_error(fmt::format("{}: {} is missing", name_.substr(name_.rfind(' ') + 1), name));
+    if (has_many()) break;
+  }
   std::erase(extra, "--");
+  if (has_many()) {
+    for (const CLI::Option* option : parser_->app.get_options())
+      if (option->get_positional())
+        many_->insert(many_->end(), option->results().begin(), option->results().end());
+    many_->insert(many_->end(), extra.begin(), extra.end());
+    return;
+  }
   if (!extra.empty())
     throw usage_error(fmt::format("unexpected argument '{}'", escape(extra.front())));
 }
@@ -239,7 +258,7 @@ bool CommandLine::parse(Args args) {
   } catch (const CLI::ParseError& error) {
     throw in_our_words(error.what());
   }
-  refuse_extra(parser_->app.remaining());
+  take_words(parser_->app.remaining());
   for (const auto& [name, text, set] : parser_->values) {
     // CLI11 takes the next word as the value even where it is an option.
     if (text.empty() || (text.starts_with("--") && text != "--"))

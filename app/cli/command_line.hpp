@@ -40,6 +40,9 @@ class CommandLine {
   /// A file that may be left out.
   void optional_positional(const std::string& name, std::string& target, const std::string& help);
 
+  /// With the option `name`, every word of the line is one of `files`; at least one must be given.
+  void many(const std::string& name, std::vector<std::string>& files);
+
   void flag(const std::string& names, bool& target, const std::string& help);
 
   /// Passes the text of the value to `set`; where an option is repeated, the last value counts.
@@ -107,7 +110,8 @@ class CommandLine {
  private:
   struct Parser;
 
-  void refuse_extra(Args extra) const;
+  void take_words(Args extra) const;
+  bool has_many() const;
   UsageError unknown_option(const std::string& arg) const;
   UsageError in_our_words(const std::string& message) const;
   UsageError usage_error(const std::string& what) const;
@@ -116,6 +120,8 @@ class CommandLine {
   std::string name_, positionals_, about_;
   std::unique_ptr<Parser> parser_;
   std::vector<std::pair<std::string, const std::string*>> required_;
+  std::string many_option_;  // empty: the line has no list of files
+  std::vector<std::string>* many_ = nullptr;
   std::vector<std::pair<std::string_view, std::string_view>>
       elsewhere_;  // name, what to do instead
 };

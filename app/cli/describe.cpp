@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "app/cli/describe_bench.hpp"
@@ -165,6 +166,18 @@ void add_dry_run(CommandLine& line, bool& dry_run) {
             "expected time");
 }
 
+/// Several inputs in one run. `words` says what the words of the line are then.
+template <class Options>
+void add_into(CommandLine& line, Options& o, std::string_view words) {
+  line.value("--into", "DIR",
+             fmt::format("{}; the output of each is named as it is, in the folder DIR, which is "
+                         "made: DIR/a.npy of a.npy or a.npy:[0:9], DIR/t.csv of t.csv.gz, DIR/m.h5 "
+                         "of m.mat, since .mat is no output",
+                         words),
+             [&o](const std::string& text) { o.into = text; });
+  line.many("--into", o.inputs);
+}
+
 template <class Options>
 void add_report_options(CommandLine& line, Options& o) {
   line.value("--report", "FILE", "every matrix's errors also as FILE.csv or FILE.json",
@@ -219,6 +232,7 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.not_deciding("--explain");
   add_dry_run(line, o.dry_run);
   line.choice("--format", o.format, "of OUT -", stream_formats);
+  add_into(line, o, "every word of the line is an IN");
   add_report_options(line, o);
 }
 
@@ -310,6 +324,7 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_resource_options(line, o);
   add_dry_run(line, o.dry_run);
   line.choice("--format", o.format, "of OUT -", stream_formats);
+  add_into(line, o, "every word behind A is a B; with --response every word is a table");
   line.flag("-f,--force", o.force, "replace existing files");
 }
 
@@ -345,6 +360,7 @@ void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
     o.leading = std::move(shape.leading);
     o.m = shape.m;
     o.n = shape.n;
+    if constexpr (std::is_same_v<Options, DevicesOptions>) o.has_shape = true;
   });
 }
 
@@ -369,11 +385,21 @@ void describe(CommandLine& line, InfoOptions& o) {
 }
 
 void describe(CommandLine& line, DevicesOptions& o) {
+  line.optional_positional("FILE", o.build_file,
+                           "with --build: the matrices whose kernels are built, as IN of factor");
   add_shape_option(line, o, "the problem to answer for; default 15000x64x64");
   line.choice("--precision", o.type, "of its elements", element_types);
   line.flag(
       "--timings", o.timings,
       "instead: what starts and kernels took in earlier runs, by which --backend auto decides");
+  line.flag(
+      "--build", o.builds,
+      "instead: builds the kernels of FILE's shapes, of --shape, or of usual shapes, for later "
+      "runs");
+  line.value("--device", "DEVICE", "with --build: where, as for factor; default: the first GPU",
+             [&o](const std::string& text) { o.device = text; });
+  line.suggest("--device", device_candidates);
+  line.environment("--device", "QRTOOL_DEVICE");
   line.flag("--forget", o.forget, "removes these times, and tables of bench --rates");
 }
 

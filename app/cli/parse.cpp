@@ -60,6 +60,7 @@ writes Q, R and a report to OUT. The first word of a list is the default.
   qrtool factor a.h5 q.h5 --dataset /A --dataset /group/B
   qrtool factor a.npy q.npz
   qrtool factor table.csv out.csv
+  qrtool factor a.npy b.npy c.h5 --into results
 )";
 constexpr std::string_view solve_about =
     R"(Solves min ||A x - b|| for every A and every b, checks every x by its backward
@@ -69,6 +70,7 @@ error, and writes X and a report. The first word of a list is the default.
   qrtool solve data.h5:/A data.h5:/b x.h5
   qrtool solve a.npy b.npy x.npz
   qrtool solve table.csv out.csv --response y --intercept
+  qrtool solve a.npy b1.npy b2.npy --into results
 )";
 constexpr std::string_view verify_about =
     R"(Measures the errors of the factors in OUT against the matrices in IN, in
@@ -94,6 +96,7 @@ or why not, and what --backend auto would choose for it.
   qrtool devices
   qrtool devices --shape 1x5000x5000 --precision double
   qrtool devices --timings      what earlier runs took, by which auto decides
+  qrtool devices --build a.h5   builds its kernels before a run needs them
 )";
 constexpr std::string_view generate_about =
     R"(Writes test matrices, the same for the same seed however many there are.
@@ -120,7 +123,7 @@ constexpr CommandText<VerifyOptions> verify_text{"verify", "IN OUT", verify_abou
 constexpr CommandText<GenerateOptions> generate_text{"generate", "--shape BxMxN OUT",
                                                      generate_about};
 constexpr CommandText<InfoOptions> info_text{"info", "FILE", info_about};
-constexpr CommandText<DevicesOptions> devices_text{"devices", "", devices_about};
+constexpr CommandText<DevicesOptions> devices_text{"devices", "[FILE]", devices_about};
 const CommandText<BenchOptions> bench_text{"bench", "", bench_about};
 
 /// Returns the command with its options filled in, or its help.

@@ -95,7 +95,7 @@ Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
                     o.type, o.solve ? Mode::r : o.mode);
 }
 
-std::unique_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
+std::shared_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
                                          const Limits& limits, const Comm& comm) {
   // solve takes one A for all right sides to the CPU unless a device is asked for.
   if (o.shared && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
@@ -223,7 +223,7 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
   const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   if (o.solve && comm.size() > 1)
     throw UsageError("bench --solve measures one process", "run it without mpirun");
-  std::unique_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend;
   together(comm, [&] {
     backend = backend_of_rank(o, schedule, limits, comm);
     refuse_unknown_variant(o.backend.variant, *backend);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/commands/build_kernels.hpp"
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
 #include "app/run/automatic.hpp"
@@ -154,6 +155,7 @@ ExitCode forget(const DevicesOptions& o) {
 ExitCode run_devices(const DevicesOptions& o) {
   if (o.timings) return show_timings(o);
   if (o.forget) return forget(o);
+  if (o.builds) return build_kernels(o);
   Problem problem{.count = 1, .m = o.m, .n = o.n, .type = o.type};
   for (const index_t extent : o.leading) problem.count *= extent;
 

@@ -3,7 +3,10 @@
 // output and says what came of it.
 #include "app/commands/factor.hpp"
 
+#include <utility>
+
 #include "app/commands/commands.hpp"
+#include "app/commands/factor_into.hpp"
 #include "app/commands/factor_several.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
 #include "app/run/attempts.hpp"
@@ -14,7 +17,8 @@
 namespace qrtool {
 
 FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& all,
-                          const Stopwatch& watch, OutputFile* shared) {
+                          const Stopwatch& watch, OutputFile* shared,
+                          std::shared_ptr<Backend>* kept) {
   const Limits limits = limits_beside_files(o, input, all);
   const Problem problem = problem_of(input.source(), o);
   SingleComm alone;
@@ -23,13 +27,16 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
     try {
       const bool says_why = attempts.is_first() && (o.verbose || o.explain);
       Outputs outputs = create_outputs_of(o, input.source(), limits.threads, shared);
-      choice = choose_backend(attempts.request(), problem, limits, says_why);
+      std::shared_ptr<Backend> last = kept != nullptr ? std::exchange(*kept, nullptr) : nullptr;
+      choice = choose_backend(attempts.request(), problem, limits, says_why, last);
+      if (choice.is_device()) last = choice.backend;
       FactorRun run(o, input, *choice.backend, watch);
       run.make_plan();
       run.say_plan();
       run.take_outputs(std::move(outputs));
       run.run_stages(alone);
       run.commit();
+      if (kept != nullptr) *kept = last;
       return run.finish();
     } catch (const Error& error) {
       attempts.go_on(error, choice.is_device());
@@ -41,7 +48,10 @@ ExitCode run_factor(const FactorOptions& o, Comm& comm) {
   if (o.dry_run && comm.size() > 1)
     throw UsageError("--dry-run speaks of one process", "use qrtool, without mpirun");
   if (o.dry_run) return dry_run_factor(o);
+  if (!o.into.empty() && comm.size() > 1)
+    throw UsageError("--into is for one process", "use qrtool, without mpirun");
   if (comm.size() > 1) return factor_on_ranks(o, comm);
+  if (!o.into.empty()) return factor_into(o);
   if (o.datasets.size() > 1) return factor_several(o);
 
   const Stopwatch watch;

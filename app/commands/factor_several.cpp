@@ -77,11 +77,11 @@ void commit(OutputFile& file, const std::vector<Task>& tasks) {
   for (const Task& task : tasks)
     if (task.result) sources.push_back(task.source());
   if (sources.empty()) return;
-  set_interrupt_message("qrtool: interrupted while the output was being finished\n");
+  set_interrupt_message(interrupted_while_finishing);
   FileSet files;
   file.finish(sources, files);
   files.commit();
-  set_interrupt_message("qrtool: interrupted; the output is complete\n");
+  set_interrupt_message(interrupted_when_complete);
 }
 
 Json to_json(const Task& task) {

@@ -158,9 +158,9 @@ std::vector<std::string> generate(const GenerateOptions& o) {
   set_interrupt_message("qrtool: interrupted; nothing written\n");
   const std::unique_ptr<Writer> writer = create_output(output_spec(o));
   generator.write_all(*writer);
-  set_interrupt_message("qrtool: interrupted while the output was being finished\n");
+  set_interrupt_message(interrupted_while_finishing);
   writer->commit();
-  set_interrupt_message("qrtool: interrupted; the output is complete\n");
+  set_interrupt_message(interrupted_when_complete);
   return writer->files();
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // solve.cpp: `qrtool solve` opens A and B, plans, solves and checks every right side, commits the
 // output and says what came of it.
-#include <fmt/format.h>
+#include "app/commands/solve.hpp"
+
+#include <utility>
 
 #include "app/commands/commands.hpp"
+#include "app/commands/solve_into.hpp"
 #include "app/run/attempts.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/solve/solve_dry_run.hpp"
@@ -18,31 +21,6 @@
 namespace qrtool {
 namespace {
 
-void check_names(const SolveOptions& o) {
-  for (const std::string& input : {o.a, o.b, o.system.weights})
-    if (!input.empty()) refuse_same_file(input, o.output);
-  require_named_device(o.backend);
-  check_output_names(o.output, /*report=*/"", o.force);
-}
-
-SolveResult solve_systems(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
-                          const Stopwatch& watch) {
-  for (Attempts attempts(o.backend, o.backend.is_automatic());;) {
-    SolveOptions options = o;
-    options.backend = attempts.request();
-    SolveRun run(options, inputs, limits, watch);
-    try {
-      run.make_plan();
-      run.create_output();
-      run.run_stages();
-      run.commit();
-      return run.finish();
-    } catch (const Error& error) {
-      attempts.go_on(error, run.has_device());
-    }
-  }
-}
-
 /// Plans, and says what the run would need and take.
 ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
                  const Stopwatch& watch) {
@@ -55,16 +33,46 @@ ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits&
 
 }  // namespace
 
-ExitCode run_solve(const SolveOptions& o) {
-  const Stopwatch watch;
-  check_names(o);
-  const Limits limits = host_limits(o.memory_bytes, o.threads);
+SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
+  for (const std::string& input : {o.a, o.b, o.system.weights})
+    if (!input.empty()) refuse_same_file(input, o.output);
+  require_named_device(o.backend);
+  check_output_names(o.output, /*report=*/"", o.force);
   SolveInputs inputs = open_solve_inputs(
       {.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values}, o.system, o.order, limits);
   if (!o.quiet) print_notes(inputs, o.verbose);
   fit_weights(inputs, o.precision.value_or(type_of(inputs)));
+  return inputs;
+}
+
+SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
+                         const Stopwatch& watch, std::shared_ptr<Backend>* kept) {
+  for (Attempts attempts(o.backend, o.backend.is_automatic());;) {
+    SolveOptions options = o;
+    options.backend = attempts.request();
+    SolveRun run(options, inputs, limits, watch);
+    try {
+      std::shared_ptr<Backend> last = kept != nullptr ? std::exchange(*kept, nullptr) : nullptr;
+      run.make_plan(last);
+      if (run.has_device()) last = run.device()->backend;
+      run.create_output();
+      run.run_stages();
+      run.commit();
+      if (kept != nullptr) *kept = last;
+      return run.finish();
+    } catch (const Error& error) {
+      attempts.go_on(error, run.has_device());
+    }
+  }
+}
+
+ExitCode run_solve(const SolveOptions& o) {
+  if (!o.into.empty()) return solve_into(o);
+  const Stopwatch watch;
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  const SolveInputs inputs = open_inputs_of(o, limits);
   if (o.dry_run) return dry_run(o, inputs, limits, watch);
-  const SolveResult result = solve_systems(o, inputs, limits, watch);
+  const SolveResult result = solve_inputs(o, inputs, limits, watch);
   print_result(o, result);
   return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }

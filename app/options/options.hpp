@@ -45,11 +45,16 @@ struct FactorOptions : PrintOptions {
   bool force = false, explain = false, dry_run = false;
   StreamFormat format = StreamFormat::automatic;
   std::string report;
+  std::string into;                 // --into: a folder; empty: one input, and `output`
+  std::vector<std::string> inputs;  // with --into
 };
 
 struct DevicesOptions : PrintOptions {
   bool timings = false, forget = false;  // show, or remove, what earlier runs took
+  bool builds = false;                   // builds kernels ahead, on `device`
+  std::string build_file, device;        // whose shapes; empty: `has_shape`, or the usual ones
   // The problem that the answer is about.
+  bool has_shape = false;
   std::vector<index_t> leading{15000};
   index_t m = 64, n = 64;
   ElementType type = ElementType::float32;
@@ -81,6 +86,8 @@ struct SolveOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   bool force = false, dry_run = false;
+  std::string into;                 // --into: a folder; empty: one b, and `output`
+  std::vector<std::string> inputs;  // with --into: every B, or every table
 };
 
 enum class Criteria { bar, m_eps };

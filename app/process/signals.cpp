@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -25,6 +26,9 @@ namespace {
 
 std::atomic<const char*> message = "qrtool: interrupted\n";
 static_assert(std::atomic<const char*>::is_always_lock_free);
+/// Of count_outputs(); 0: outputs are not counted.
+std::atomic<int> outputs = 0, complete_outputs = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 std::atomic<bool> is_one_of_several = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<bool> is_exit_ours = false;
@@ -43,11 +47,34 @@ void write_error(const char* text) {
       write(hdf5::message_descriptor(), text, std::strlen(text));
 }
 
+/// Appends a number to a text that has room for it.
+char* append_number(char* to, int number) {
+  std::array<char, 12> digits{};
+  std::size_t count = 0;
+  for (; count == 0 || number > 0; number /= 10)
+    digits[count++] = static_cast<char>('0' + number % 10);
+  while (count > 0) *to++ = digits[--count];
+  return to;
+}
+char* append(char* to, const char* text) { return std::strcpy(to, text) + std::strlen(text); }
+
+/// "qrtool: interrupted; 3 of 9 outputs are complete".
+void write_count() {
+  std::array<char, 160> line{};
+  char* to = append(line.data(), "qrtool: interrupted");
+  if (message.load() == interrupted_while_finishing)
+    to = append(to, " while an output was being finished");
+  to = append_number(append(to, "; "), complete_outputs);
+  to = append_number(append(to, " of "), outputs);
+  append(to, " outputs are complete\n");
+  write_error(line.data());
+}
+
 // SA_RESETHAND restores the default action before the handler runs. So raise() ends the process
 // when the handler returns, and a second Ctrl-C ends it at once.
 extern "C" void clean_up_and_die(int signal_number) {
   const Removed removed = remove_temporary_files();
-  if (signal_number != SIGPIPE) write_error(choose_text(removed));
+  if (signal_number != SIGPIPE) outputs > 0 ? write_count() : write_error(choose_text(removed));
   raise(signal_number);
 }
 
@@ -190,6 +217,11 @@ void expect_exit() { is_exit_ours = true; }
 
 void share_interrupt_message() { is_one_of_several = true; }
 
-void set_interrupt_message(const char* literal) { message.store(literal); }
+void set_interrupt_message(const char* literal) {
+  if (literal == interrupted_when_complete) ++complete_outputs;
+  message.store(literal);
+}
+
+void count_outputs(int all) { outputs = all; }
 
 }  // namespace qrtool

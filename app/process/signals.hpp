@@ -19,9 +19,19 @@ void take_back_abort();
 /// Where exit() runs without this, a library has called it, and the exit code says so.
 void expect_exit();
 
+/// The lines of a run whose output is being committed, and of one whose output is there.
+inline constexpr const char* interrupted_while_finishing =
+    "qrtool: interrupted while the output was being finished\n";
+inline constexpr const char* interrupted_when_complete =
+    "qrtool: interrupted; the output is complete\n";
+
 /// Sets the line that an interrupted run prints. It must be a string literal, as a signal handler
 /// reads it at any moment.
 void set_interrupt_message(const char* literal);
+
+/// From now on the line says how many of `all` outputs are complete. Each call of
+/// set_interrupt_message(interrupted_when_complete) is one more.
+void count_outputs(int all);
 
 /// Called where several ranks share the temporary files of rank 0. The rank that removes them
 /// prints its line; where it has no line, it prints that nothing is written.

@@ -107,18 +107,29 @@ double cpu_estimate(const Work& work, int threads) {
                               : cpu_seconds(work.problem, threads);
 }
 
+ProgramsEstimate estimate_programs(std::span<const std::string> programs, const DeviceInfo& device,
+                                   const Timings& timings) {
+  const KeptDevice* const kept = timings.find(device);
+  ProgramsEstimate result;
+  for (const std::string& id : programs) {
+    const KeptProgram* const program = kept != nullptr ? kept->find(id) : nullptr;
+    ++result.all;
+    result.unseen += program == nullptr ? 1 : 0;
+    result.seconds += program != nullptr ? program->least_seconds.value_or(usual_load_seconds)
+                                         : mean_build_seconds(kept);
+  }
+  return result;
+}
+
 DeviceEstimate estimate(const Work& work, const DeviceInfo& device, const Timings& timings) {
   const KeptDevice* const kept = timings.find(device);
   const DeviceWork planned = device_work(work, device);
   DeviceEstimate result{.start = process_seconds + planned.pin_seconds +
                                  (kept != nullptr ? kept->start_seconds : usual_start_seconds),
                         .work = planned.run_seconds};
-  for (const std::string& id : planned.programs) {
-    const KeptProgram* const program = kept != nullptr ? kept->find(id) : nullptr;
-    result.unseen_programs += program == nullptr ? 1 : 0;
-    result.programs += program != nullptr ? program->least_seconds.value_or(usual_load_seconds)
-                                          : mean_build_seconds(kept);
-  }
+  const ProgramsEstimate programs = estimate_programs(planned.programs, device, timings);
+  result.unseen_programs = programs.unseen;
+  result.programs = programs.seconds;
   if (opencl_is_measured(device)) return result;
   const KeptSample* const sample = near_sample(work.problem, kept);
   result.is_guess = sample == nullptr;

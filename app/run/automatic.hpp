@@ -19,6 +19,16 @@ struct Work {
   index_t right_sides;  // of each matrix; 0: it factors
 };
 
+/// The programs of a run: those that this user has never built on the device, and the seconds until
+/// all are built, or taken from the driver's cache.
+struct ProgramsEstimate {
+  int all = 0, unseen = 0;
+  double seconds = 0;
+};
+/// `programs`: their names (program_id).
+ProgramsEstimate estimate_programs(std::span<const std::string> programs, const DeviceInfo& device,
+                                   const Timings& timings);
+
 /// The seconds of a run on a device, by its parts.
 struct DeviceEstimate {
   double start = 0;     // of the device and of the process that uses it

@@ -17,6 +17,7 @@
 #include "app/run/factor_matrices.hpp"
 #include "app/run/opencl.hpp"
 #include "app/run/stopwatch.hpp"
+#include "app/run/timings.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/matrices.hpp"
@@ -140,8 +141,17 @@ std::string seconds_text(double seconds) {
   return std::isnan(seconds) ? "not measured" : format_seconds(seconds);
 }
 
+/// "kernels   3 of 5 programs were not built before: about 3.6 s".
+std::string text_of(const ProgramsEstimate& programs) {
+  if (programs.unseen == 0) return "kernels   all were built before\n";
+  return fmt::format("kernels   {} of {} programs {} not built before: about {}\n", programs.unseen,
+                     programs.all, programs.unseen == 1 ? "was" : "were",
+                     format_seconds(programs.seconds));
+}
+
 std::string text_of(const Cost& cost) {
   std::string text = cost.plan;
+  if (cost.programs) text += text_of(*cost.programs);
   text += fmt::format("input     {}: {}\n", escape(cost.input), format_bytes(cost.input_bytes));
   text += fmt::format("output    {}{}\n", cost.is_output_estimated ? "about " : "",
                       format_bytes(cost.output_bytes));
@@ -180,6 +190,11 @@ std::string text_of_load() {
 
 Json json_of(double seconds) { return std::isnan(seconds) ? Json() : Json(seconds); }
 
+Json json_of(const std::optional<ProgramsEstimate>& programs) {
+  if (!programs) return nullptr;
+  return {{"all", programs->all}, {"unseen", programs->unseen}, {"seconds", programs->seconds}};
+}
+
 Json json_of(const Cost& cost) {
   return {{"input", cost.input},
           {"plan", cost.plan},
@@ -190,6 +205,7 @@ Json json_of(const Cost& cost) {
           {"memory_limit_bytes", cost.memory_limit_bytes},
           {"device_bytes", cost.device_bytes},
           {"scratch_bytes", cost.scratch_bytes},
+          {"programs", json_of(cost.programs)},
           {"seconds",
            {{"start", json_of(cost.start_seconds)},
             {"read", json_of(cost.read_seconds)},
@@ -255,6 +271,16 @@ ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
   const double by_sample = sample.again / flops_of(sample.problem) * flops_of(problem);
   return {.start = std::max(sample.first - sample.again, 0.0),
           .all = variant.empty() ? known_seconds(backend, problem).value_or(by_sample) : by_sample};
+}
+
+std::optional<DeviceInfo> started_device(const Backend& backend) {
+  for (const DeviceTimes& times : opencl_times())
+    if (backend.name() == "opencl" && times.info.text() == backend.device()) return times.info;
+  return std::nullopt;
+}
+
+void enter_programs(std::span<const std::string> programs, const DeviceInfo& device, Cost& cost) {
+  if (timings_path()) cost.programs = estimate_programs(programs, device, Timings::load());
 }
 
 void enter_output(const OutputSpec& spec, Cost& cost) {

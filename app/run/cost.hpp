@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "app/run/automatic.hpp"
 #include "core/backend.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
@@ -20,6 +22,8 @@ struct Cost {
   std::uint64_t input_bytes = 0, output_bytes = 0;
   bool is_output_estimated = false;  // text has no fixed size
   std::uint64_t memory_bytes = 0, memory_limit_bytes = 0, device_bytes = 0, scratch_bytes = 0;
+  /// Of a device, where the times of earlier runs are kept.
+  std::optional<ProgramsEstimate> programs = {};
   index_t chunks = 1;  // that overlap in reading, computing and writing
   double start_seconds = 0, read_seconds = 0, compute_seconds = 0, write_seconds = 0;
 
@@ -57,6 +61,13 @@ struct ComputeSeconds {
 };
 ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
                                  const std::string& variant);
+
+/// What is known of a device that this process has started, by the text of its backend; none for
+/// the CPU, and for several devices.
+std::optional<DeviceInfo> started_device(const Backend& backend);
+
+/// Enters the programs of a run. Call it before a sample builds some of them.
+void enter_programs(std::span<const std::string> programs, const DeviceInfo& device, Cost& cost);
 
 /// Enters the bytes of an output, and the time to write them: numbers as text are formatted once,
 /// and a file without a name takes 16 MiB beside the output for a moment.

@@ -7,6 +7,7 @@
 #include "app/run/attempts.hpp"
 #include "app/run/cost.hpp"
 #include "app/run/factor_run.hpp"
+#include "app/run/opencl.hpp"
 #include "core/factor/ranked_backend.hpp"
 #include "core/host.hpp"
 
@@ -46,6 +47,8 @@ Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
             .memory_limit_bytes = planned.host_bytes + planned.file_bytes,
             .device_bytes = plan.device_bytes,
             .scratch_bytes = plan.scratch_bytes};
+  if (const std::optional<DeviceInfo> device = started_device(*choice.backend))
+    enter_programs(opencl_factor_programs(plan, *device), *device, cost);
   cost.chunks = plan.by_rows() ? (problem.m + plan.chunk_rows - 1) / plan.chunk_rows
                                : (problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   const index_t passes = plan.by_rows() && problem.wants_q() ? 2 : 1;

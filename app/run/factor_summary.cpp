@@ -40,14 +40,16 @@ std::string path_of(std::string_view dataset, const FactorResult& result) {
                      dataset);
 }
 
+std::string names_of_files(const FactorResult& result) {
+  std::vector<std::string> names;
+  for (const std::string& file : result.files) names.push_back(escape(file));
+  return join(names, ", ");
+}
+
 std::string written_files(const FactorResult& result) {
   if (is_one_file(result) && is_standard_output(result.files.front()))
     return "R to standard output";
-  if (!is_one_file(result)) {
-    std::vector<std::string> names;
-    for (const std::string& file : result.files) names.push_back(escape(file));
-    return join(names, ", ");
-  }
+  if (!is_one_file(result)) return names_of_files(result);
   const std::string report = result.name.empty()
                                  ? std::string(format_of_output(result.files.front()).report_place)
                                  : path_of("report", result);
@@ -70,6 +72,13 @@ std::string verdict_line(const Verdict& verdict) {
                                {verdict.count(Status::r_overflows), "overflow in R"},
                                {unchecked, "unchecked"}};
   return passed_text(passed, verdict.matrices(), others);
+}
+
+/// The verdict and what was written.
+std::string last_line(const FactorResult& result, const std::string& written) {
+  const std::string verdict = verdict_line(result.verdict);
+  return fmt::format("{}; wrote {}\n", result.verdict.failed() > 0 ? in_red(verdict) : verdict,
+                     written);
 }
 
 std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
@@ -198,10 +207,11 @@ std::string summary(const FactorResult& result, bool verbose) {
                         is_estimate ? ", estimated with 8 vectors" : "");
   }
   if (verbose) text += times_of(result);
-  const std::string verdict = verdict_line(result.verdict);
-  return text + fmt::format("{}; wrote {}\n",
-                            result.verdict.failed() > 0 ? in_red(verdict) : verdict,
-                            written_files(result));
+  return text + last_line(result, written_files(result));
+}
+
+std::string short_summary(const FactorResult& result) {
+  return last_line(result, names_of_files(result));
 }
 
 Json to_json(const FactorResult& result) {

@@ -43,6 +43,9 @@ std::string way_text(const FactorResult& result);
 /// Describes the run in a few lines for standard output. `verbose` adds the routes.
 std::string summary(const FactorResult& result, bool verbose);
 
+/// The last line of the summary, without the datasets: "all 3 pass; wrote q.npz".
+std::string short_summary(const FactorResult& result);
+
 /// Schema qrtool.factor/1.
 nlohmann::ordered_json to_json(const FactorResult& result);
 

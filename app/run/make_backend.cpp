@@ -40,9 +40,27 @@ std::unique_ptr<Backend> all_devices(Limits host) {
   return std::make_unique<SeveralDevices>(std::move(backends));
 }
 
-std::unique_ptr<Backend> device_backend(const BackendRequest& request, const Limits& limits) {
+/// Whether `backend` is that of this device with these limits.
+bool is_started(const std::shared_ptr<Backend>& backend, const DeviceInfo& device,
+                const Limits& limits) {
+  if (backend == nullptr || backend->device() != device.text()) return false;
+  const Limits its = backend->limits();
+  return its.host_bytes == limits.host_bytes && its.file_bytes == limits.file_bytes &&
+         its.threads == limits.threads && its.ranks == limits.ranks &&
+         its.has_scratch == limits.has_scratch;
+}
+
+/// `before` with its queues and buffers, or a new backend.
+std::shared_ptr<Backend> started(const DeviceInfo& device, const Limits& limits,
+                                 const std::shared_ptr<Backend>& before) {
+  if (is_started(before, device, limits)) return before;
+  return make_opencl_backend(device, limits);
+}
+
+std::shared_ptr<Backend> device_backend(const BackendRequest& request, const Limits& limits,
+                                        const std::shared_ptr<Backend>& before) {
   if (request.wanted_device() == "all" && request.ranks == 1) return all_devices(limits);
-  return make_opencl_backend(device_of_rank(request), limits);
+  return started(device_of_rank(request), limits, before);
 }
 
 /// Factors a small part of the work on the device, and keeps what it took.
@@ -60,15 +78,15 @@ void measure_sample(Backend& backend, const Work& work, const DeviceInfo& device
 }
 
 BackendChoice automatic_backend(const BackendRequest& request, const Work& work,
-                                const Limits& limits) {
+                                const Limits& limits, const std::shared_ptr<Backend>& before) {
   Timings timings = Timings::load();
   std::vector<DeviceInfo> own;  // the rank's, where there is one
   if (is_worth_a_device(work, limits, timings) && !opencl_devices().empty())
     own.push_back(device_of_rank(request));
-  std::unique_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend;
   // Without a file to keep it in, every run would measure, and choose by chance.
   if (!own.empty() && timings_path() && is_worth_a_sample(work, limits, own.front(), timings)) {
-    backend = make_opencl_backend(own.front(), limits);
+    backend = started(own.front(), limits, before);
     measure_sample(*backend, work, own.front(), timings);
     // The kernels of the sample are those of the work.
     for (const DeviceTimes& times : opencl_times()) timings.add(times);
@@ -76,20 +94,23 @@ BackendChoice automatic_backend(const BackendRequest& request, const Work& work,
   AutomaticChoice choice = choose_automatically(work, limits, own, timings);
   if (choice.device == nullptr)
     return {std::make_unique<CpuBackend>(limits), std::move(choice.reason)};
-  if (backend == nullptr) backend = make_opencl_backend(*choice.device, limits);
+  if (backend == nullptr) backend = started(*choice.device, limits, before);
   return {std::move(backend), std::move(choice.reason)};
 }
 
-BackendChoice cpu_backend(const BackendRequest&, const Work&, const Limits& limits) {
+BackendChoice cpu_backend(const BackendRequest&, const Work&, const Limits& limits,
+                          const std::shared_ptr<Backend>&) {
   return {std::make_unique<CpuBackend>(limits), "asked for"};
 }
 
-BackendChoice opencl_backend(const BackendRequest& request, const Work&, const Limits& limits) {
-  return {device_backend(request, limits), "asked for"};
+BackendChoice opencl_backend(const BackendRequest& request, const Work&, const Limits& limits,
+                             const std::shared_ptr<Backend>& before) {
+  return {device_backend(request, limits, before), "asked for"};
 }
 
-BackendChoice gpu_backend(const BackendRequest& request, const Work& work, const Limits& limits) {
-  BackendChoice choice = opencl_backend(request, work, limits);
+BackendChoice gpu_backend(const BackendRequest& request, const Work& work, const Limits& limits,
+                          const std::shared_ptr<Backend>& before) {
+  BackendChoice choice = opencl_backend(request, work, limits, before);
   if (choice.backend->limits().is_cpu)
     throw DeviceError(fmt::format("--backend gpu: there is no GPU: OpenCL has {}, a CPU",
                                   choice.backend->device()),
@@ -100,7 +121,8 @@ BackendChoice gpu_backend(const BackendRequest& request, const Work& work, const
 /// A word of --backend and the function that makes the backend.
 struct BackendKind {
   std::string_view name;
-  BackendChoice (*make)(const BackendRequest&, const Work&, const Limits&);
+  BackendChoice (*make)(const BackendRequest&, const Work&, const Limits&,
+                        const std::shared_ptr<Backend>&);
 };
 constexpr BackendKind kinds[] = {{.name = "auto", .make = automatic_backend},
                                  {.name = "cpu", .make = cpu_backend},
@@ -151,8 +173,9 @@ void require_named_device(const BackendRequest& request) {
   if (!request.device.empty() && request.device != "all") choose_opencl_devices(request.device);
 }
 
-BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits) {
-  return requested_backend(request).make(request, work, limits);
+BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
+                           const std::shared_ptr<Backend>& before) {
+  return requested_backend(request).make(request, work, limits, before);
 }
 
 std::string name_of_device(const Backend& backend) {
@@ -162,8 +185,8 @@ std::string name_of_device(const Backend& backend) {
 }
 
 BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
-                             bool says_why) {
-  BackendChoice choice = make_backend(request, work, limits);
+                             bool says_why, const std::shared_ptr<Backend>& before) {
+  BackendChoice choice = make_backend(request, work, limits, before);
   if (says_why) print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
   return choice;
 }

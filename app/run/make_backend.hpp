@@ -13,7 +13,7 @@
 namespace qrtool {
 
 struct BackendChoice {
-  std::unique_ptr<Backend> backend;  // null: none could be chosen
+  std::shared_ptr<Backend> backend;  // null: none could be chosen
   std::string reason;
 
   bool is_device() const { return backend != nullptr && backend->name() != "cpu"; }
@@ -23,12 +23,14 @@ struct BackendChoice {
 void require_named_device(const BackendRequest& request);
 
 /// Errors: UsageError where name, device and variant contradict each other; DeviceError where a
-/// device was asked for and is not there.
-BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits);
+/// device was asked for and is not there. `before`: the backend of an earlier run of this process,
+/// which is taken again where an equal one would be made; null: there was none.
+BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
+                           const std::shared_ptr<Backend>& before = nullptr);
 
 /// Calls make_backend(). Where `says_why`, it prints which backend was chosen, and why.
 BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
-                             bool says_why);
+                             bool says_why, const std::shared_ptr<Backend>& before = nullptr);
 
 /// The device of a backend for the line of a summary: "cpu", "NVIDIA H200"; an OpenCL device that
 /// is a CPU is said to be one.

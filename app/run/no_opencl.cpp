@@ -23,6 +23,16 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&) {
 
 std::span<const Variant> list_opencl_variants() { return {}; }
 
+std::vector<std::string> opencl_factor_programs(const Plan&, const DeviceInfo&) { return {}; }
+
+void build_opencl_factors(Backend&, const Plan&) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
+void build_opencl_systems(Backend&, const Problem&) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
 std::string opencl_system_objection(const Backend&, const SolveProblem&) {
   return "this build has no OpenCL";
 }

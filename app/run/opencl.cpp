@@ -6,6 +6,8 @@
 
 #include "app/process/signals.hpp"
 #include "app/run/own_rates.hpp"
+#include "gpu/estimate/build_ahead.hpp"
+#include "gpu/estimate/programs.hpp"
 #include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/builders.hpp"
 #include "gpu/registry.hpp"
@@ -64,6 +66,18 @@ DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const Device
 double opencl_copy_seconds(const Problem& problem) { return copy_seconds(problem); }
 
 bool opencl_is_measured(const DeviceInfo& device) { return is_measured(device); }
+
+std::vector<std::string> opencl_factor_programs(const Plan& plan, const DeviceInfo& device) {
+  return factor_programs(*plan.variant, plan.problem, device);
+}
+
+void build_opencl_factors(Backend& backend, const Plan& plan) {
+  build_factor_programs(dynamic_cast<OpenclBackend&>(backend), plan);
+}
+
+void build_opencl_systems(Backend& backend, const Problem& problem) {
+  build_solve_programs(dynamic_cast<OpenclBackend&>(backend), problem);
+}
 
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem) {
   return system_objection(problem, backend.limits());

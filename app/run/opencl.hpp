@@ -42,6 +42,14 @@ DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const Device
 double opencl_copy_seconds(const Problem& problem);
 bool opencl_is_measured(const DeviceInfo& device);
 
+/// Calls factor_programs() for a plan of the device.
+std::vector<std::string> opencl_factor_programs(const Plan& plan, const DeviceInfo& device);
+
+/// Calls build_factor_programs() and build_solve_programs(). `backend` is one of
+/// make_opencl_backend().
+void build_opencl_factors(Backend& backend, const Plan& plan);
+void build_opencl_systems(Backend& backend, const Problem& problem);
+
 /// Why the device of `backend` does not solve such systems; empty where it does.
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem);
 

@@ -33,12 +33,12 @@ void Outputs::commit() {
     factors->finish(none);
     return;
   }
-  set_interrupt_message("qrtool: interrupted while the output was being finished\n");
+  set_interrupt_message(interrupted_while_finishing);
   FileSet files;
   factors->finish(files);
   if (report) report->finish(files);
   files.commit();
-  set_interrupt_message("qrtool: interrupted; the output is complete\n");
+  set_interrupt_message(interrupted_when_complete);
 }
 
 }  // namespace qrtool

@@ -42,7 +42,8 @@ void say_why_not(const SolveOptions& o, const std::string& reason) {
 
 std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const SolveInputs& inputs,
                                                const SolveProblem& problem, const SolvePlan& plan,
-                                               const Limits& limits) {
+                                               const Limits& limits,
+                                               const std::shared_ptr<Backend>& before) {
   if (o.backend.device == "all")
     throw UsageError("--device all: solve uses one device", "name one; see qrtool devices");
   const std::string objection = objection_to(o, inputs, problem, plan);
@@ -60,7 +61,7 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
   if (shares) estimated.count = 1;
   const index_t sides = inputs.sides.p * (shares ? factored.count : 1);
   SolveDevice device{
-      .backend = choose_backend(o.backend, {estimated, sides}, limits, o.verbose).backend,
+      .backend = choose_backend(o.backend, {estimated, sides}, limits, o.verbose, before).backend,
       .is_shared = shares};
   if (device.backend->name() != "opencl") return std::nullopt;
   if (!objection.empty()) {

@@ -16,7 +16,7 @@ namespace qrtool {
 /// The device, the plan of R for the matrices of the run, and whether R comes first. Where one A
 /// serves all right sides, the CPU factors it, and the rest is the device's.
 struct SolveDevice {
-  std::unique_ptr<Backend> backend;
+  std::shared_ptr<Backend> backend;
   Plan factor = {};
   SystemRoute route = SystemRoute::factors;
   bool is_shared = false;
@@ -28,11 +28,12 @@ struct SolveDevice {
 };
 
 /// None where the CPU solves: where it is asked for, where the device's start is not worth it, or
-/// where no device takes such systems, which a note says if a device was asked for. Errors: as
-/// make_backend() and make_plan().
+/// where no device takes such systems, which a note says if a device was asked for. `before`: as
+/// of make_backend(). Errors: as make_backend() and make_plan().
 std::optional<SolveDevice> choose_solve_device(const SolveOptions& options,
                                                const SolveInputs& inputs,
                                                const SolveProblem& problem, const SolvePlan& plan,
-                                               const Limits& limits);
+                                               const Limits& limits,
+                                               const std::shared_ptr<Backend>& before);
 
 }  // namespace qrtool

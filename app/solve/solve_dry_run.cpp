@@ -93,6 +93,11 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   CpuBackend cpu(limits);
   Backend& backend = run.device() != nullptr ? *run.device()->backend : cpu;
   const Problem factored = factored_problem(inputs, p, plan);
+  if (const std::optional<DeviceInfo> device = started_device(backend)) {
+    const index_t sides =
+        plan.route == SolveRoute::shared ? count_of(inputs.sides.solution_dims) : plan.group_size;
+    enter_programs(opencl_solve_work(factored, sides, *device).programs, *device, cost);
+  }
   const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
   cost.start_seconds = compute.start;
   cost.compute_seconds = compute.all;

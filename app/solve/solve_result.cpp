@@ -106,28 +106,6 @@ std::string written_files(const SolveResult& result) {
   return join(files, ", ");
 }
 
-/// The answer is last, where it is a table.
-std::string text_of(const SolveResult& result, bool verbose) {
-  const SolveVerdict& v = result.verdict;
-  const index_t items = result.sides.items();
-  std::string text =
-      fmt::format("solved {} right side{} with {} of {}x{} ({}, {}) on {} ({} thread{})\n",
-                  format_count(v.solutions()), v.solutions() == 1 ? "" : "s",
-                  result.sides.shares_a() ? "one A" : format_count(items) + " A", result.a.m,
-                  result.a.n, name_of(result.type), result.variant, result.device, result.threads,
-                  result.threads == 1 ? "" : "s");
-  text += choice_text(result);
-  if (verbose) text += times_of(result);
-  if (const std::string worst = worst_line(v, result.sides.solution_dims); !worst.empty())
-    text += worst + "\n";
-  const std::string verdict = v.failed() > 0 ? in_red(verdict_line(v)) : verdict_line(v);
-  text += fmt::format("{}; wrote {} (X {})\n", verdict, written_files(result),
-                      shape_text(result.sides.x_dims));
-  const bool shows_table = result.is_table() && !is_standard_output(result.files.front());
-  if (result.is_table()) text += deviations_of(result);
-  return shows_table ? text + table_of(result) : text;
-}
-
 /// Returns one JSON object for each coefficient.
 Json coefficients_json(const SolveResult& result) {
   if (!result.is_table()) return nullptr;
@@ -149,49 +127,6 @@ Json coefficients_json(const SolveResult& result) {
     }
   }
   return all;
-}
-
-Json to_json(const SolveOptions& o, const SolveResult& result) {
-  return {{"schema", "qrtool.solve/1"},
-          {"version", QRTOOL_VERSION},
-          {"a", input_json(result.a)},
-          {"b", input_json(result.b)},
-          {"rows", name_of(result.sides.rows)},
-          {"output", {{"files", result.files}, {"x_shape", result.sides.x_dims}}},
-          {"type", name_of(result.type)},
-          {"solution", o.basic ? "basic" : "least-norm"},
-          {"backend", result.backend},
-          {"device", result.device},
-          {"variant", result.variant},
-          {"bar", result.bar},
-          {"seconds",
-           {{"read", result.stages.read},
-            {"factor", result.seconds.factor},
-            {"solve", result.seconds.solve},
-            {"write", result.stages.write},
-            {"sync", result.sync_seconds},
-            {"total", result.total_seconds}}},
-          {"check", to_json(result.verdict)},
-          {"coefficients", coefficients_json(result)},
-          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
-}
-
-void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
-  const SolveVerdict& v = result.verdict;
-  const auto say = [&](Status status, const char* what) {
-    if (v.count(status) == 0) return false;
-    print_failure(fmt::format("{}: {} of {} solutions {} (first: {})", escape(result.b.file),
-                              format_count(v.count(status)), format_count(v.solutions()), what,
-                              matrix_name(result.sides.solution_dims, v.first(status))));
-    return true;
-  };
-  if (say(Status::non_finite, "are NaN: A or b holds NaN or Inf") &&
-      !o.system.skips_missing.value_or(false))
-    print_hint("--missing skip leaves out the rows with NaN");
-  if (say(Status::r_overflows, "exceed the range of their type") &&
-      result.type == ElementType::float32)
-    print_hint("use --precision double");
-  say(Status::above_bar, "miss the bar; see status 1 in the report");
 }
 
 }  // namespace
@@ -282,12 +217,82 @@ Json to_json(const SolveVerdict& v) {
           {"second_tries", v.second_tries()}};
 }
 
+std::string short_summary(const SolveResult& result) {
+  const SolveVerdict& v = result.verdict;
+  const std::string verdict = v.failed() > 0 ? in_red(verdict_line(v)) : verdict_line(v);
+  return fmt::format("{}; wrote {} (X {})\n", verdict, written_files(result),
+                     shape_text(result.sides.x_dims));
+}
+
+// The answer is last, where it is a table.
+std::string summary(const SolveResult& result, bool verbose) {
+  const SolveVerdict& v = result.verdict;
+  const index_t items = result.sides.items();
+  std::string text =
+      fmt::format("solved {} right side{} with {} of {}x{} ({}, {}) on {} ({} thread{})\n",
+                  format_count(v.solutions()), v.solutions() == 1 ? "" : "s",
+                  result.sides.shares_a() ? "one A" : format_count(items) + " A", result.a.m,
+                  result.a.n, name_of(result.type), result.variant, result.device, result.threads,
+                  result.threads == 1 ? "" : "s");
+  text += choice_text(result);
+  if (verbose) text += times_of(result);
+  if (const std::string worst = worst_line(v, result.sides.solution_dims); !worst.empty())
+    text += worst + "\n";
+  text += short_summary(result);
+  const bool shows_table = result.is_table() && !is_standard_output(result.files.front());
+  if (result.is_table()) text += deviations_of(result);
+  return shows_table ? text + table_of(result) : text;
+}
+
+Json to_json(const SolveOptions& o, const SolveResult& result) {
+  return {{"schema", "qrtool.solve/1"},
+          {"version", QRTOOL_VERSION},
+          {"a", input_json(result.a)},
+          {"b", input_json(result.b)},
+          {"rows", name_of(result.sides.rows)},
+          {"output", {{"files", result.files}, {"x_shape", result.sides.x_dims}}},
+          {"type", name_of(result.type)},
+          {"solution", o.basic ? "basic" : "least-norm"},
+          {"backend", result.backend},
+          {"device", result.device},
+          {"variant", result.variant},
+          {"bar", result.bar},
+          {"seconds",
+           {{"read", result.stages.read},
+            {"factor", result.seconds.factor},
+            {"solve", result.seconds.solve},
+            {"write", result.stages.write},
+            {"sync", result.sync_seconds},
+            {"total", result.total_seconds}}},
+          {"check", to_json(result.verdict)},
+          {"coefficients", coefficients_json(result)},
+          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
+}
+
+void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
+  const SolveVerdict& v = result.verdict;
+  const auto say = [&](Status status, const char* what) {
+    if (v.count(status) == 0) return false;
+    print_failure(fmt::format("{}: {} of {} solutions {} (first: {})", escape(result.b.file),
+                              format_count(v.count(status)), format_count(v.solutions()), what,
+                              matrix_name(result.sides.solution_dims, v.first(status))));
+    return true;
+  };
+  if (say(Status::non_finite, "are NaN: A or b holds NaN or Inf") &&
+      !o.system.skips_missing.value_or(false))
+    print_hint("--missing skip leaves out the rows with NaN");
+  if (say(Status::r_overflows, "exceed the range of their type") &&
+      result.type == ElementType::float32)
+    print_hint("use --precision double");
+  say(Status::above_bar, "miss the bar; see status 1 in the report");
+}
+
 void print_result(const SolveOptions& o, const SolveResult& result) {
   print_bad_solutions(o, result);
   if (o.json) {
     write_json(to_json(o, result));
   } else if (!o.quiet) {
-    write_stdout(text_of(result, o.verbose));
+    write_stdout(summary(result, o.verbose));
   }
 }
 

@@ -82,7 +82,15 @@ std::string verdict_line(const SolveVerdict& verdict);
 /// Prints bad solutions to standard error, then the result.
 struct SolveOptions;
 void print_result(const SolveOptions& options, const SolveResult& result);
+void print_bad_solutions(const SolveOptions& options, const SolveResult& result);
 
+/// Describes the run in a few lines for standard output. `verbose` adds the times.
+std::string summary(const SolveResult& result, bool verbose);
+/// The verdict and what was written, in one line: "all 3 pass; wrote x.npz (X 3x5)".
+std::string short_summary(const SolveResult& result);
+
+/// Schema qrtool.solve/1.
+nlohmann::ordered_json to_json(const SolveOptions& options, const SolveResult& result);
 nlohmann::ordered_json to_json(const SolveVerdict& verdict);
 nlohmann::ordered_json input_json(const Source& source);
 

@@ -92,7 +92,7 @@ std::vector<MatrixDataset> SolveRun::datasets() const {
   return all;
 }
 
-void SolveRun::make_plan() {
+void SolveRun::make_plan(const std::shared_ptr<Backend>& before) {
   // The plan says how many findings there are; no more than there are solutions.
   const Dims& of_solutions = inputs_.sides.solution_dims;
   const OutputSpec output{
@@ -104,7 +104,7 @@ void SolveRun::make_plan() {
   limits_ = limits_beside_files(inputs_, problem_.type, output_workspace_bytes(output), limits_);
   const std::string& variant = options_.backend.variant;
   plan_ = plan_solve(inputs_, problem_, limits_, variant.starts_with("cpu/") ? variant : "");
-  device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_);
+  device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_, before);
   if (device_) take_device(inputs_, problem_, limits_, plan_);
   result_.route = std::string(name_of(plan_.route));
   result_.variant = device_                             ? device_->variant()
@@ -297,9 +297,9 @@ void SolveRun::run_stages() {
 
 void SolveRun::commit() {
   const Stopwatch sync;
-  set_interrupt_message("qrtool: interrupted while the output was being finished\n");
+  set_interrupt_message(interrupted_while_finishing);
   output_->commit();
-  set_interrupt_message("qrtool: interrupted; the output is complete\n");
+  set_interrupt_message(interrupted_when_complete);
   result_.sync_seconds = sync.seconds();
 }
 

@@ -22,7 +22,8 @@ class SolveRun {
   SolveRun(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
            const Stopwatch& watch);
 
-  void make_plan();
+  /// `before`: as of make_backend().
+  void make_plan(const std::shared_ptr<Backend>& before = nullptr);
   void create_output();
   void run_stages();
   void commit();

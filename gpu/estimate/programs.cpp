@@ -3,10 +3,11 @@
 // those that a recording launcher finds.
 #include "gpu/estimate/programs.hpp"
 
+#include <span>
+
 #include "core/solve/shapes.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
-#include "gpu/host/program_cache.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/shared_matrix.hpp"
@@ -15,17 +16,23 @@
 namespace qrtool {
 namespace {
 
-std::string name_of_program(const GpuVariant& variant, const Problem& p, const DeviceInfo& device) {
+ProgramSource source_of(const GpuVariant& variant, const Problem& p, const DeviceInfo& device) {
   const Params params = variant.plan.tune(p, device.limits);
-  return program_id(device, variant.file, defines_for(p, params, variant.computes_in(p)));
+  return {variant.file, defines_for(p, params, variant.computes_in(p)), variant.plan.name};
 }
 
-std::vector<std::string> variant_programs(const GpuVariant& variant, const Problem& p,
-                                          const DeviceInfo& device) {
-  std::vector<std::string> names{name_of_program(variant, p, device)};
+std::vector<ProgramSource> variant_sources(const GpuVariant& variant, const Problem& p,
+                                           const DeviceInfo& device) {
+  std::vector<ProgramSource> sources{source_of(variant, p, device)};
   if (variant.leading.variant != nullptr)
-    names.push_back(name_of_program(variant.leading.variant(p), leading_problem(p), device));
-  return names;
+    sources.push_back(source_of(variant.leading.variant(p), leading_problem(p), device));
+  return sources;
+}
+
+void add_names(std::span<const ProgramSource> sources, const DeviceInfo& device,
+               std::vector<std::string>& names) {
+  for (const ProgramSource& source : sources)
+    names.push_back(program_id(device, source.file, source.defines));
 }
 
 /// Plain systems whose R is that of `p`.
@@ -35,16 +42,23 @@ SolveProblem systems_of(const Problem& p) {
 
 }  // namespace
 
-std::vector<std::string> factor_programs(const Variant& plan, const Problem& p,
-                                         const DeviceInfo& device) {
+std::vector<ProgramSource> factor_sources(const Variant& plan, const Problem& p,
+                                          const DeviceInfo& device) {
   const GpuVariant& variant = gpu_variant(plan);
-  std::vector<std::string> names = variant_programs(variant, p, device);
+  std::vector<ProgramSource> sources = variant_sources(variant, p, device);
   if (p.check != Check::none) {
     const CheckProgram check =
         variant.checks_by_vectors ? vector_check_program(p) : check_program(p, device.limits);
-    names.push_back(program_id(device, check.file, check.defines));
+    sources.push_back({check.file, check.defines, "the check"});
   }
-  names.push_back(program_id(device, sum_file, sum_defines()));
+  sources.push_back({sum_file, sum_defines(), "checksums"});
+  return sources;
+}
+
+std::vector<std::string> factor_programs(const Variant& plan, const Problem& p,
+                                         const DeviceInfo& device) {
+  std::vector<std::string> names;
+  add_names(factor_sources(plan, p, device), device, names);
   return names;
 }
 
@@ -70,8 +84,7 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
        wanted_by_systems(systems, sides, device.limits, SystemRoute::normal_equations))
     names.push_back(program_id(device, wanted.source.file, wanted.source.defines));
   if (takes_normal_equations(systems, sides, device.limits)) return names;
-  for (const std::string& of_r : variant_programs(gpu_variant(plan), p, device))
-    names.push_back(of_r);
+  add_names(variant_sources(gpu_variant(plan), p, device), device, names);
   return names;
 }
 

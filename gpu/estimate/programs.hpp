@@ -7,11 +7,16 @@
 
 #include "core/variant.hpp"
 #include "gpu/host/device.hpp"
+#include "gpu/host/program_cache.hpp"
 
 namespace qrtool {
 
-/// The names (program_id) of the programs with which `variant` factors the problem and its errors
-/// are measured. Programs for the rare matrices that a variant refuses are not among them.
+/// The programs with which `variant` factors the problem and its errors are measured. Programs for
+/// the rare matrices that a variant refuses are not among them.
+std::vector<ProgramSource> factor_sources(const Variant& variant, const Problem& problem,
+                                          const DeviceInfo& device);
+
+/// The names (program_id) of factor_sources().
 std::vector<std::string> factor_programs(const Variant& variant, const Problem& problem,
                                          const DeviceInfo& device);
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import unittest
@@ -57,6 +58,35 @@ class Mistake:
 
 
 MISTAKES = [
+    Mistake("devices a.npy", 2, "'a.npy' is for --build", "add --build, or leave the file away",
+            follow=(" a.npy", "")),
+    Mistake("devices --build --timings", 2, "--build contradicts --timings", "give one of them",
+            follow=("--build ", "")),
+    Mistake("devices --build a.npy --shape 4x3", 2, "--shape and a file contradict",
+            "give one of them"),
+    Mistake("devices --build -", 2, "--build reads the shapes of a file", "name a file"),
+    Mistake("factor a.npy - --into r", 2, "standard input has no name", "name files",
+            follow=(" - ", " x.csv ")),
+    Mistake("factor x.h5 a.npy --into r --dataset /A", 2, "--dataset is for one IN", "name each as",
+            "x.h5", hdf5("A", "B"), follow=(r"x\.h5(.*) --dataset /A", r"x.h5:/A\1")),
+    Mistake("factor a.npy --into r --report r.csv", 2, "--report is one file", "leave it away",
+            follow=(" --report r.csv", "")),
+    Mistake("factor a.npy --into r --dry-run", 2, "--dry-run speaks of one output",
+            "name one input and OUT", follow=("--into r", "r.npy")),
+    Mistake("solve a.npy b.npy --into r --dry-run", 2, "--dry-run speaks of one output",
+            "name one input and OUT", follow=("--into r", "r.npy")),
+    Mistake("solve a.npy --into r", 2, "solve: B is missing", "qrtool solve A B1 B2 --into DIR",
+            follow=("a.npy", "a.npy b.npy")),
+    Mistake("factor a.npy ./a.npy --into r", 2, "would be the output of 'a.npy' and of './a.npy'",
+            "give them in two runs", follow=(r"\./a.npy", "")),
+    Mistake("factor a.npy --into .", 2, "is the input 'a.npy'", "name another folder",
+            follow=(r"--into \.", "--into r")),
+    Mistake("factor a.npy --into x.csv", 5, "files cannot be written there",
+            "or a new one", follow=("--into x.csv", "--into r")),
+    Mistake("factor a.npy --into r --log r/a.R.npy", 2, "would be an output of the run, too",
+            "give the log a name of its own", follow=("r/a.R.npy", "l.log")),
+    Mistake("factor a.npy --into r --mode r --format npy", 2, "--format is for OUT -",
+            "the ending of OUT says its format", follow=(" --format npy", "")),
     Mistake("factor x.mat o.h5", 3, "MAT-file of version 5 to 7", "in Octave by save -hdf5",
             "x.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + b" " * 90),
     Mistake("factor x.parquet o.h5", 3, "a Parquet file", "numpy.save('a.npy', frame.to_numpy",
@@ -321,7 +351,7 @@ def run(command):
 class Messages(FolderTest):
     def make(self, mistake):
         for old in pathlib.Path(".").iterdir():
-            old.unlink()
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
         for name in ("x.csv", "there.h5"):
             pathlib.Path(name).write_bytes(TABLE)
         for name, array in (("a.npy", A), ("b.npy", B)):

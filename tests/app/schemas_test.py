@@ -157,6 +157,20 @@ class Schemas(unittest.TestCase):
                                    status=2)
         self.assertEqual(misspelled["hint"], "qrtool factor --help lists the options")
 
+    def test_build(self):
+        if len(self.run_json("devices", "devices")["places"]) > 1:
+            self.run_json("build", "devices", "--build", "--shape", "4x6x3")
+
+    def test_several_inputs(self):
+        a = self.write_matrices(3)
+        np.save(self.path("b.npy"), a[:, :, 0])
+        files = (self.path("a.h5"), self.path("b.npy"), self.path("missing.npy"))
+        into = ("--into", self.path("out"))
+        for command, given in (("factor", (files[0], files[2])), ("solve", files)):
+            result = self.run_json(command + "-into", command, *given, *into, status=3)
+            for each, name in zip(result["inputs"], (command, "error")):
+                self.check(json.dumps(each["result"]), name)
+
     def test_several_datasets(self):
         self.write_matrices(4)
         parts = [word for part in ("A[0:2]", "A[2:]", "none") for word in ("--dataset", part)]

@@ -86,5 +86,19 @@ TEST(MakeBackend, RanksTakeInTurnTheDevicesThatAWordMeans) {
   }
 }
 
+TEST(MakeBackend, TakesTheBackendBeforeWhereANewOneWouldBeEqual) {
+  if (opencl_devices().empty()) GTEST_SKIP() << "no OpenCL device";
+  const BackendRequest request{.name = "opencl", .variant = {}};
+  const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 2};
+  const std::shared_ptr<Backend> first = make_backend(request, Problem{1, 2, 2}, limits).backend;
+  EXPECT_EQ(make_backend(request, Problem{5, 9, 3}, limits, first).backend, first);
+  Limits others = limits;
+  others.reserve_for_files(1 << 20);
+  EXPECT_NE(make_backend(request, Problem{1, 2, 2}, others, first).backend, first);
+  BackendRequest cpu;
+  cpu.name = "cpu";
+  EXPECT_NE(make_backend(cpu, Problem{1, 2, 2}, limits, first).backend, first);
+}
+
 }  // namespace
 }  // namespace qrtool

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve.hpp: one run of `qrtool solve`.
+#pragma once
+
+#include <memory>
+
+#include "app/options/options.hpp"
+#include "app/run/stopwatch.hpp"
+#include "app/solve/solve_inputs.hpp"
+#include "app/solve/solve_result.hpp"
+#include "core/backend.hpp"
+
+namespace qrtool {
+
+/// Checks the name of the output, opens A, B and the weights, and prints notes about them. Errors:
+/// as open_solve_inputs(); UsageError where one of them is the output.
+SolveInputs open_inputs_of(const SolveOptions& options, const Limits& limits);
+
+/// Plans, solves, checks and writes. `watch` has run since the start. `kept`: the device's
+/// backend of earlier runs, in which this run leaves its own; null: no run follows. The inputs
+/// outlive the result. Errors: every class of core/error.hpp; nothing is left on disk.
+SolveResult solve_inputs(const SolveOptions& options, const SolveInputs& inputs,
+                         const Limits& limits, const Stopwatch& watch,
+                         std::shared_ptr<Backend>* kept = nullptr);
+
+}  // namespace qrtool

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// into.hpp: runs with --into: several inputs, each with an output of its own in one folder.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/options/print_options.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+
+/// Returns the output of an input: its file's name in the folder. .gz is left out, and an ending
+/// that is not one of outputs becomes .h5, but for one that begins with a digit, which belongs to
+/// the name: run.12 gives run.12.h5.
+std::string output_into(const std::string& folder, const std::string& input);
+
+/// What came of one input.
+struct OutcomeInto {
+  ExitCode code = ExitCode::good;
+  std::string text;             // of one line, or of several with --verbose
+  nlohmann::ordered_json json;  // the document of the command for one input
+};
+
+/// A run with --into.
+struct JobInto {
+  const PrintOptions& options;
+  std::string_view command, schema;  // "factor", "qrtool.factor-into/1"
+  std::string folder;
+  std::vector<std::string> inputs;
+  std::vector<std::string> others;  // files that are read, too; an empty text is none
+  /// Takes an input and its output, which it commits.
+  std::function<OutcomeInto(const std::string& input, const std::string& output)> run;
+};
+
+/// Runs one input after another, prints a line for each, and returns the highest exit code. An
+/// input that fails does not end the run. Errors: UsageError where two inputs would have one
+/// output, or where an output is an input, before any work; OutputError where there is no folder
+/// that can be written to; InternalError.
+ExitCode run_into(const JobInto& job);
+
+}  // namespace qrtool

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// build_ahead.hpp: builds the programs of a problem without its data, so that the driver's cache
+// has them when a run comes.
+#pragma once
+
+#include "core/plan.hpp"
+#include "gpu/factor/opencl_backend.hpp"
+
+namespace qrtool {
+
+/// Builds the programs of factor_programs(). The device gets buffers for one matrix, but no work.
+/// `plan` is one of the backend. Errors: DeviceError.
+void build_factor_programs(OpenclBackend& backend, const Plan& plan);
+
+/// Builds the programs that solve and check systems with one right side each, but for those that
+/// make R. `problem` is that of R. Errors: DeviceError.
+void build_solve_programs(OpenclBackend& backend, const Problem& problem);
+
+}  // namespace qrtool
