@@ -43,12 +43,13 @@ const GpuVariant& gpu_variant(const Variant& variant) {
   throw InternalError(fmt::format("{} is no variant of the OpenCL backend", variant.name));
 }
 
-const FurtherRoute* further_route(const Problem& p, const Limits& limits) {
-  static const std::array routes{further_gram(), further_passes()};
-  if (p.n < tuning::further_least_columns) return nullptr;
-  const auto found = std::ranges::find_if(
-      routes, [&](const FurtherRoute& route) { return route.fits(p, limits); });
-  return found == routes.end() ? nullptr : &*found;
+const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, const Limits& limits) {
+  static const FurtherRoute route = further_passes();
+  if (first.again == nullptr || p.n < tuning::further_least_columns) return nullptr;
+  // What takes flags takes many matrices at once; `large` takes one after another.
+  const bool is_small = p.m * p.n < tuning::further_least_entries;
+  if (is_small && first.again(p).takes_flags) return nullptr;
+  return route.fits(p, limits) ? &route : nullptr;
 }
 
 GpuVariant reflectors_beyond_small(const Problem& p) {

@@ -37,10 +37,11 @@ GpuVariant reflectors_beyond_small(const Problem& problem);
 GpuVariant tiny_variant();
 GpuVariant leading_variant();
 
-/// The way by further passes for matrices that a guard refuses, which comes before reflectors, or
-/// null if a problem has none on a device.
-const FurtherRoute* further_route(const Problem& problem, const Limits& limits);
-FurtherRoute further_gram();
+/// The way by further passes for matrices that the guard of `first` refuses, which comes before
+/// reflectors, or null: they do not take the problem on the device, or the reflectors of `first`
+/// are faster, which hold small matrices in registers.
+const FurtherRoute* further_route(const GpuVariant& first, const Problem& problem,
+                                  const Limits& limits);
 FurtherRoute further_passes();
 
 }  // namespace qrtool

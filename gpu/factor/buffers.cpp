@@ -60,7 +60,7 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
           variant.slots != nullptr ? variant.slots(p) : Slots{},
           shared_work_buffer(variant, p),
           has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0,
-          variant.again != nullptr};
+          &variant};
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
@@ -90,7 +90,8 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
   while (cut.sets > 1 && fitting(limits.device_bytes) == 0) --cut.sets;
   std::size_t matrices = fitting(limits.device_bytes);
   if (matrices > 1) {
-    const FurtherRoute* route = bytes.goes_further ? further_route(p, limits) : nullptr;
+    const FurtherRoute* route =
+        bytes.guarded == nullptr ? nullptr : further_route(*bytes.guarded, p, limits);
     const std::size_t further = route == nullptr ? 0 : further_bytes(*route, p, limits, count);
     const std::size_t copies = std::min(limits.device_bytes, bytes.flagged + further);
     matrices = std::max<std::size_t>(1, fitting(limits.device_bytes - copies));

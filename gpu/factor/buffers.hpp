@@ -22,8 +22,8 @@ struct MatrixBytes {
   /// A, Q and R of a flagged matrix that is factored on its own; once, and only where a sub-chunk
   /// has other matrices.
   std::size_t flagged = 0;
-  /// Whether flagged matrices may go on by further passes, whose slots are then beside the rest.
-  bool goes_further = false;
+  /// The variant whose flagged matrices may go on by further passes, with slots beside the rest.
+  const GpuVariant* guarded = nullptr;
 
   /// Of a matrix, in the shared buffer, and in all other buffers of `work`.
   std::size_t shared_work() const { return shared == 0 ? 0 : work[shared]; }

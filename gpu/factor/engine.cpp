@@ -217,7 +217,7 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
 }
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
-  const FurtherRoute* further = further_route(job.problem, info.limits);
+  const FurtherRoute* further = further_route(first, job.problem, info.limits);
   const bool goes_further = further != nullptr && enqueue_further(*further, job);
   if (further != nullptr && !goes_further) return false;
   const GpuVariant variant = first.again(job.problem);

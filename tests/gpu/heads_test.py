@@ -26,8 +26,6 @@ HOSTS = {
 # One is another body of functions of the other.
 TWO_BODIES = {"nvidia.clh", "plain_warp.clh"}
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
-# further_gram.cl computes in the blocks of another variant in float64, whatever A's type is.
-SET_AGAIN = {("STORED", "further_gram.cl")}
 NAME = r"[A-Z][A-Z_0-9]+"
 # A row of a table of defines: names, then cells that are two spaces apart.
 ROW = rf"//   ({NAME}(?:(?:, | = ){NAME})*),?(?:  (.*)|$)"
@@ -101,8 +99,6 @@ def names_with_several_meanings(files):
     for path in files:
         text = path.read_text()
         for name, definition, is_default in [*macros_of(text), *types_of(text)]:
-            if (name, path.name) in SET_AGAIN:
-                continue
             defined[name].append((path.name, definition, is_default))
         for name, meaning in meanings_of(text):
             said[name].add(meaning)

@@ -113,9 +113,11 @@ def measure(job, args):
     samples = {}
 
     def take(name, rounds, command, env=None):
-        runs = [timed(job, command, args.limit, env) for _ in range(rounds)]
-        if any(run is None for run in runs):
-            return
+        runs = []
+        for _ in range(rounds):
+            runs.append(timed(job, command, args.limit, env))
+            if runs[-1] is None:
+                return
         samples[name] = [run[0] for run in runs]
         if command[0] == sys.executable:
             samples[name + ", no import"] = [run[0] - float(run[1]) for run in runs]

@@ -51,11 +51,31 @@
 #endif
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_sums.clh"
-#include "gpu/variants/gram/slab_blocks.clh"
 
 #define MOST_PASSES (WANT_Q ? 2 : 1)
 
 // ---- make_q
+
+// Loads 16 x 16 entries of A.
+INLINE void get_entries(const Warp* at, Block x, __local const STORED* from, Layout a,
+                        const int quads, const bool is_last) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    STORED y = 0;
+    if (w < quads * QUARTER_WORDS) y = from[SLAB_ROW(w, at->g) * a.stride + QUAD_COL(w, at->t)];
+    if (!FULL && is_last && w / QUARTER_WORDS == quads - 1 && QUAD_COL(w, at->t) >= a.last) y = 0;
+    x[w] = (double)y;
+  }
+}
+
+INLINE void put_entries(const Warp* at, const Block x, __local STORED* to, Layout a,
+                        const bool is_last) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    const int col = QUAD_COL(w, at->t);
+    if (FULL || !is_last || col < a.last) to[SLAB_ROW(w, at->g) * a.stride + col] = (STORED)x[w];
+  }
+}
 
 #if !TWICE
 // Replaces 16 rows of A by rows of Q, starting with the last columns. tile: X' below the diagonal.

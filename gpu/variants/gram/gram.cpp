@@ -10,7 +10,6 @@
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/variants/gram/tile_params.hpp"
 
 namespace qrtool {
 namespace {
@@ -80,6 +79,26 @@ int held_rows(const Problem& p) {
 /// that of a parked block (CROWDED).
 bool is_crowded(const Problem& p) { return blocks(p) > 4 && !is_twice(p); }
 
+/// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
+/// in float32 `squares` and `spread`, a number per column each, and in float64 room for 16 numbers;
+/// the blocks that are parked. A crowded group has of these only the slabs, the pivots and the
+/// blocks below the diagonal that are parked.
+std::size_t local_bytes(const Problem& p, const Limits&) {
+  const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
+  const int count = blocks(p), columns = 16 * count;
+  const Slabs slab = slabs(p);
+  const auto real = static_cast<int>(size_of(p.type));
+  const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
+  const int rooms = is_crowded(p) ? count : count + 1;
+  const int held = held_rows(p), on_diagonal = is_crowded(p) ? count - held : 0;
+  const int parked = triangle(count) - triangle(held) - on_diagonal;
+  const int numbers = is_twice(p) ? 16 : is_crowded(p) ? 0 : 2 * columns;
+  const int block_room = 16 * (is_twice(p) ? 17 : 18);  // BLOCK_ROOM
+  const int doubles = rooms * block_room + numbers + parked * 16 * 16;
+  return static_cast<std::size_t>(entries * real) +
+         static_cast<std::size_t>(doubles) * sizeof(double);
+}
+
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
@@ -89,12 +108,27 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (is_twice(p) && p.m > tuning::gram_twice_rows) {
     return {false, "takes at most " + std::to_string(tuning::gram_twice_rows) + " rows in float64"};
   }
-  const std::string needs = group_objection(most_lanes, gram_local_bytes(p, limits), limits);
+  const std::string needs = group_objection(most_lanes, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, limits.float64_products ? "products in float64, at full speed here"
                                         : "products in float64, one work-item per 32"};
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const int columns = 16 * blocks(p);
+  const Slabs slab = slabs(p);
+  const bool is_full = p.m % slab.rows == 0 && p.n % columns == 0;
+  return {{"MMA", limits.float64_products},
+          {"BLOCKS", blocks(p)},
+          {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
+          {"SLAB", slab.rows},
+          {"STAGES", slab.stages},
+          {"WANT_Q", p.wants_q()},
+          {"ONE_PASS", tries_one_pass(p)},
+          {"IN_PARTS", is_twice(p) && p.m > tuning::gram_whole_sums},
+          {"FULL", is_full}};
 }
 
 /// The largest ||D X||_F^2 with which one pass gives R in float64 (departure.clh).
@@ -133,46 +167,11 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 
 }  // namespace
 
-/// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
-/// in float32 `squares` and `spread`, a number per column each, and in float64 room for 16 numbers;
-/// the blocks that are parked. A crowded group has of these only the slabs, the pivots and the
-/// blocks below the diagonal that are parked.
-std::size_t gram_local_bytes(const Problem& p, const Limits&) {
-  const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
-  const int count = blocks(p), columns = 16 * count;
-  const Slabs slab = slabs(p);
-  const auto real = static_cast<int>(size_of(p.type));
-  const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
-  const int rooms = is_crowded(p) ? count : count + 1;
-  const int held = held_rows(p), on_diagonal = is_crowded(p) ? count - held : 0;
-  const int parked = triangle(count) - triangle(held) - on_diagonal;
-  const int numbers = is_twice(p) ? 16 : is_crowded(p) ? 0 : 2 * columns;
-  const int block_room = 16 * (is_twice(p) ? 17 : 18);  // BLOCK_ROOM
-  const int doubles = rooms * block_room + numbers + parked * 16 * 16;
-  return static_cast<std::size_t>(entries * real) +
-         static_cast<std::size_t>(doubles) * sizeof(double);
-}
-
-Params gram_params(const Problem& p, const Limits& limits) {
-  const int columns = 16 * blocks(p);
-  const Slabs slab = slabs(p);
-  const bool is_full = p.m % slab.rows == 0 && p.n % columns == 0;
-  return {{"MMA", limits.float64_products},
-          {"BLOCKS", blocks(p)},
-          {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
-          {"SLAB", slab.rows},
-          {"STAGES", slab.stages},
-          {"WANT_Q", p.wants_q()},
-          {"ONE_PASS", tries_one_pass(p)},
-          {"IN_PARTS", is_twice(p) && p.m > tuning::gram_whole_sums},
-          {"FULL", is_full}};
-}
-
 GpuVariant gram_variant() {
   return {.plan = {.name = "opencl/gram",
                    .summary = "to 96 columns (float64: 80), by products in float64; guarded",
                    .fits = fits,
-                   .tune = gram_params,
+                   .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = arithmetic},
@@ -182,7 +181,7 @@ GpuVariant gram_variant() {
           .computes_in = computes_in,
           .again = again,
           .routes = flagged_routes,
-          .local_bytes = gram_local_bytes,
+          .local_bytes = local_bytes,
           .heavy_kernels = heavy_kernels};
 }
 

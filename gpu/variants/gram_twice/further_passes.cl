@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // further_passes.cl: QR in float64 of the matrices that the guard of a variant by Gram matrices has
 // refused, by more passes of the same kind, in squares of 128 columns (shifted CholeskyQR). They
-// may have any condition and any rank. further_gram.cl does the same for small ones.
+// may have any condition and any rank.
 //
 //   B = A D^-1,  D powers of two near the norms of A's columns; a zero column of A is random in B
 //   pass 0:  X = B + E,  E noise of about a rounding error of A's type in each column
@@ -43,7 +43,7 @@
 #ifndef COLUMNS
 #define COLUMNS 129
 #endif
-#include "gpu/common/noise.clh"
+#include "gpu/variants/gram_twice/noise.clh"
 #include "gpu/variants/gram_twice/decide.clh"
 #include "gpu/variants/gram_twice/gram_sums.clh"
 #include "gpu/variants/gram_twice/products_of_r.clh"
