@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -20,7 +19,6 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "app/cli/parse.hpp"
 #include "app/commands/commands.hpp"
@@ -148,17 +146,6 @@ bool may_have_failed_write(ExitCode code) { return code >= ExitCode::output; }
   _exit(code);
 }
 
-/// Ends the process at once where a GPU's driver is the only one that has something left to do: it
-/// takes a tenth of a second to free what the system frees anyway.
-void leave_to_the_system(std::unique_ptr<Comm> world, int code) {
-  const std::vector<DeviceTimes> used = opencl_times();
-  if (std::ranges::all_of(used, [](const DeviceTimes& of) { return of.info.limits.is_cpu; }))
-    return;
-  world.reset();
-  std::fflush(nullptr);
-  _exit(code);
-}
-
 /// The command line as it can be given again, but for quotes.
 std::string line_of(int argc, char** argv) {
   std::string line = "$";
@@ -241,7 +228,6 @@ int main(int argc, char** argv) {
       std::fflush(nullptr);
       _exit(code);
     }
-    leave_to_the_system(std::move(world), code);
     return code;
   } catch (...) {
     fail(current_error(), std::move(world), asks_for_json(argc, argv));

@@ -88,7 +88,7 @@ TEST(MakeBackend, RanksTakeInTurnTheDevicesThatAWordMeans) {
 
 TEST(MakeBackend, TakesTheBackendBeforeWhereANewOneWouldBeEqual) {
   if (opencl_devices().empty()) GTEST_SKIP() << "no OpenCL device";
-  const BackendRequest request{.name = "opencl", .variant = {}};
+  const BackendRequest request{.name = "opencl", .device = {}, .variant = {}};
   const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 2};
   const std::shared_ptr<Backend> first = make_backend(request, Problem{1, 2, 2}, limits).backend;
   EXPECT_EQ(make_backend(request, Problem{5, 9, 3}, limits, first).backend, first);
