@@ -236,11 +236,14 @@ std::string summary(const SolveResult& result, bool verbose) {
                   result.threads == 1 ? "" : "s");
   text += choice_text(result);
   if (verbose) text += times_of(result);
-  if (const std::string worst = worst_line(v, result.sides.solution_dims); !worst.empty())
-    text += worst + "\n";
+  // That of one response stands beside its error, so that three lines precede the table.
+  const std::string deviations = result.is_table() ? deviations_of(result) : "";
+  const std::string worst = worst_line(v, result.sides.solution_dims);
+  const bool is_beside = result.freedoms.size() == 1 && !worst.empty() && !deviations.empty();
+  if (!worst.empty()) text += worst + (is_beside ? "; " + deviations : "\n");
   text += short_summary(result);
+  if (!is_beside) text += deviations;
   const bool shows_table = result.is_table() && !is_standard_output(result.files.front());
-  if (result.is_table()) text += deviations_of(result);
   return shows_table ? text + table_of(result) : text;
 }
 
