@@ -40,6 +40,17 @@ std::size_t room_beside(const Plan& plan, const Limits& limits, index_t count) {
   return left + each * static_cast<std::size_t>(count);
 }
 
+/// Whether the factors of the second try stay; its line then says whose they are.
+bool keeps_second(const Problem& problem, MatrixReport& second, const MatrixReport& first) {
+  const bool is_judged = second.status == Status::ok || second.status == Status::above_bar;
+  // Reflectors run in strict arithmetic and were held to its bar.
+  if (is_judged && problem.arithmetic == Arithmetic::mixed) judge_again(problem, second);
+  if (!is_better(problem.mode, second, first)) return false;
+  second.route = Route::reflectors;
+  second.tries = 2;
+  return true;
+}
+
 }  // namespace
 
 bool needs_second_try(const MatrixReport& line) {
@@ -195,15 +206,8 @@ ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const 
   ChunkSeconds seconds = spent.value_or(ChunkSeconds{});
   for (index_t b = 0; b < a.count; ++b) {
     MatrixReport& line = report[static_cast<std::size_t>(b)];
-    const bool is_judged = line.status == Status::ok || line.status == Status::above_bar;
-    // Reflectors run in strict arithmetic and were held to its bar.
-    if (spent && is_judged && problem.arithmetic == Arithmetic::mixed) judge_again(problem, line);
-    if (spent && is_better(problem.mode, line, first[static_cast<std::size_t>(b)])) {
-      line.route = Route::reflectors;
-      line.tries = 2;
-    } else {
+    if (!spent || !keeps_second(problem, line, first[static_cast<std::size_t>(b)]))
       seconds += backend_.factor(plan, a.slice(b, 1), slice(out, b, 1), {&line, 1});
-    }
   }
   return seconds;
 }
@@ -249,13 +253,7 @@ class HeldTwice final : public HeldMatrix<T> {
     const std::optional<Plan> other = reflectors_.other_plan(plan);
     if (!other) return first;
     MatrixReport second = held_->factor(*other);
-    const bool is_judged = second.status == Status::ok || second.status == Status::above_bar;
-    // Reflectors run in strict arithmetic and were held to its bar.
-    if (is_judged && plan.problem.arithmetic == Arithmetic::mixed)
-      judge_again(plan.problem, second);
-    if (!is_better(plan.problem.mode, second, first)) return held_->factor(plan);
-    second.route = Route::reflectors;
-    second.tries = 2;
+    if (!keeps_second(plan.problem, second, first)) return held_->factor(plan);
     better_ = second;
     return second;
   }
