@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "gpu/factor/tuning.hpp"
 #include "gpu/host/copies.hpp"
@@ -71,7 +70,7 @@ std::string ChunkRun<T>::place(index_t number) const {
 
 template <class T>
 void ChunkRun<T>::begin(int set, index_t first, index_t count) {
-  Flight& flight = flight_of(set);
+  MatrixFlight& flight = flight_of(set);
   flight = {};
   flight.first = first;
   flight.count = count;
@@ -90,7 +89,7 @@ void ChunkRun<T>::begin(int set, index_t first, index_t count) {
 
 template <class T>
 void ChunkRun<T>::launch(int set) {
-  Flight& flight = flight_of(set);
+  MatrixFlight& flight = flight_of(set);
   const DeviceBuffers& buffers = *flight.buffers;
   const index_t first = flight.first, count = flight.count;
   if (!is_prepared_) {
@@ -124,7 +123,7 @@ void ChunkRun<T>::launch(int set) {
 
 template <class T>
 void ChunkRun<T>::collect(int set) {
-  Flight& flight = flight_of(set);
+  MatrixFlight& flight = flight_of(set);
   cl::Event::waitForEvents(flight.downloads);
   if (!flight.run.routes.empty()) flight.run.routed.wait();
   seconds_.upload += seconds_of(flight.uploads);
@@ -157,7 +156,7 @@ std::uint64_t ChunkRun<T>::sum_of(MatrixView<const T> matrix) const {
 
 /// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
 template <class T>
-void ChunkRun<T>::compare_sums(const Flight& flight) const {
+void ChunkRun<T>::compare_sums(const MatrixFlight& flight) const {
   for_matrices(flight.count, [&](index_t i) {
     const index_t b = flight.first + i;
     const auto compare = [&](Summed which, const BatchView<T>& factor) {
@@ -175,7 +174,7 @@ void ChunkRun<T>::compare_sums(const Flight& flight) const {
 }
 
 template <class T>
-void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed which,
+void ChunkRun<T>::compare_with_device(const MatrixFlight& flight, index_t i, Summed which,
                                       std::uint64_t sum_of_host) const {
   if (sums_.checksum(flight.sums, i, which) == sum_of_host) return;
   throw_changed(engine_.info, which, fmt::format(" of matrix {} of the chunk", flight.first + i));
@@ -185,7 +184,7 @@ void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed wh
 /// was sent, and its check reads the same ones. Errors: DeviceError where this changes a matrix by
 /// more than a rounding error.
 template <class T>
-void ChunkRun<T>::refuse_denormals(const Flight& flight) const {
+void ChunkRun<T>::refuse_denormals(const MatrixFlight& flight) const {
   constexpr int least_exponent = -100;  // 2^-126 below 2^-26 of the largest entry
   if (sizeof(T) == 8 || engine_.info.has_denormals) return;
   for (index_t i = flight.first; i < flight.first + flight.count; ++i) {
@@ -203,7 +202,7 @@ void ChunkRun<T>::refuse_denormals(const Flight& flight) const {
 /// Judges the matrices by the device's measurements, by the host's on a device without float64, or
 /// without any where nothing is checked.
 template <class T>
-void ChunkRun<T>::judge_all(const Flight& flight) {
+void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
   if (is_checked()) {
     for (index_t i = 0; i < flight.count; ++i)
       report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
@@ -226,7 +225,7 @@ void ChunkRun<T>::judge_all(const Flight& flight) {
 /// not trusted: the host then measures every matrix of the sub-chunk, however many they are, and
 /// its measurements are used.
 template <class T>
-void ChunkRun<T>::compare_samples(const Flight& flight) {
+void ChunkRun<T>::compare_samples(const MatrixFlight& flight) {
   index_t step = tuning::host_sample_step;
   const bool is_sampled = host_check_.can_measure() && !plan_.is_of_part;
   for (index_t i = 0; i < flight.count && is_sampled;) {

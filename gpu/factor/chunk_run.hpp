@@ -23,8 +23,19 @@ std::uint64_t checksum_of(const DeviceErrors& errors);
 [[noreturn]] void throw_changed(const DeviceInfo& info, Summed which,
                                 std::string_view of_matrix = {});
 
+/// The state of some matrices of a chunk from upload to download.
+struct MatrixFlight {
+  index_t first = 0, count = 0;
+  std::unique_ptr<DeviceBuffers> buffers;
+  std::vector<cl::Event> uploads, downloads;
+  JobRun run;
+  std::vector<DeviceErrors> errors;
+  std::vector<std::uint64_t> sums;    // by the device, in the layout of SumLayout
+  std::vector<std::uint64_t> a_sums;  // by the host, one per matrix
+};
+
 template <class T>
-class ChunkRun final : private PartedWork {
+class ChunkRun final : private FlightWork<MatrixFlight> {
  public:
   ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
            std::span<MatrixReport> report);
@@ -33,21 +44,7 @@ class ChunkRun final : private PartedWork {
   ChunkSeconds run();
 
  private:
-  /// The state of a sub-chunk from upload to download.
-  struct Flight {
-    index_t first = 0, count = 0;
-    std::unique_ptr<DeviceBuffers> buffers;
-    std::vector<cl::Event> uploads, downloads;
-    JobRun run;
-    std::vector<DeviceErrors> errors;
-    std::vector<std::uint64_t> sums;    // by the device, in the layout of sums_
-    std::vector<std::uint64_t> a_sums;  // by the host, one per matrix
-  };
-
   SubChunks cut(index_t count) const override;
-  void take_sets(int sets) override {
-    flights_ = std::vector<Flight>(static_cast<std::size_t>(sets));
-  }
   void begin(int set, index_t first, index_t count) override;
   void launch(int set) override;
   void collect(int set) override;
@@ -55,20 +52,19 @@ class ChunkRun final : private PartedWork {
   std::string item() const override;
   std::string place(index_t number) const override;
 
-  Flight& flight_of(int set) { return flights_[static_cast<std::size_t>(set)]; }
   template <class Body>
   void for_matrices(index_t count, Body body) const;
   std::uint64_t sum_of(MatrixView<const T> matrix) const;
-  void compare_sums(const Flight& flight) const;
-  void compare_with_device(const Flight& flight, index_t i, Summed which,
+  void compare_sums(const MatrixFlight& flight) const;
+  void compare_with_device(const MatrixFlight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;
   /// Whether the device measures the errors, or the host in its place.
   bool is_checked() const { return wants_check() && engine_.info.limits.has_float64; }
   bool is_checked_by_host() const { return wants_check() && !engine_.info.limits.has_float64; }
   bool wants_check() const { return plan_.problem.check != Check::none; }
-  void refuse_denormals(const Flight& flight) const;
-  void judge_all(const Flight& flight);
-  void compare_samples(const Flight& flight);
+  void refuse_denormals(const MatrixFlight& flight) const;
+  void judge_all(const MatrixFlight& flight);
+  void compare_samples(const MatrixFlight& flight);
 
   Engine& engine_;
   const Plan& plan_;
@@ -80,7 +76,6 @@ class ChunkRun final : private PartedWork {
   std::span<MatrixReport> report_;
   HostCheck<T> host_check_;
   bool is_prepared_ = false;  // the kernels are built
-  std::vector<Flight> flights_;
   ChunkSeconds seconds_;
 };
 

@@ -37,6 +37,13 @@ ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const
 
 }  // namespace
 
+const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
+  const FactorJob& job = buffers.job;
+  const std::array all{&job.a, &job.q, &job.r, &job.v, &job.tau, &buffers.errors};
+  static_assert(all.size() == summed_buffers);
+  return *all[static_cast<std::size_t>(which)];
+}
+
 Engine::Engine(const DeviceInfo& device_info, Session& device_session)
     : info(device_info),
       session(device_session),
@@ -161,12 +168,8 @@ void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
   const FactorJob& job = buffers.job;
   const SumLayout layout(job.problem);
   Launcher launch(kernels, compute, session.programs, {sum_file, sum_defines(), "checksums"});
-  const std::array summed{job.a, job.q, job.r, job.v, job.tau, buffers.errors};
-  static_assert(summed.size() == summed_buffers);
-  for (const Summed one : which) {
-    enqueue_sums(layout, one, summed[static_cast<std::size_t>(one)], job.count, buffers.sums,
-                 launch);
-  }
+  for (const Summed one : which)
+    enqueue_sums(layout, one, buffer_of(buffers, one), job.count, buffers.sums, launch);
 }
 
 std::vector<cl_int> Engine::read_routes(const cl::Buffer& routes, index_t count) {

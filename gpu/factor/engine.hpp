@@ -22,6 +22,9 @@ struct JobRun {
   std::vector<cl_int> routes;  // of the matrices; empty if the variant has no choice
 };
 
+/// The buffer of `buffers` with these numbers.
+const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
+
 /// The state that a backend keeps between calls.
 struct Engine {
   Engine(const DeviceInfo& device_info, Session& device_session);

@@ -55,6 +55,21 @@ class PartedWork {
   virtual std::string place(index_t number) const = 0;
 };
 
+/// Work that keeps a state, a flight, for each set of buffers.
+template <class Flight>
+class FlightWork : public PartedWork {
+ public:
+  void take_sets(int sets) override {
+    flights_ = std::vector<Flight>(static_cast<std::size_t>(sets));
+  }
+
+ protected:
+  Flight& flight_of(int set) { return flights_[static_cast<std::size_t>(set)]; }
+
+ private:
+  std::vector<Flight> flights_;
+};
+
 /// Calls body(i) for `count` items of `bytes` bytes together, on at most `threads` threads, and on
 /// one where there is little to do.
 template <class Body>

@@ -78,8 +78,9 @@ class HeldOnDevice final : public HeldMatrix<T> {
     const Summed which = summed_of(factor);
     guarded("in a download", [&] {
       std::vector<cl::Event> copied(1);
-      engine_.download.enqueueReadBuffer(buffer_of(which), CL_FALSE, place_of(first_row, rows),
-                                         bytes_of(rows), rows.data, nullptr, &copied[0]);
+      engine_.download.enqueueReadBuffer(buffer_of(*room_->buffers, which), CL_FALSE,
+                                         place_of(first_row, rows), bytes_of(rows), rows.data,
+                                         nullptr, &copied[0]);
       copied[0].wait();
       seconds_.download += seconds_of(copied);
     });
@@ -120,12 +121,6 @@ class HeldOnDevice final : public HeldMatrix<T> {
     return static_cast<std::size_t>(first_row * rows.cols) * sizeof(T);
   }
   std::uint64_t& sum_of(Summed which) { return host_sums_[static_cast<std::size_t>(which)]; }
-  const cl::Buffer& buffer_of(Summed which) const {
-    const FactorJob& job = room_->buffers->job;
-    const std::array<const cl::Buffer*, summed_buffers> all{
-        &job.a, &job.q, &job.r, &job.v, &job.tau, &room_->buffers->errors};
-    return *all[static_cast<std::size_t>(which)];
-  }
 
   /// body() ends with a wait.
   template <class Body>

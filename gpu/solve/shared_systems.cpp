@@ -57,7 +57,7 @@ class SharedOnDevice final : public SharedDevice<T> {
   };
 
   /// The parts of one block.
-  class Parts final : public PartedWork {
+  class Parts final : public FlightWork<Flight> {
    public:
     Parts(SharedOnDevice& all, const RightSideBlock<T>& block) : all_(all), block_(block) {}
 
@@ -68,17 +68,14 @@ class SharedOnDevice final : public SharedDevice<T> {
       const index_t group = block_.b_places.group;
       return std::min(most, group - first % group);
     }
-    void take_sets(int sets) override {
-      flights_ = std::vector<Flight>(static_cast<std::size_t>(sets));
-    }
     void begin(int set, index_t first, index_t count) override {
-      Flight& flight = flight_of(set);
+      Flight& flight = this->flight_of(set);
       flight = {};
       flight.part = {first, count};
       all_.upload(block_, flight, set);
     }
-    void launch(int set) override { all_.launch(block_, flight_of(set), set); }
-    void collect(int set) override { all_.collect(block_, flight_of(set)); }
+    void launch(int set) override { all_.launch(block_, this->flight_of(set), set); }
+    void collect(int set) override { all_.collect(block_, this->flight_of(set)); }
     void free_buffers() override { all_.pool_.clear(); }
     std::string item() const override {
       return fmt::format("right side of {} numbers", all_.problem_.m);
@@ -88,11 +85,8 @@ class SharedOnDevice final : public SharedDevice<T> {
     }
 
    private:
-    Flight& flight_of(int set) { return flights_[static_cast<std::size_t>(set)]; }
-
     SharedOnDevice& all_;
     const RightSideBlock<T>& block_;
-    std::vector<Flight> flights_;
   };
 
   SubChunks cut(index_t count) const;

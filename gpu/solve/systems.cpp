@@ -66,23 +66,20 @@ class SystemsOnDevice final : public SystemDevice<T> {
   };
 
   /// The parts of one call.
-  class Parts final : public PartedWork {
+  class Parts final : public FlightWork<Flight> {
    public:
     Parts(SystemsOnDevice& all, Call& call) : all_(all), call_(call) {}
 
     SubChunks cut(index_t count) const override { return all_.cut(call_, count); }
-    void take_sets(int sets) override {
-      flights_ = std::vector<Flight>(static_cast<std::size_t>(sets));
-    }
     void begin(int set, index_t first, index_t count) override {
-      Flight& flight = flight_of(set);
+      Flight& flight = this->flight_of(set);
       flight = {};
       flight.first = first;
       flight.count = count;
       all_.upload(call_, flight, set);
     }
-    void launch(int set) override { all_.launch(call_, flight_of(set)); }
-    void collect(int set) override { all_.collect(call_, flight_of(set)); }
+    void launch(int set) override { all_.launch(call_, this->flight_of(set)); }
+    void collect(int set) override { all_.collect(call_, this->flight_of(set)); }
     void free_buffers() override { all_.pool_.clear(); }
     std::string item() const override {
       return fmt::format("{}x{} system", all_.problem_.m, all_.problem_.n);
@@ -92,11 +89,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
     }
 
    private:
-    Flight& flight_of(int set) { return flights_[static_cast<std::size_t>(set)]; }
-
     SystemsOnDevice& all_;
     Call& call_;
-    std::vector<Flight> flights_;
   };
 
   std::vector<index_t> try_all(BatchView<const T> a, const RightSideBlock<T>& block,
