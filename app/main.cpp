@@ -129,6 +129,12 @@ Error current_error() {
 /// written, the exit code of a worse failure may hide such a one.
 bool may_have_failed_write(ExitCode code) { return code >= ExitCode::output; }
 
+/// Ends the process without shutting libraries down.
+[[noreturn]] void end_at_once(int code) {
+  std::fflush(nullptr);
+  _exit(code);
+}
+
 [[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world, bool with_json) {
   print_failure(error.what());
   print_hint(error.hint());
@@ -142,8 +148,7 @@ bool may_have_failed_write(ExitCode code) { return code >= ExitCode::output; }
   if (world) abandon_world(*world, code);
   world.reset();
   if (error.code() != ExitCode::output) std::exit(code);
-  std::fflush(nullptr);
-  _exit(code);
+  end_at_once(code);
 }
 
 /// The command line as it can be given again, but for quotes.
@@ -225,8 +230,7 @@ int main(int argc, char** argv) {
     expect_exit();
     if (may_have_failed_write(static_cast<ExitCode>(code))) {
       world.reset();
-      std::fflush(nullptr);
-      _exit(code);
+      end_at_once(code);
     }
     return code;
   } catch (...) {

@@ -95,13 +95,12 @@ SampleSeconds time_plan(Backend& backend, const Plan& plan) {
   return sample;
 }
 
-/// What the table of a measured device says: its sample may be another shape, which the host
-/// measures again.
+/// The estimate from the table of a measured device. A sample of one large matrix is a smaller one,
+/// which the host would measure again, and so it says too much.
 std::optional<double> known_seconds(const Backend& backend, const Problem& problem) {
-  for (const DeviceTimes& used : opencl_times())
-    if (used.info.text() == backend.device() && opencl_is_measured(used.info))
-      return opencl_factor_work(problem, used.info).run_seconds;
-  return std::nullopt;
+  const std::optional<DeviceInfo> device = started_device(backend);
+  if (!device || !opencl_is_measured(*device)) return std::nullopt;
+  return opencl_factor_work(problem, *device).run_seconds;
 }
 
 /// What numbers take as text.
