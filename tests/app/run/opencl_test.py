@@ -342,6 +342,33 @@ class Opencl(unittest.TestCase):
             env = self.layer(QRTOOL_FAIL_CL=f"{call}:{nth}:{code}")
             self.solve(a, b, env=env, expect=(0, 4, 6))
 
+    def test_memory_for_one_item_is_enough_for_many(self):
+        import numpy as np
+
+        random = np.random.default_rng(8)
+        # Items of 16 MiB, so that each is a part of its own, and parts are in flight together.
+        a = random.standard_normal((3, 1 << 18, 8))
+        b = random.standard_normal((3, 1 << 18))
+        for count in (1, 3):
+            self.write(f"a{count}.h5", A=a[:count])
+            self.write(f"b{count}.h5", b=b[:count])
+
+        def works(command, count, limit):
+            files = {"factor": [f"a{count}.h5", "--mode", "r"],
+                     "solve": [f"a{count}.h5", f"b{count}.h5"]}[command]
+            files = [os.path.join(self.folder, f) if f.endswith(".h5") else f for f in files]
+            done = self.run_tool(command, *files, self.q, "--backend", "opencl", "--force",
+                                 env=self.layer(QRTOOL_MEMORY_CL=str(limit)), expect=(0, 6))
+            if done.returncode == 6:
+                self.assertIn("has no memory left for one 262144x8", done.stderr)
+            return done.returncode == 0
+
+        for command in ("factor", "solve"):
+            limits = [int(a[0].nbytes * ratio) for ratio in (2.0, 1.5, 1.25, 1.1, 0.9)]
+            enough = [limit for limit in limits if works(command, 1, limit)]
+            self.assertTrue(0 < len(enough) < len(limits), (command, enough))
+            self.assertTrue(works(command, 3, enough[-1]), (command, enough[-1]))
+
     def test_solve_notices_a_wrong_bit(self):
         import numpy as np
 
