@@ -12,8 +12,8 @@
 //                              abort() in call -N
 // QRTOOL_DEVICE_CL=WORD        every device is an accelerator (WORD = accelerator), or is not
 //                              available (unavailable)
-// QRTOOL_MEMORY_CL=BYTES       the device's memory: the buffers that exist there at one time have at
-//                              most this size together
+// QRTOOL_MEMORY_CL=BYTES       the device's memory: the buffers that exist there at one time have
+//                              at most this size together
 #include <CL/cl_layer.h>
 #include <stdatomic.h>
 #include <stdio.h>
