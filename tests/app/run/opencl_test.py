@@ -454,6 +454,22 @@ class Opencl(unittest.TestCase):
                              "--order", "column", "--force", env=self.PIECES)
         self.assertIn("matrices at a time", done.stderr)
 
+    def test_host_memory_does_not_grow_with_a_matrix_in_pieces(self):
+        """PoCL's device memory is the host's, so that its buffers are subtracted."""
+        on_host = []
+        for rows in (1100, 2200, 4400):  # 11 to 45 times the six pieces
+            self.run_tool("generate", "--shape", f"{rows}x1000", "--precision", "single", self.a,
+                          "-q", "--force")
+            peak = os.path.join(self.folder, "peak")
+            env = self.layer(**self.PIECES, QRTOOL_PEAK_CL=peak)
+            done = subprocess.Popen([QRTOOL, "factor", self.a, self.q, "--variant", "opencl/large",
+                                     "--force", "-q"], env=dict(os.environ, **env))
+            _, status, used = os.wait4(done.pid, 0)
+            self.assertEqual(status, 0)
+            with open(peak, encoding="ascii") as file:
+                on_host.append(used.ru_maxrss * 1024 - int(file.read()))
+        self.assertLess(on_host[2] - on_host[0], 6 << 20, on_host)
+
     def test_pieces_with_one_wrong_bit_or_a_failing_call(self):
         self.run_tool("generate", "--shape", "1030x1000", "--precision", "single", self.a, "-q",
                       "--force")
