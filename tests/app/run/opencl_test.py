@@ -6,10 +6,13 @@ with a correct output."""
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 QRTOOL, ROOT, LAYER = sys.argv[1:4]
@@ -453,6 +456,40 @@ class Opencl(unittest.TestCase):
         done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--explain",
                              "--order", "column", "--force", env=self.PIECES)
         self.assertIn("matrices at a time", done.stderr)
+
+    def test_pieces_with_nan_a_full_disk_and_signals(self):
+        import numpy as np
+
+        random = np.random.default_rng(9)
+        a = random.standard_normal((1030, 1000)).astype(np.float32)
+        self.write("a.h5", A=a)
+        command = ("factor", self.a, self.q, "--variant", "opencl/large")
+
+        def full():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000000, 2000000))
+
+        done = subprocess.run([QRTOOL, *command], env=dict(os.environ, **self.PIECES),
+                              capture_output=True, text=True, check=False, preexec_fn=full)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
+        for seconds in (0.1, 0.5, 1, 1.5, 2):
+            running = subprocess.Popen([QRTOOL, *command], env=dict(os.environ, **self.PIECES),
+                                       stderr=subprocess.DEVNULL)
+            time.sleep(seconds)
+            running.send_signal(signal.SIGTERM)
+            if running.wait() == 0:  # it had ended before
+                os.remove(self.q)
+            self.assertEqual(set(os.listdir(self.folder)), {"a.h5"}, seconds)
+
+        a[777, 5] = np.nan
+        self.write("a.h5", A=a)
+        stored = []
+        for env in ({}, self.PIECES):
+            done = self.run_tool(*command, "--force", env=env, expect=(1,))
+            self.assertIn("NaN", done.stderr)
+            with open(self.q, "rb") as file:
+                stored.append(file.read())
+        self.assertEqual(*stored)
 
     def test_host_memory_does_not_grow_with_a_matrix_in_pieces(self):
         """PoCL's device memory is the host's, so that its buffers are subtracted."""
