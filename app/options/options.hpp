@@ -81,7 +81,8 @@ struct SolveOptions : PrintOptions {
   CsvOptions csv;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false, covariance = false;
-  double confidence = 0;  // of the limits of a table's coefficients; 0: none
+  bool residuals = false, fitted = false;  // are written in the shape of B
+  double confidence = 0;                   // of the limits of a table's coefficients; 0: none
   StreamFormat format = StreamFormat::automatic;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
