@@ -15,6 +15,7 @@
 #include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
@@ -127,9 +128,45 @@ void place_words(SolveOptions& o) {
   if (is_table) o.output = std::exchange(o.b, "");
 }
 
+/// Refuses what one regression for each group does not have. Errors: UsageError.
+void check_by(const SolveOptions& o) {
+  if (o.system.response.empty())
+    throw UsageError("--by is for a table, with --response",
+                     "qrtool solve TABLE OUT.csv --response LIST --by COLUMN");
+  const bool is_on_cpu = o.backend.name == "auto" || o.backend.name == "cpu";
+  const std::pair<bool, std::string_view> refused[] = {
+      {!o.into.empty(), "--into: it reads one table"},
+      {o.covariance, "--covariance: a group is one row of the output"},
+      {o.confidence > 0, "--confidence: the output has x and se, from which the limits follow"},
+      {o.precision == ElementType::float32, "--precision single: groups are solved in double"},
+      {o.system.rows != RowsOfB::automatic, "--rows: the column of --response is b"},
+      {o.order != Order::automatic, "--order: a table is read line by line"},
+      {o.raw_values, "--raw-values: it is for HDF5"},
+      {!is_on_cpu, "--backend: groups are solved on the CPU"},
+      {!o.backend.device.empty(), "--device: groups are solved on the CPU"},
+      {!o.backend.variant.empty(), "--variant: the size of each group decides"},
+      {o.format == StreamFormat::npy, "--format npy: the keys are text"}};
+  for (const auto& [is_given, what] : refused)
+    if (is_given)
+      throw UsageError(fmt::format("--by contradicts {}", what), "leave one of them away");
+}
+
+/// What --by writes, and where it may keep rows. Errors: UsageError, OutputError.
+void check_places_of_by(const SolveOptions& o) {
+  if (o.by.empty() && !o.scratch.empty())
+    throw UsageError("--scratch is for --by", "leave it away");
+  if (!o.scratch.empty()) require_scratch(o.scratch);
+  if (!o.by.empty() && o.output != standard_output_text && !has_text_ending(o.output))
+    throw UsageError(
+        fmt::format("--by writes a table as text, which '{}' is not", escape(o.output)),
+        "let the name end in .csv, .tsv or .txt, or give - for standard output");
+}
+
 void check(SolveOptions& o) {
   const SystemOptions& s = o.system;
+  if (!o.by.empty()) check_by(o);
   o.into.empty() ? place_words(o) : place_words_into(o);
+  check_places_of_by(o);
   if (s.response.empty() && s.intercept)
     throw UsageError("--intercept is for a table, with --response",
                      "add a column of ones to A otherwise");

@@ -84,6 +84,8 @@ struct SolveOptions : PrintOptions {
   bool residuals = false, fitted = false;  // are written in the shape of B
   double confidence = 0;                   // of the limits of a table's coefficients; 0: none
   StreamFormat format = StreamFormat::automatic;
+  std::string by;       // the columns of a table that are keys; empty: none
+  std::string scratch;  // with `by`: a directory; empty: the temporary one
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   bool force = false, dry_run = false;
