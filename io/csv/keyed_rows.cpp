@@ -9,6 +9,7 @@
 #include "io/csv/reader.hpp"
 #include "io/file/foreign.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/file/text_bytes.hpp"
 
 namespace qrtool {
 
