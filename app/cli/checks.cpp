@@ -190,6 +190,11 @@ void check(SolveOptions& o) {
   if (o.covariance && is_standard_output(o.output))
     throw UsageError("--covariance and OUT - contradict each other: standard output takes x alone",
                      "name a file");
+  if ((o.residuals || o.fitted) && is_standard_output(o.output))
+    throw UsageError(
+        fmt::format("{} and OUT - contradict each other: standard output takes x alone",
+                    o.residuals ? "--residuals" : "--fitted"),
+        "name a file");
   if (o.confidence > 0 && s.response.empty())
     throw UsageError("--confidence is for the coefficients of a table, with --response",
                      "leave it away");

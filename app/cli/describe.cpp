@@ -276,8 +276,6 @@ struct Elsewhere {
   std::string_view option, hint;
 };
 constexpr Elsewhere statistics[] = {
-    {.option = "--residuals", .hint = "residuals are B - A X: in NumPy b - a @ x"},
-    {.option = "--fitted", .hint = "fitted values are A X: in NumPy a @ x"},
     {.option = "--predict", .hint = "predictions are A X with the new rows as A: in NumPy a @ x"},
     {.option = "--group", .hint = "--by COLUMN is one regression for each group of a table"},
     {.option = "--dummies",
@@ -322,6 +320,10 @@ void describe(CommandLine& line, SolveOptions& o) {
              });
   line.flag("--covariance", o.covariance,
             "the covariance of the entries of every x, n x n, beside their standard errors");
+  line.flag("--residuals", o.residuals,
+            "the residuals b - A x, too, in the shape and type of B; NaN where a row is missing");
+  line.flag("--fitted", o.fitted,
+            "the fitted values A x, too, in the shape and type of B; NaN where a row is missing");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
               solution_precisions);
   line.choice("--order", o.order,

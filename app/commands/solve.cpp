@@ -43,6 +43,9 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
       {.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values}, o.system, o.order, limits);
   if (!o.quiet) print_notes(inputs, o.verbose);
   fit_weights(inputs, o.precision.value_or(type_of(inputs)));
+  inputs.fits = {.fitted = o.fitted,
+                 .residuals = o.residuals,
+                 .type = o.precision.value_or(inputs.b->source().type)};
   return inputs;
 }
 

@@ -8,6 +8,7 @@
 
 #include "app/options/options.hpp"
 #include "core/problem.hpp"
+#include "core/solve/fit.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/reader.hpp"
@@ -24,6 +25,7 @@ struct SolveInputs {
   int weight_exponent = 0;             // `w` reads the weights divided by 2^weight_exponent; even
   std::vector<std::string> names;      // of the columns of A; empty: it is no table
   std::vector<std::string> responses;  // of the columns of a table that are B
+  FitWishes fits;                      // what is written beside X; `solve` alone sets it
 
   index_t m() const { return a->source().m; }
   index_t n() const { return a->source().n; }
