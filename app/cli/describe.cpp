@@ -303,6 +303,10 @@ void describe(CommandLine& line, SolveOptions& o) {
               check_columns({"--by", text});
               o.by = text;
             });
+  line.value("--groups", "FILE",
+             "as --by, for A and B in files: one number for each row of A, as FILE:/path; A and B "
+             "are of rows in any order",
+             [&o](const std::string& text) { o.groups = text; });
   line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
   line.flag("--no-se", o.no_se, "leave the standard errors out");
   line.value("--confidence", "X",
@@ -331,7 +335,8 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.value("--scratch", "DIR",
-             "with --by: where rows that exceed the memory are kept, and standard input; default: "
+             "with --by or --groups: where rows that exceed the memory are kept, and standard "
+             "input; default: "
              "the temporary directory",
              [&o](const std::string& text) { o.scratch = text; });
   add_dry_run(line, o.dry_run);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// solve_by.cpp: reads the rows of a table by their groups, solves some groups at a time, and writes
+// solve_by.cpp: reads rows by their groups, solves some groups at a time, and writes
 // them in the order in which their keys came first.
 #include "app/commands/solve_by.hpp"
 
@@ -69,7 +69,7 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
       .plan = fmt::format("problem   {} groups of {} to {} rows, {} columns, float64\n"
                           "variant   one regression for each group on cpu\n",
                           format_count(groups), format_count(*least), format_count(*most), terms),
-      .input_bytes = is_standard_input(o.a) ? 0 : readable_size(o.a),
+      .input_bytes = input.input_bytes,
       .output_bytes = static_cast<std::uint64_t>(lines) * columns * bytes_of_number,
       .is_output_estimated = true,
       .memory_bytes = in_memory + input.key_bytes(),
@@ -134,8 +134,9 @@ void require_whole_table(const std::string& path) {
 ExitCode solve_by(const SolveOptions& o) {
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  require_whole_table(o.a);
-  refuse_same_file(o.a, o.output);
+  if (o.groups.empty()) require_whole_table(o.a);
+  for (const std::string& file : {o.a, o.b, o.system.weights, o.groups})
+    if (!file.empty()) refuse_same_file(file, o.output);
   check_output_names(o.output, /*report=*/"", o.force);
   if (o.dry_run) return dry_run(o, limits);
   set_interrupt_message("qrtool: interrupted; nothing written\n");

@@ -14,6 +14,7 @@ import sys
 import time
 import unittest
 
+import h5py
 import numpy as np
 
 from tool import QRTOOL, FolderTest, hint_of, run
@@ -420,8 +421,8 @@ for (g in unique(t$g)) {
                      "--response", "y", "--by", "g", status=2)
         self.refused("--by is for a table, with --response", "t.csv", "u.csv", "o.csv", "--by", "g",
                      status=2, hint="qrtool solve TABLE OUT.csv --response LIST --by COLUMN")
-        self.refused("--scratch is for --by", "t.csv", "o.csv", "--response", "y", "--scratch", ".",
-                     status=2, hint="leave it away")
+        self.refused("--scratch is for --by and --groups", "t.csv", "o.csv", "--response", "y",
+                     "--scratch", ".", status=2, hint="leave it away")
         self.refused("--by writes a table as text, which 'o.h5' is not", "t.csv", "o.h5",
                      "--response", "y", "--by", "g", status=2,
                      hint="let the name end in .csv, .tsv or .txt, or give - for standard output")
@@ -437,6 +438,63 @@ for (g in unique(t$g)) {
         run("solve", "t.csv", "o.csv", "--response", "y", "--by", "g", status=5)
         run("solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--force")
         self.assertEqual(sorted(os.listdir(".")), ["o.csv", "t.csv"])
+
+    def test_arrays_and_the_groups_of_their_rows(self):
+        keys, a, y = self.ragged(groups=30)
+        b = np.column_stack([y, y ** 2])
+        w = self.random.uniform(0.5, 2, len(y))
+        with h5py.File("d.h5", "w") as file:
+            file["A"], file["b"], file["both"], file["w"] = a, y, b, w
+            file["day"] = keys + 20260100
+            file["half"] = keys + 0.5
+            file["rank"] = keys
+            file["text"] = ["x"] * len(y)
+            file["three"] = np.zeros((3, 4, 2))
+        names = ["x1", "x2", "x3"]
+
+        def solve(*options, b="b", group="day", **more):
+            done = run("solve", "d.h5:/A", f"d.h5:/{b}", "o.csv", "-f", "--groups",
+                       f"d.h5:/{group}", *options, **more)
+            return rows_of(pathlib.Path("o.csv").read_text(encoding="utf-8")), done
+
+        rows, done = solve()
+        self.assertEqual(list(rows[0]), ["day", "n", *names, *[f"se_{n}" for n in names], *LAST])
+        self.assertEqual([int(row["day"]) - 20260100 for row in rows], list(dict.fromkeys(keys)))
+        for row in rows:
+            chosen = keys == int(row["day"]) - 20260100
+            self.expect_row(row, a[chosen], y[chosen], names)
+        self.assertIn("all 30 pass; wrote o.csv (30 rows)", done.stdout)
+        table = [list(row.values())[1:] for row in self.solve()[0]]
+        self.assertEqual([list(row.values())[1:] for row in rows], table)
+        rows, _ = solve("--weights", "d.h5:/w", b="both", group="half", *["--memory", "2MiB"])
+        self.assertEqual([row["response"] for row in rows], ["b1", "b2"] * 30)
+        for row in rows:
+            chosen = keys == float(row["half"]) - 0.5
+            self.expect_row(row, a[chosen], b[chosen, int(row["response"][1]) - 1], names,
+                            w[chosen])
+        self.assertEqual(list(solve(group="rank")[0][0])[0], "group")
+        np.save("a.npy", a)
+        np.save("b.npy", b.T)
+        np.save("g.npy", keys)
+        run("solve", "a.npy", "b.npy", "p.csv", "--groups", "g.npy", "--weights", "d.h5:/w")
+        found = rows_of(pathlib.Path("p.csv").read_text(encoding="utf-8"))
+        self.assertEqual([list(row.values())[1:] for row in found],
+                         [list(row.values())[1:] for row in rows])
+        self.assertEqual(list(found[0])[0], "group")
+        os.remove("o.csv")
+        files = "d.h5:/A", "d.h5:/b", "o.csv", "--groups"
+        self.refused("24 groups do not fit the", *files, "d.h5:/three",
+                     hint="give one number for each row of A")
+        self.refused("d.h5", *files, "d.h5:/text")
+        self.refused("--groups contradicts --covariance", *files, "d.h5:/day", "--covariance",
+                     status=2, hint="leave one of them away")
+        self.refused("--groups is for A and B in files; a table has --by", "t.csv", "o.csv",
+                     "--response", "y", "--groups", "d.h5:/day", status=2,
+                     hint="--by COLUMN is one regression for each group of a table")
+        self.refused("--by is for a table, and --groups for A and B", "t.csv", "o.csv",
+                     "--response", "y", "--groups", "d.h5:/day", "--by", "g", status=2)
+        self.refused("--groups divides the rows of one A, and this is 3x4x2", "d.h5:/three",
+                     "d.h5:/three", "o.csv", "--groups", "d.h5:/day")
 
     def test_json_and_dry_run(self):
         self.ragged(groups=12)

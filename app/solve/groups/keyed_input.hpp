@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// keyed_input.hpp: reads a table with keys, and keeps its rows by their groups.
+// keyed_input.hpp: reads rows with keys, and keeps them by their groups: a table with --by, or A, B
+// and the groups of their rows with --groups.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,15 +12,16 @@
 #include "app/solve/groups/group_system.hpp"
 #include "app/solve/groups/key_table.hpp"
 #include "app/solve/groups/row_store.hpp"
+#include "app/solve/solve_inputs.hpp"
 #include "core/problem.hpp"
 #include "io/csv/group_table.hpp"
-#include "io/csv/keyed_rows.hpp"
 
 namespace qrtool {
 
-/// The table of a run of `solve --by`.
+/// The input of a run of `solve` by groups.
 struct KeyedInput {
-  Source source = {};
+  Source source = {};             // the table, or A
+  std::uint64_t input_bytes = 0;  // of the files; 0: not known
   GroupSystem system = {};
   KeyTable keys = {};
   std::vector<index_t> counts = {};  // rows of each group that are kept
@@ -37,9 +40,9 @@ struct KeyedInput {
 /// only their groups are.
 enum class KeepRows { store, count };
 
-/// Reads the table of o.a in one pass. Rows that count for no response are left out. Errors:
-/// InputError, also where a column is not there, a weight is none, or two columns of the output
-/// would have one name; LimitError where the keys take more than a quarter of the memory.
+/// Reads everything in one pass. Rows that count for no response are left out. Errors: InputError,
+/// also where a column is not there, where shapes do not fit, or where a weight is none; those of
+/// RowKeeper.
 KeyedInput read_keyed_input(const SolveOptions& o, const Limits& limits, KeepRows keep);
 
 }  // namespace qrtool
