@@ -79,6 +79,19 @@ inline constexpr std::int64_t leading_strip_rows = 16;
 /// leading_gram_rows by `gram`, of which more rows were not measured.
 inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
+// ---- reconstruct (variants/reconstruct/reconstruct.cl). NVIDIA H100, driver 580, 2026-11.
+
+/// The variant that makes Q and R, by the table of rates. float32: `tall` from so many rows on,
+/// with up to tall_max_columns; then `gram`, to gram_columns, and `gram_tiles`.
+inline constexpr std::int64_t reconstruct_tall_rows = 1024;
+/// float64: `gram` up to so many columns and rows, then `gram_group` up to so many rows, to
+/// gram_group_most_columns; then `gram_twice`.
+inline constexpr std::int64_t reconstruct_gram_columns = 64, reconstruct_gram_rows = 512;
+inline constexpr std::int64_t reconstruct_group_rows = 1024;
+/// Largest number of groups of a matrix that divide its rows, and of sums of squares for each
+/// column.
+inline constexpr std::int64_t reconstruct_pieces = 528;
+
 // ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns that 32 work-items can hold, in float32 and float64. The triangle of
