@@ -108,9 +108,9 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
     compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.again == nullptr) return;
   const FurtherRoute* further = further_route(variant, job.problem, info.limits);
-  const bool goes_on =
-      leaves_refused ? further != nullptr && enqueue_further(*further, job, job.work[0])
-                     : enqueue_again(variant, job);
+  const bool goes_on = leaves_refused
+                           ? further != nullptr && enqueue_further(*further, job, job.work[0])
+                           : enqueue_again(variant, job);
   if (goes_on) compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
