@@ -27,10 +27,10 @@ namespace {
 template <class T>
 class HostRun final : public TimedRun {
  public:
-  HostRun(Backend& backend, Plan plan, std::uint64_t seed)
+  HostRun(Backend& backend, Plan plan, const MatrixRequest& request)
       : backend_(backend), plan_(std::move(plan)), chunk_(allocate_matrices<T>(backend, plan_)) {
     const Problem& p = plan_.problem;
-    const BenchData<T> data(plan_.chunk_matrices, p.m, p.n, seed, plan_.all_threads());
+    const BenchData<T> data(plan_.chunk_matrices, p.m, p.n, request, plan_.all_threads());
     norms_ = data.norms();
     const T* from = data.view().data;
     std::copy(from, from + plan_.chunk_matrices * p.m * p.n, chunk_.a.view().data);
@@ -97,8 +97,9 @@ Plan plan_for(const Backend& backend, const std::string& forced, const Problem& 
 
 class HostContestant final : public Contestant {
  public:
-  HostContestant(std::string name, Backend& backend, std::string forced, std::uint64_t seed)
-      : name_(std::move(name)), backend_(backend), forced_(std::move(forced)), seed_(seed) {}
+  HostContestant(std::string name, Backend& backend, std::string forced,
+                 const MatrixRequest& request)
+      : name_(std::move(name)), backend_(backend), forced_(std::move(forced)), request_(request) {}
 
   std::string name() const override { return name_; }
   std::string text() const override {
@@ -108,15 +109,15 @@ class HostContestant final : public Contestant {
   std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) override {
     Plan plan = plan_for(backend_, forced_, problem, threads);
     if (problem.type == ElementType::float32)
-      return std::make_unique<HostRun<float>>(backend_, std::move(plan), seed_);
-    return std::make_unique<HostRun<double>>(backend_, std::move(plan), seed_);
+      return std::make_unique<HostRun<float>>(backend_, std::move(plan), request_);
+    return std::make_unique<HostRun<double>>(backend_, std::move(plan), request_);
   }
 
  private:
   std::string name_;
   Backend& backend_;
   std::string forced_;
-  std::uint64_t seed_;
+  MatrixRequest request_;
 };
 
 /// A separate CPU backend, whatever backend the tool uses.
@@ -124,7 +125,7 @@ class CpuContestant final : public Contestant {
  public:
   CpuContestant(const BenchSetup& setup, std::string name, std::string forced, std::string text)
       : backend_(setup.limits),
-        host_(std::move(name), backend_, std::move(forced), setup.seed),
+        host_(std::move(name), backend_, std::move(forced), setup.request()),
         text_(std::move(text)) {}
 
   std::string name() const override { return host_.name(); }
@@ -164,7 +165,7 @@ class DeviceContestant final : public Contestant {
       throw DeviceError("runs on an OpenCL device: --backend opencl");
     Plan plan = plan_for(setup_.backend, forced_, problem);
     require_room(setup_.backend, plan);
-    return make_resident_run(setup_.backend, std::move(plan), setup_.seed);
+    return make_resident_run(setup_.backend, std::move(plan), setup_.request());
   }
 
  private:
@@ -177,7 +178,7 @@ class HostSamples final : public SampleRuns {
  public:
   explicit HostSamples(const BenchSetup& setup) : setup_(setup) {}
   std::unique_ptr<TimedRun> prepare(std::string_view variant, const Problem& problem) override {
-    return HostContestant("", setup_.backend, std::string(variant), setup_.seed)
+    return HostContestant("", setup_.backend, std::string(variant), setup_.request())
         .prepare(problem, /*threads=*/2);
   }
 
@@ -214,10 +215,10 @@ constexpr Baseline all_baselines[] = {
      .is_on_device = true,
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<HostContestant>("from-host", setup.backend, setup.variant,
-                                               setup.seed);
+                                               setup.request());
      }},
     {.name = "lapack",
-     .make = [](const BenchSetup& setup) { return make_lapack(setup.limits, setup.seed); }},
+     .make = [](const BenchSetup& setup) { return make_lapack(setup.limits, setup.request()); }},
     {.name = "textbook",
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<DeviceContestant>("textbook", setup, "opencl/textbook");
@@ -237,7 +238,8 @@ std::unique_ptr<Contestant> make_forced(const BenchSetup& setup, std::string nam
                                         const std::string& variant) {
   if (setup.task != BenchTask::factor) return make_solver(setup, std::move(name), variant);
   if (setup.backend.name() == "cpu")
-    return std::make_unique<HostContestant>(std::move(name), setup.backend, variant, setup.seed);
+    return std::make_unique<HostContestant>(std::move(name), setup.backend, variant,
+                                            setup.request());
   return std::make_unique<DeviceContestant>(std::move(name), setup, variant);
 }
 

@@ -12,6 +12,7 @@
 #include "app/bench/cases.hpp"
 #include "app/bench/timing.hpp"
 #include "core/backend.hpp"
+#include "core/matrices.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -34,6 +35,10 @@ struct BenchSetup {
   Limits limits;           // host memory and threads
   std::uint64_t seed = 0;  // of this rank
   BenchTask task = BenchTask::factor;
+  std::string_view kind = MatrixRequest{}.kind;  // one of matrix_kinds()
+
+  /// The matrices that are factored.
+  MatrixRequest request() const { return {.kind = kind, .seed = seed}; }
 };
 
 /// Makes the tool: on an OpenCL device, where the data stay, or on the CPU.

@@ -145,8 +145,12 @@ void forget_threads(std::vector<BenchCase>& cases) {
   cases.erase(std::unique(cases.begin(), cases.end()), cases.end());
 }
 
-Problem problem_of(const BenchCase& size, ElementType type, Mode mode) {
-  return {.count = size.batch, .m = size.m, .n = size.n, .type = type, .mode = mode};
+Problem problem_of(const BenchCase& size, ElementType type, Mode mode, Sign sign) {
+  return {.count = size.batch, .m = size.m, .n = size.n, .type = type, .mode = mode, .sign = sign};
+}
+
+Sign sign_of(const BenchOptions& o) {
+  return o.sign.value_or(o.mode == Mode::raw ? Sign::lapack : Sign::positive);
 }
 
 double case_flops(const BenchCase& size, Mode mode, BenchTask task) {

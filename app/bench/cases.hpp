@@ -58,7 +58,9 @@ BenchSchedule schedule_of(const BenchOptions& options);
 /// Keeps each shape and batch once. A device does not use the CPU threads of a case.
 void forget_threads(std::vector<BenchCase>& cases);
 
-Problem problem_of(const BenchCase& size, ElementType type, Mode mode);
+Problem problem_of(const BenchCase& size, ElementType type, Mode mode, Sign sign = Sign::positive);
+/// LAPACK's signs in mode raw, or those that the user wants.
+Sign sign_of(const BenchOptions& o);
 
 /// Returns the operations of a case. For least squares these are those of LAPACK's gels: R, Q'B,
 /// and x from R.

@@ -49,7 +49,7 @@ std::optional<BenchChoice> choice_of_backend(const BenchRow& row, const BenchHea
   const std::optional<double> cpu = whole_seconds(row, header, on_cpu),
                               device = whole_seconds(row, header, through_device);
   if (!cpu || !device) return std::nullopt;
-  Problem problem = problem_of(row.size, header.type, header.mode);
+  Problem problem = problem_of(row.size, header.type, header.mode, header.sign);
   problem.arithmetic = header.arithmetic;
   for (const DeviceTimes& times : opencl_times()) {
     if (times.info.text() != header.device || times.info.limits.is_cpu) continue;

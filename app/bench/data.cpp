@@ -32,25 +32,36 @@ void repeat_rows(MatrixView<T> a, index_t first_rows, int threads) {
   });
 }
 
-}  // namespace
-
+/// The first rows of Gaussian matrices, which are enough where one of them is very large.
 template <class T>
-BenchData<T>::BenchData(index_t count, index_t m, index_t n, std::uint64_t seed, int threads)
-    : batch_(count, m, n),
-      norms_(static_cast<std::size_t>(
-          std::min(count, std::max<index_t>(1, drawn_entries / (m * n))))) {
-  const MatrixRequest request{.kind = "gauss", .seed = seed};
-  const BatchView<T> all = batch_.view();
-  const index_t drawn = std::ssize(norms_),
+void draw_gaussian(const MatrixRequest& request, BatchView<T> all, int threads) {
+  const index_t m = all.rows, n = all.cols,
                 drawn_rows = std::min(m, std::max(n, drawn_entries / n));
-  const index_t pieces = std::clamp<index_t>(16 * threads / drawn, 1, drawn_rows),
+  const index_t pieces = std::clamp<index_t>(16 * threads / all.count, 1, drawn_rows),
                 rows = (drawn_rows + pieces - 1) / pieces;
-  parallel_for(drawn * pieces, threads, [&](index_t i, int) {
+  parallel_for(all.count * pieces, threads, [&](index_t i, int) {
     const index_t first = std::min(i % pieces * rows, drawn_rows);
     const MatrixView<T> part = all[i / pieces].row_block(0, drawn_rows);
     fill_rows<T>(request, i / pieces, part, first, std::min(rows, drawn_rows - first));
   });
-  for (index_t b = 0; b < drawn; ++b) repeat_rows(all[b], drawn_rows, threads);
+  for (index_t b = 0; b < all.count; ++b) repeat_rows(all[b], drawn_rows, threads);
+}
+
+}  // namespace
+
+template <class T>
+BenchData<T>::BenchData(index_t count, index_t m, index_t n, const MatrixRequest& request,
+                        int threads)
+    : batch_(count, m, n),
+      norms_(static_cast<std::size_t>(
+          std::min(count, std::max<index_t>(1, drawn_entries / (m * n))))) {
+  const BatchView<T> all = batch_.view();
+  const index_t drawn = std::ssize(norms_);
+  if (request.kind == MatrixRequest{}.kind) {
+    draw_gaussian(request, all.slice(0, drawn), threads);
+  } else {
+    parallel_for(drawn, threads, [&](index_t b, int) { fill_matrix<T>(request, b, all[b]); });
+  }
   parallel_for(drawn, threads, [&](index_t b, int) {
     norms_[static_cast<std::size_t>(b)] = frobenius_norm<T>(all[b]);
   });

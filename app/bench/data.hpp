@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// data.hpp: a batch of Gaussian matrices that is made quickly.
+// data.hpp: a batch of matrices that is made quickly.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,21 @@
 
 #include "app/bench/timing.hpp"
 #include "core/batch.hpp"
+#include "core/matrices.hpp"
 #include "core/report.hpp"
 
 namespace qrtool {
 
-/// Draws only the first matrices and repeats them for the rest of the batch. Of a very large matrix
-/// it draws only the first rows. Drawing all entries would take longer than factoring them.
+/// Draws only the first matrices and repeats them for the rest of the batch. Of a very large
+/// Gaussian matrix it draws only the first rows. Drawing all entries would take longer than
+/// factoring them.
 template <class T>
 class BenchData {
  public:
-  BenchData(index_t count, index_t m, index_t n, std::uint64_t seed, int threads);
+  BenchData(index_t count, index_t m, index_t n, const MatrixRequest& request, int threads);
+  /// Gaussian matrices.
+  BenchData(index_t count, index_t m, index_t n, std::uint64_t seed, int threads)
+      : BenchData(count, m, n, MatrixRequest{.seed = seed}, threads) {}
 
   BatchView<const T> view() const { return batch_.view(); }
   /// ||A||_F of the matrices that were drawn; matrix b equals matrix b mod norms().size().

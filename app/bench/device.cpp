@@ -53,9 +53,10 @@ class DeviceRun final : public TimedRun {
 };
 
 template <class T>
-std::unique_ptr<TimedRun> make_run(OpenclBackend& backend, Plan plan, std::uint64_t seed) {
+std::unique_ptr<TimedRun> make_run(OpenclBackend& backend, Plan plan,
+                                   const MatrixRequest& request) {
   const Problem p = plan.problem;
-  const BenchData<T> data(p.count, p.m, p.n, seed, backend.limits().threads);
+  const BenchData<T> data(p.count, p.m, p.n, request, backend.limits().threads);
   return std::make_unique<DeviceRun>(backend, std::move(plan), data);
 }
 
@@ -168,11 +169,12 @@ std::unique_ptr<TimedRun> make_shared(OpenclBackend& backend, const Problem& p,
 
 }  // namespace
 
-std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed) {
+std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan,
+                                            const MatrixRequest& request) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
   if (plan.problem.type == ElementType::float32)
-    return make_run<float>(opencl, std::move(plan), seed);
-  return make_run<double>(opencl, std::move(plan), seed);
+    return make_run<float>(opencl, std::move(plan), request);
+  return make_run<double>(opencl, std::move(plan), request);
 }
 
 std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const Problem& most,

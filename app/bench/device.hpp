@@ -8,13 +8,15 @@
 
 #include "app/bench/timing.hpp"
 #include "core/backend.hpp"
+#include "core/matrices.hpp"
 #include "core/solve/system_device.hpp"
 
 namespace qrtool {
 
 /// Uploads plan.problem.count matrices to the device of `backend`, which is an OpenCL backend.
 /// Errors: DeviceError, LimitError.
-std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed);
+std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan,
+                                            const MatrixRequest& request);
 
 /// Batches of one shape and type that are drawn once.
 class ResidentBatches {

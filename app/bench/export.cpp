@@ -149,6 +149,8 @@ std::string to_json(const BenchResult& result) {
       {"precision", precision_name(h.type)},
       {"arithmetic", name_of(h.arithmetic)},
       {"mode", name_of(h.task, h.mode)},
+      {"sign", name_of(h.sign)},
+      {"kind", h.kind},
       {"seed", h.seed},
       {"timed",
        {{"what", h.is_on_device() && h.ranks == 1 ? "device clock, data resident" : "wall time"},

@@ -35,7 +35,7 @@ template <class T>
 class LapackRun final : public TimedRun {
  public:
   LapackRun(const LapackLibrary& library, const Problem& problem, const Limits& limits,
-            std::uint64_t seed)
+            const MatrixRequest& request)
       : library_(library),
         problem_(problem),
         m_(static_cast<int>(problem.m)),
@@ -51,7 +51,7 @@ class LapackRun final : public TimedRun {
     const bool by_matrix = problem.count >= limits.threads || library.set_own_threads == nullptr;
     workers_ = by_matrix ? limits.threads : 1;
     library_threads_ = by_matrix ? 1 : limits.threads;
-    const BenchData<T> data(chunk_, problem.m, problem.n, seed, limits.threads);
+    const BenchData<T> data(chunk_, problem.m, problem.n, request, limits.threads);
     parallel_for(chunk_, limits.threads, [&](index_t b, int) { transpose(data.view()[b], b); });
     tau_.assign(static_cast<std::size_t>(workers_ * k_), T(0));
     scratch_.assign(static_cast<std::size_t>(workers_) * scratch_size(), T(0));
@@ -133,11 +133,11 @@ class LapackRun final : public TimedRun {
 
 class LapackContestant final : public Contestant {
  public:
-  LapackContestant(const Limits& limits, std::uint64_t seed, const std::string& file)
+  LapackContestant(const Limits& limits, const MatrixRequest& request, const std::string& file)
       : wanted_(wanted_lapack(file)),
         library_(load_lapack(file, {"geqrf", "orgqr"})),
         limits_(limits),
-        seed_(seed) {}
+        request_(request) {}
 
   std::string name() const override { return "lapack"; }
 
@@ -155,22 +155,22 @@ class LapackContestant final : public Contestant {
     if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
       throw LimitError("LAPACK counts rows and columns in 32 bits");
     if (p.type == ElementType::float32)
-      return std::make_unique<LapackRun<float>>(library_, p, limits_, seed_);
-    return std::make_unique<LapackRun<double>>(library_, p, limits_, seed_);
+      return std::make_unique<LapackRun<float>>(library_, p, limits_, request_);
+    return std::make_unique<LapackRun<double>>(library_, p, limits_, request_);
   }
 
  private:
   std::string wanted_;
   LapackLibrary library_;
   Limits limits_;
-  std::uint64_t seed_;
+  MatrixRequest request_;
 };
 
 }  // namespace
 
-std::unique_ptr<Contestant> make_lapack(const Limits& limits, std::uint64_t seed,
+std::unique_ptr<Contestant> make_lapack(const Limits& limits, const MatrixRequest& request,
                                         std::string_view file) {
-  return std::make_unique<LapackContestant>(limits, seed, std::string(file));
+  return std::make_unique<LapackContestant>(limits, request, std::string(file));
 }
 
 }  // namespace qrtool

@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-std::unique_ptr<TimedRun> make_resident_run(Backend&, Plan, std::uint64_t) {
+std::unique_ptr<TimedRun> make_resident_run(Backend&, Plan, const MatrixRequest&) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 

@@ -82,6 +82,15 @@ std::vector<BatchTime> times_of(SampleRuns& runs, std::string_view variant, Prob
   return times;
 }
 
+/// What a variant is sampled by for Q and R, or for R alone: a variant that gives no positive
+/// diagonal by Q and R with LAPACK's signs, or by V, which then stands for R alone.
+Problem sampled_problem(const Variant& variant, Problem p, const Limits& limits) {
+  Problem of_lapack = p;
+  of_lapack.sign = Sign::lapack;
+  if (p.mode == Mode::r) of_lapack.mode = Mode::raw;
+  return !variant.fits(p, limits).ok && variant.fits(of_lapack, limits).ok ? of_lapack : p;
+}
+
 }  // namespace
 
 std::vector<RateShape> rate_shapes(bool is_cpu) {
@@ -119,7 +128,8 @@ void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes
         std::map<index_t, double> best;
         for (const Variant& variant : setup.backend.variants()) {
           if (variant.only_when_forced || table.has(variant.name, p)) continue;
-          const std::vector<BatchTime> times = times_of(*runs, variant.name, p, counts, best);
+          const Problem sampled = sampled_problem(variant, p, setup.backend.limits());
+          const std::vector<BatchTime> times = times_of(*runs, variant.name, sampled, counts, best);
           if (!times.empty()) table.add(variant.name, p, times, reach);
         }
       }

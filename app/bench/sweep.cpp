@@ -81,6 +81,8 @@ BenchHeader Sweep::header(const BenchSetup& setup) const {
                      .type = options_.type,
                      .arithmetic = options_.arithmetic,
                      .mode = options_.mode,
+                     .sign = sign_of(options_),
+                     .kind = options_.kind,
                      .task = task_of(options_),
                      .seed = options_.seed,
                      .repeats = schedule_.repeats,
@@ -129,7 +131,7 @@ std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {
 
 Timing Sweep::time(Column& column, BenchRow& row) {
   const std::string name = column.contestant->name();
-  Problem problem = problem_of(row.size, options_.type, options_.mode);
+  Problem problem = problem_of(row.size, options_.type, options_.mode, sign_of(options_));
   problem.arithmetic = options_.arithmetic;
   const double flops = case_flops(row.size, options_.mode, result_.header.task);
   const double limit = seconds_left();

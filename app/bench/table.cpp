@@ -179,7 +179,8 @@ std::string task_text(const BenchHeader& h) {
     case BenchTask::solve_shared:
       return "least squares, one matrix for all right sides";
     default:
-      return fmt::format("mode {}", name_of(h.mode));
+      return fmt::format("mode {}{}", name_of(h.mode),
+                         h.mode != Mode::raw && h.sign == Sign::lapack ? ", LAPACK's signs" : "");
   }
 }
 
@@ -190,9 +191,10 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
                                      ? std::string()
                                      : fmt::format(", arithmetic {}", name_of(h.arithmetic));
   std::vector<std::pair<std::string, std::string>> lines;
-  lines.emplace_back("qrtool",
-                     fmt::format("{}, {}{}, {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
-                                 name_of(h.type), arithmetic, task_text(h), h.seed));
+  lines.emplace_back(
+      "qrtool",
+      fmt::format("{}, {}{}, {}, {} matrices, seed {}", QRTOOL_VERSION, name_of(h.type), arithmetic,
+                  task_text(h), h.kind == MatrixRequest{}.kind ? "Gaussian" : h.kind, h.seed));
   if (h.ranks > 1) {
     lines.emplace_back("ranks", fmt::format("{}, each {}; rows shared, data resident; wall time "
                                             "until R is on rank 0",

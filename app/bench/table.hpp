@@ -9,6 +9,7 @@
 
 #include "app/bench/cases.hpp"
 #include "app/bench/timing.hpp"
+#include "core/matrices.hpp"
 
 namespace qrtool {
 
@@ -21,6 +22,8 @@ struct BenchHeader {
   ElementType type = ElementType::float32;
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;
+  Sign sign = Sign::positive;
+  std::string_view kind = MatrixRequest{}.kind;
   BenchTask task = BenchTask::factor;
   std::uint64_t seed = 0;
   Repeats repeats;

@@ -12,6 +12,7 @@
 #include "app/cli/option_values.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
+#include "core/matrices.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -23,8 +24,10 @@ constexpr std::pair<std::string_view, SweepKind> sweeps[] = {
     {"standard", SweepKind::standard}, {"tall", SweepKind::tall}, {"shapes", SweepKind::shapes}};
 constexpr std::pair<std::string_view, Arithmetic> bench_arithmetics[] = {
     {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
-constexpr std::pair<std::string_view, Mode> bench_modes[] = {{"reduced", Mode::reduced},
-                                                             {"r", Mode::r}};
+constexpr std::pair<std::string_view, Mode> bench_modes[] = {
+    {"reduced", Mode::reduced}, {"r", Mode::r}, {"raw", Mode::raw}};
+constexpr std::pair<std::string_view, std::optional<Sign>> bench_signs[] = {
+    {"positive", Sign::positive}, {"lapack", Sign::lapack}};
 
 /// A case has at most so many elements. A larger one is taken for a typing mistake.
 constexpr double most_elements = 0x1p50;
@@ -74,6 +77,21 @@ const Baseline* parse_baseline(std::string_view name) {
   names.push_back(all_variants);
   names.push_back("none");
   throw not_one_of("--against", name, names);
+}
+
+/// The kinds of matrices, as `generate` makes them.
+std::vector<std::string_view> kinds() {
+  std::vector<std::string_view> names;
+  for (const MatrixKind& kind : matrix_kinds()) names.push_back(kind.name);
+  return names;
+}
+
+/// Returns the name as the list has it. Errors: UsageError with all names.
+std::string_view parse_kind(std::string_view name) {
+  const std::vector<std::string_view> names = kinds();
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) throw not_one_of("--kind", name, names);
+  return *found;
 }
 
 void parse_baselines(const std::string& text, BenchOptions& o) {
@@ -140,6 +158,14 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
               "products",
               bench_arithmetics);
   line.choice("--mode", o.mode, "what is computed", bench_modes);
+  line.choice("--sign", o.sign, "of the diagonal of R; in mode raw LAPACK's", bench_signs);
+  line.value("--kind", "NAME", fmt::format("default gauss; {}", join(kinds(), ", ")),
+             [&o](const std::string& text) { o.kind = parse_kind(text); });
+  line.suggest("--kind", [] {
+    std::vector<Candidate> names;
+    for (const std::string_view name : kinds()) names.push_back({std::string(name)});
+    return names;
+  });
   line.list(
       "--against", "NAME,...",
       "default eigen; eigen, lapack, textbook, cpu (this tool on the CPU), from-host (the same "
@@ -195,9 +221,15 @@ void check(const BenchOptions& o) {
                      "beside it go --shape, --backend, --device and --seed only");
   if (o.shared && !o.solve)
     throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
-  if (o.solve && (o.gemm || o.mode != Mode::reduced || o.arithmetic != Arithmetic::any))
-    throw UsageError("--solve measures solutions: it takes no --gemm, --mode or --arithmetic",
-                     "leave these away, or leave --solve away");
+  const bool has_factors = o.mode != Mode::reduced || o.sign || o.kind != MatrixRequest{}.kind ||
+                           o.arithmetic != Arithmetic::any;
+  if (o.solve && (o.gemm || has_factors))
+    throw UsageError(
+        "--solve measures solutions: it takes no --gemm, --mode, --sign, --kind or --arithmetic",
+        "leave these away, or leave --solve away");
+  if (o.mode == Mode::raw && o.sign == Sign::positive)
+    throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
+                     "--mode reduced or --mode r gives R positive ones");
   if (o.arithmetic == Arithmetic::mixed && o.type == ElementType::float64)
     throw UsageError("--arithmetic mixed contradicts --precision double",
                      "mixed multiplies in half precision; leave one of them away");

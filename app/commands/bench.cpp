@@ -233,7 +233,8 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
                          .variant = o.backend.variant,
                          .limits = limits,
                          .seed = o.seed + static_cast<std::uint64_t>(comm.rank()),
-                         .task = task_of(o)};
+                         .task = task_of(o),
+                         .kind = o.kind};
   if (!o.rates.empty() && comm.size() > 1)
     throw UsageError("bench --rates measures one process", "run it without mpirun");
   together(comm, [&] {

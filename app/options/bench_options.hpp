@@ -11,6 +11,7 @@
 
 #include "app/options/backend_request.hpp"
 #include "app/options/print_options.hpp"
+#include "core/matrices.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -30,7 +31,9 @@ struct BenchOptions : PrintOptions {
   std::vector<index_t> batches;                     // of each shape
   ElementType type = ElementType::float32;
   Arithmetic arithmetic = Arithmetic::any;
-  Mode mode = Mode::reduced;  // or r
+  Mode mode = Mode::reduced;  // or r, or raw
+  std::optional<Sign> sign;   // none: positive, and LAPACK's in mode raw
+  std::string_view kind = MatrixRequest{}.kind;
   BackendRequest backend;
   std::optional<std::vector<const Baseline*>> against;
   bool against_variants = false;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/cpu/reference/form_q.hpp"
 #include "core/error.hpp"
 #include "core/factor/second_try.hpp"
 #include "core/measure/error_meter.hpp"
@@ -44,10 +45,20 @@ struct Options {
   std::vector<std::string> variants{"plan"}, shapes, families;
   index_t matrices = 100, entries = index_t{1} << 26;
   std::uint64_t seed = 1;
-  std::string mode = "reduced", precision = "single";
+  std::string mode = "reduced", sign = "positive", precision = "single";
   int threads = static_cast<int>(std::thread::hardware_concurrency());
   bool unguarded = false, second_try = false;
 };
+
+Mode mode_of(const Options& o) {
+  return o.mode == "raw" ? Mode::raw : o.mode == "r" ? Mode::r : Mode::reduced;
+}
+
+/// R with its zeros or, in mode raw, with V below its diagonal.
+template <class T>
+BatchView<T> r_of(const Problem& p, const Factors<T>& out) {
+  return p.mode == Mode::raw ? out.v : out.r;
+}
 
 /// The errors and routes of a set of matrices: a family, a shape, or all of them.
 struct Tally : WorstErrors {
@@ -217,7 +228,8 @@ class Attack {
                           .m = shape.m,
                           .n = shape.n,
                           .type = element_type<T>,
-                          .mode = o_.mode == "r" ? Mode::r : Mode::reduced};
+                          .mode = mode_of(o_),
+                          .sign = o_.sign == "lapack" ? Sign::lapack : Sign::positive};
     std::optional<Plan> plan;
     try {
       plan = make_plan(problem, backend.variants(), backend.limits(),
@@ -269,7 +281,7 @@ class Attack {
         reports.begin(), reports.end(),
         [&](const MatrixReport& x, const MatrixReport& y) { return badness(x) < badness(y); });
     measure_again<T>(p, a, out, worst - reports.begin(), *worst);
-    const std::vector<double> conditions = conditions_of<T>(out.r);
+    const std::vector<double> conditions = conditions_of<T>(r_of(p, out));
     sample_r<T>(p, a, out, reports);
     for (index_t b = 0; b < a.count; ++b) {
       const MatrixReport& report = reports[static_cast<std::size_t>(b)];
@@ -301,8 +313,33 @@ class Attack {
     const index_t samples = std::min(samples_of_r, a.count);
     parallel_for(samples, o_.threads, [&](index_t sample, int) {
       const index_t b = sample * a.count / samples;
-      measure_r<T>(p, a[b], out.r[b], reports[static_cast<std::size_t>(b)]);
+      measure_r<T>(p, a[b], r_of(p, out)[b], reports[static_cast<std::size_t>(b)]);
     });
+  }
+
+  template <class T>
+  static Errors measure_factors(const Problem& p, MatrixView<const T> a, const Factors<T>& out,
+                                index_t b) {
+    ErrorMeter meter(p.m, p.n, p.q_cols(), p.r_rows());
+    const MatrixView<const T> q = p.wants_q() ? out.q[b] : MatrixView<T>{};
+    return meter.measure<T>(a, q, out.r[b], magnitude_of<T>(a).scale());
+  }
+
+  /// LAPACK's test of geqrf: Q is formed from V and tau.
+  template <class T>
+  static Errors measure_raw(const Problem& p, MatrixView<const T> a, const Factors<T>& out,
+                            index_t b) {
+    Batch<double> q(1, p.m, p.k()), r(1, p.k(), p.n), wide_a(1, p.m, p.n);
+    form_q_from_reflectors<T>(out.v[b], out.tau[b].data, q.view()[0]);
+    for (index_t i = 0; i < p.m; ++i) {
+      for (index_t j = 0; j < p.n; ++j) {
+        wide_a.view()[0](i, j) = static_cast<double>(a(i, j));
+        if (i < p.k()) r.view()[0](i, j) = i <= j ? static_cast<double>(out.v[b](i, j)) : 0.0;
+      }
+    }
+    ErrorMeter meter(p.m, p.n, p.k(), p.k());
+    return meter.measure<double>(wide_a.view()[0], q.view()[0], r.view()[0],
+                                 magnitude_of<T>(a).scale());
   }
 
   /// The host's errors replace the device's errors if they are larger.
@@ -310,10 +347,11 @@ class Attack {
   static void measure_again(const Problem& p, BatchView<T> a, const Factors<T>& out, index_t b,
                             MatrixReport& report) {
     if (report.status == Status::non_finite) return;
-    ErrorMeter meter(p.m, p.n, p.q_cols(), p.r_rows());
-    const MatrixView<const T> q = p.wants_q() ? out.q[b] : MatrixView<T>{};
     MatrixReport by_host = report;
-    enter_errors(p, meter.measure<T>(a[b], q, out.r[b], magnitude_of<T>(a[b]).scale()), by_host);
+    enter_errors(
+        p,
+        p.mode == Mode::raw ? measure_raw<T>(p, a[b], out, b) : measure_factors<T>(p, a[b], out, b),
+        by_host);
     const WorstErrors device = errors_in_bars(p, report), host = errors_in_bars(p, by_host);
     if (host.above != device.above || host.worst() > 1.01 * device.worst()) {
       fmt::print("host and device differ: {:.3g} and {:.3g} bars\n", host.worst(), device.worst());
@@ -333,18 +371,24 @@ class Attack {
       for (Batch<T>& a : a_) a = batch(p.m, p.n);
       if (p.wants_q()) q_ = batch(p.m, p.q_cols());
       r_ = batch(p.r_rows(), p.n);
+      if (p.mode == Mode::raw) tau_ = batch(1, p.k());
     }
     BatchView<T> a(int turn, index_t count) const { return a_[turn].view().slice(0, count); }
     Factors<T> factors(index_t count) const {
       Factors<T> out;
       if (p_.wants_q()) out.q = q_.view().slice(0, count);
-      out.r = r_.view().slice(0, count);
+      if (p_.mode == Mode::raw) {
+        out.v = r_.view().slice(0, count);
+        out.tau = tau_.view().slice(0, count);
+      } else {
+        out.r = r_.view().slice(0, count);
+      }
       return out;
     }
 
    private:
     const Problem& p_;
-    Batch<T> a_[2], q_, r_;
+    Batch<T> a_[2], q_, r_, tau_;  // r_: V\R in mode raw
   };
 
   const Options& o_;
@@ -419,8 +463,10 @@ int main_of(int argc, char** argv) {
          "for example 64x64,300x40, in the list or not; few-rows: 15x15 to 33x33 and wide ones")
       ->delimiter(',');
   app.add_option("--families", o.families, "names of --list")->delimiter(',');
-  app.add_option("--mode", o.mode, "reduced (the default) or r")
-      ->check(CLI::IsMember({"reduced", "r"}));
+  app.add_option("--mode", o.mode, "reduced (the default), r or raw")
+      ->check(CLI::IsMember({"reduced", "r", "raw"}));
+  app.add_option("--sign", o.sign, "positive (the default) or lapack")
+      ->check(CLI::IsMember({"positive", "lapack"}));
   app.add_option("--precision", o.precision, "single (the default) or double")
       ->check(CLI::IsMember({"single", "double"}));
   app.add_option("--threads", o.threads, "of the host; default all")->check(CLI::PositiveNumber);

@@ -72,7 +72,7 @@ void run(const CpuOptions& o) {
   CpuBackend backend(limits);
   std::vector<std::unique_ptr<Contestant>> contestants;
   contestants.push_back(make_tool({.backend = backend, .variant = {}, .limits = limits}));
-  for (const std::string& file : o.libraries) contestants.push_back(make_lapack(limits, 0, file));
+  for (const std::string& file : o.libraries) contestants.push_back(make_lapack(limits, {}, file));
   fmt::print(
       "{} threads, {} rounds; microseconds for each matrix\n\n"
       "| case | library | min | median | 95 % | median ratio to qrtool |\n"

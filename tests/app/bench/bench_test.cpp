@@ -235,6 +235,17 @@ TEST(BenchData, RepeatsWhatItDrew) {
   EXPECT_NEAR(data.norms()[0], std::sqrt(1.5e6), 10);
 }
 
+TEST(BenchData, DrawsEveryKindThatGenerateMakes) {
+  const MatrixRequest request{.kind = "rank-deficient", .seed = 3};
+  const BenchData<double> data(5, 20, 8, request, 2);
+  for (index_t b = 0; b < 5; ++b) {
+    Batch<double> expected(1, 20, 8);
+    fill_matrix<double>(request, b, expected.view()[0]);
+    for (index_t i = 0; i < 20; ++i)
+      for (index_t j = 0; j < 8; ++j) EXPECT_EQ(data.view()[b](i, j), expected.view()[0](i, j));
+  }
+}
+
 const std::vector<std::string> tiny{"bench", "--shape", "8x8", "--batch", "4", "--backend", "cpu"};
 
 std::vector<std::string> tiny_with(const std::vector<std::string>& more) {
@@ -250,6 +261,18 @@ TEST(Bench, ATinyRunAsAUserMakesIt) {
   EXPECT_NE(done.out.find("\n8x8             4  cpu/"), std::string::npos) << done.out;
   EXPECT_NE(done.out.find("eigen ms"), std::string::npos) << done.out;
   EXPECT_EQ(done.out.find("above their bar"), std::string::npos) << done.out;
+}
+
+TEST(Bench, RawFactorsAndLapacksSignsOfAnyKindAreMeasured) {
+  for (const std::string mode : {"raw", "reduced"}) {
+    const ToolResult done = run_tool(tiny_with({"--mode", mode, "--sign", "lapack", "--kind",
+                                                "clustered", "--against", "none", "--json"}));
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    const auto json = nlohmann::json::parse(done.out);
+    EXPECT_EQ(json["mode"], mode);
+    EXPECT_EQ(json["sign"], "lapack");
+    EXPECT_EQ(json["kind"], "clustered");
+  }
 }
 
 TEST(Bench, EveryVariantHasAColumn) {
@@ -440,6 +463,9 @@ TEST(Bench, WhatContradictsIsAUsageError) {
       {{"bench", "--solve", "--mode", "r"}, "hint: leave these away"},
       {{"bench", "--arithmetic", "mixed", "--precision", "double"},
        "--arithmetic mixed contradicts --precision double"},
+      {{"bench", "--mode", "raw", "--sign", "positive"}, "--sign positive contradicts --mode raw"},
+      {{"bench", "--kind", "gaus"}, "did you mean 'gauss'?"},
+      {{"bench", "--solve", "--kind", "zero"}, "--solve measures solutions"},
       {{"bench", "--against", "eigen,none"}, "none stands alone"},
       {{"bench", "--solve", "--against", "eigen"}, "hint: with --solve: gels"},
       {{"bench", "--against", "gels"}, "--against gels: it solves least squares"},
@@ -458,7 +484,7 @@ TEST(Bench, WhatContradictsIsAUsageError) {
 
 TEST(Lapack, TheReferenceIsNamedAsUnoptimised) {
   const Limits limits{.host_bytes = std::size_t{1} << 28, .threads = 1};
-  const std::string text = make_lapack(limits, 0, "liblapack.so.3")->text();
+  const std::string text = make_lapack(limits, {}, "liblapack.so.3")->text();
   if (text == "not found") GTEST_SKIP() << "no liblapack.so.3";
   EXPECT_NE(text.find("liblapack.so.3"), std::string::npos) << text;
   const bool is_reference = text.starts_with("LAPACK ");
@@ -468,7 +494,7 @@ TEST(Lapack, TheReferenceIsNamedAsUnoptimised) {
 
 TEST(Lapack, AMissingLibraryIsNamed) {
   const Limits limits{.host_bytes = std::size_t{1} << 28, .threads = 1};
-  const auto lapack = make_lapack(limits, 0, "/nowhere/liblapack.so");
+  const auto lapack = make_lapack(limits, {}, "/nowhere/liblapack.so");
   EXPECT_EQ(lapack->text(), "not found");
   try {
     lapack->prepare({.count = 1, .m = 2, .n = 2}, 1);
