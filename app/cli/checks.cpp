@@ -143,6 +143,8 @@ void check_by(const SolveOptions& o) {
   const std::pair<bool, std::string_view> refused[] = {
       {!o.into.empty(), "--into: it has one output"},
       {o.covariance, "--covariance: a group is one row of the output"},
+      {o.residuals, "--residuals: a group is one row of the output"},
+      {o.fitted, "--fitted: a group is one row of the output"},
       {o.confidence > 0, "--confidence: the output has x and se, from which the limits follow"},
       {o.precision == ElementType::float32, "--precision single: groups are solved in double"},
       {is_table && o.system.rows != RowsOfB::automatic, "--rows: the column of --response is b"},

@@ -410,7 +410,8 @@ for (g in unique(t$g)) {
     def test_what_contradicts_groups(self):
         self.ragged(groups=3)
         table = "t.csv", "o.csv", "--response", "y", "--by", "g"
-        for options in (["--covariance"], ["--confidence", "0.9"], ["--precision", "single"],
+        for options in (["--covariance"], ["--residuals"], ["--fitted"],
+                        ["--confidence", "0.9"], ["--precision", "single"],
                         ["--rows", "first"], ["--order", "column"], ["--raw-values"],
                         ["--backend", "opencl"], ["--device", "0"], ["--variant", "cpu/tall"]):
             self.refused(f"--by contradicts {options[0]}", *table, *options, status=2,

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "core/solve/fit.hpp"
 
 namespace qrtool {
 
@@ -24,38 +27,35 @@ bool GroupSystem::counts(const double* numbers, index_t response) const {
 
 double r_squared(const GroupSystem& system, const GroupRows& rows, index_t response, double norm) {
   const index_t place = system.responses[static_cast<std::size_t>(response)];
-  double first = not_measured, largest = 0;
-  bool are_equal = true;
   const auto for_counting = [&](auto use) {
     rows.visit(0, rows.count(), [&](const double* numbers) {
-      if (!system.counts(numbers, response)) return;
-      use(numbers[place], system.weights < 0 ? 1.0 : numbers[system.weights]);
+      if (system.counts(numbers, response))
+        use(numbers[place], system.weights < 0 ? 1.0 : numbers[system.weights]);
     });
   };
-  for_counting([&](double b, double) {
-    if (std::isnan(first)) first = b;
-    are_equal = are_equal && b == first;
-    largest = std::max(largest, std::abs(b));
-  });
+  double largest = 0;
+  for_counting([&](double b, double) { largest = std::max(largest, std::abs(b)); });
   if (!(largest > 0) || !std::isfinite(largest)) return not_measured;
-  if (system.problem.has_intercept && are_equal) return not_measured;
   // Squares of numbers near 1 neither overflow nor vanish.
   const int scale = std::ilogb(largest);
-  double weight = 0, mean = 0, squares = 0;
+  constexpr std::size_t at_once = 1024;
+  std::vector<double> some_b, some_w;
+  Spread spread;
+  const auto take = [&] {
+    const auto count = std::ssize(some_b);
+    RowFactors factors(count);
+    factors.weigh(some_w.data(), 1);
+    merge(spread, spread_of(some_b.data(), count, 1, factors, 0));
+    some_b.clear();
+    some_w.clear();
+  };
   for_counting([&](double b, double w) {
-    b = std::ldexp(b, -scale);
-    if (!system.problem.has_intercept) {
-      squares += w * b * b;
-      return;
-    }
-    // The update of Welford and West: no difference of large sums.
-    const double difference = b - mean;
-    weight += w;
-    mean += difference * (w / weight);
-    squares += w * difference * (b - mean);
+    some_b.push_back(std::ldexp(b, -scale));
+    some_w.push_back(w);
+    if (some_b.size() == at_once) take();
   });
-  const double residual = std::ldexp(norm, -scale);
-  return 1 - residual * residual / squares;
+  take();
+  return r_squared(spread, std::ldexp(norm, -scale), system.problem.has_intercept);
 }
 
 }  // namespace qrtool

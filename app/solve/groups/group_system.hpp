@@ -45,9 +45,7 @@ struct GroupAnswers {
   std::vector<GroupLine> lines;
 };
 
-/// R^2 = 1 - squared_residual / S. S is the sum of w (b - mean of b)^2, or without an intercept of
-/// w b^2, over the rows that count; NaN where all of these are equal, or all zero. `norm` is the
-/// norm of the residual.
+/// R^2 (core/solve/fit) of a response by the rows that count. `norm` is that of the residual.
 double r_squared(const GroupSystem& system, const GroupRows& rows, index_t response, double norm);
 
 }  // namespace qrtool
