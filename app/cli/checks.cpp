@@ -91,6 +91,9 @@ void check(FactorOptions& o) {
   if (o.pivot && o.mode == Mode::r && o.sign == Sign::lapack)
     throw UsageError("--pivot --mode r has no Q, from which --sign lapack would be found",
                      "leave --sign away, or use --mode reduced");
+  if (o.leverage && is_standard_output(o.output))
+    throw UsageError("--leverage writes leverages beside R, and standard output takes R alone",
+                     "name a file");
   if (o.pivot && is_standard_output(o.output))
     throw UsageError("--pivot writes R and P, and standard output takes R alone", "name a file");
   if (o.mode == Mode::raw && o.sign == Sign::positive)
@@ -145,10 +148,12 @@ void check(SolveOptions& o) {
   if (o.covariance && is_standard_output(o.output))
     throw UsageError("--covariance and OUT - contradict each other: standard output takes x alone",
                      "name a file");
-  if ((o.residuals || o.fitted) && is_standard_output(o.output))
+  if ((o.residuals || o.fitted || o.leverage) && is_standard_output(o.output))
     throw UsageError(
         fmt::format("{} and OUT - contradict each other: standard output takes x alone",
-                    o.residuals ? "--residuals" : "--fitted"),
+                    o.residuals ? "--residuals"
+                    : o.fitted  ? "--fitted"
+                                : "--leverage"),
         "name a file");
   if (o.confidence > 0 && s.response.empty())
     throw UsageError("--confidence is for the coefficients of a table, with --response",

@@ -221,6 +221,8 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.flag("--pivot", o.pivot,
             "pivoted columns: A[:, P] = Q R with a falling diagonal of R, P, and the rank");
   line.flag("--condition", o.condition, "an estimate of the condition number in the report");
+  line.flag("--leverage", o.leverage,
+            "the leverages of the rows, too: the diagonal of the hat matrix, m numbers for each A");
   add_input_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
@@ -314,6 +316,8 @@ void describe(CommandLine& line, SolveOptions& o) {
             "the residuals b - A x, too, in the shape and type of B; NaN where a row is missing");
   line.flag("--fitted", o.fitted,
             "the fitted values A x, too, in the shape and type of B; NaN where a row is missing");
+  line.flag("--leverage", o.leverage,
+            "the leverages, too: the diagonal of the hat matrix, m numbers for each A");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
               solution_precisions);
   line.choice("--order", o.order,

@@ -41,7 +41,7 @@ struct FactorOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
-  bool pivot = false, condition = false;
+  bool pivot = false, condition = false, leverage = false;
   bool force = false, explain = false, dry_run = false;
   StreamFormat format = StreamFormat::automatic;
   std::string report;
@@ -82,6 +82,7 @@ struct SolveOptions : PrintOptions {
   std::optional<ElementType> precision;
   bool basic = false, no_se = false, covariance = false;
   bool residuals = false, fitted = false;  // are written in the shape of B
+  bool leverage = false;                   // of the rows of A
   double confidence = 0;                   // of the limits of a table's coefficients; 0: none
   StreamFormat format = StreamFormat::automatic;
   std::optional<std::uint64_t> memory_bytes;

@@ -13,7 +13,7 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import FolderTest, run, said
+from tool import FolderTest, has_device, run, said
 
 ROOT = pathlib.Path(sys.argv[2])
 
@@ -107,6 +107,21 @@ class Fits(FolderTest):
                     found = self.solve("--rows", "last", A=a, b=b[:, :, 0])
                     fitted = np.einsum("imn,in->im", a.astype(float), found["X"].astype(float))
                     self.expect(found, b[:, :, 0], fitted, kind)
+
+    def test_on_a_device(self):
+        """The host forms the fits of what a device solved."""
+        if not has_device():
+            self.skipTest("no OpenCL device")
+        a = self.random.standard_normal((40, 5)).astype("f4")
+        b = self.random.standard_normal((3000, 40)).astype("f4")
+        found = self.solve("--rows", "last", "--backend", "opencl", A=a, b=b)
+        self.expect(found, b, self.product(a, found["X"], True), "f4")
+        self.expect_r_squared(found, b, axis=1)
+        a = self.random.standard_normal((300, 16, 4)).astype("f4")
+        b = self.random.standard_normal((300, 16)).astype("f4")
+        found = self.solve("--rows", "last", "--backend", "opencl", A=a, b=b)
+        fitted = np.einsum("imn,in->im", a.astype(float), found["X"].astype(float))
+        self.expect(found, b, fitted, "f4")
 
     def test_tall_systems(self):
         for kind in ("f4", "f8"):

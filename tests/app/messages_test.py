@@ -43,6 +43,16 @@ def hdf5(*names, array=A):
     return file.getvalue()
 
 
+def vectors():
+    file = io.BytesIO()
+    with h5py.File(file, "w") as h5:
+        h5["t"], h5["u"], h5["short"], h5["plane"] = B, (B - 2) ** 2, B[:5], A
+    return file.getvalue()
+
+
+VECTORS = vectors()
+
+
 @dataclasses.dataclass
 class Mistake:
     """A command that is refused: what is said, and the hint. `follow` turns the command into the
@@ -143,6 +153,10 @@ MISTAKES += [
     Mistake("solve x.csv o.csv --response y --covariance --ridge 1", 2, "whose x is biased",
             "leave one of them away", follow=(" --ridge 1", "")),
     Mistake("solve x.csv - --response y --residuals", 2, "standard output takes x alone",
+            "name a file", follow=(" - ", " o.csv ")),
+    Mistake("factor a.npy - --mode r --leverage", 2, "standard output takes R alone",
+            "name a file", follow=(" - ", " o.h5 ")),
+    Mistake("solve x.csv - --response y --leverage", 2, "standard output takes x alone",
             "name a file", follow=(" - ", " o.csv ")),
     Mistake("solve x.csv - --response y --fitted", 2, "standard output takes x alone",
             "name a file", follow=(" - ", " o.csv ")),
@@ -283,6 +297,12 @@ MISTAKES += [
             "give 6 numbers", "five.npy", npy(B[:5]), follow=("five", "b")),
     Mistake("solve a.npy b.npy o.h5 --weights w.npy", 3, "weight 0 is -1", "a weight of 0 leaves",
             "w.npy", npy(B - 1), follow=("w.npy", "b.npy")),
+    Mistake("solve a.npy two.npy o.h5 --leverage --weights two.npy", 2, "weights of its own for",
+            "or one right side for each A", "two.npy", npy(numpy.stack([B, B + 1], 1)),
+            follow=("two", "b")),
+    Mistake("solve a.npy two.npy o.h5 --leverage --missing skip", 2, "each leaves out rows of its",
+            "leave --missing skip away", "two.npy", npy(numpy.stack([B, B + 1], 1)),
+            follow=(" --missing skip", "")),
     Mistake("solve x.csv o.csv --response y --weights v", 3, "neither a column nor a file v",
             "its columns are a, b, y", follow=(" v", " b")),
     Mistake("solve x.csv o.csv --response y --weights y", 3, "both response and weights",
