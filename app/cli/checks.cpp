@@ -133,9 +133,6 @@ void place_words(SolveOptions& o) {
 void check(SolveOptions& o) {
   const SystemOptions& s = o.system;
   o.into.empty() ? place_words(o) : place_words_into(o);
-  if (s.response.empty() && s.intercept)
-    throw UsageError("--intercept is for a table, with --response",
-                     "add a column of ones to A otherwise");
   if (o.basic && s.least_norm)
     throw UsageError("--basic and --least-norm contradict each other", "leave one of them away");
   if (o.covariance && o.no_se)

@@ -12,6 +12,7 @@
 
 #include "app/cli/describe_bench.hpp"
 #include "app/cli/option_values.hpp"
+#include "app/solve/design.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/matrices.hpp"
@@ -246,7 +247,17 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
               check_columns({"--response", text});
               o.response = text;
             });
-  line.flag("--intercept", o.intercept, "with --response: a column of ones before the others");
+  line.flag("--intercept", o.intercept, "a column of ones before the columns of A");
+  line.list("--a", "LIST",
+            "the columns of A: arrays of one dimension in the file A (t,obs/depth), or, with "
+            "--response, columns of the table",
+            [&o](const std::string& text) { o.a = text; });
+  line.list("--polynomial", "LIST",
+            "powers of a column of A: t:2 adds t^2 behind t, which is a name, or a number from 1",
+            [&o](const std::string& text) {
+              parse_polynomial(text);
+              o.polynomial = text;
+            });
   line.value("--weights", "W",
              "FILE, or a column of the table: weights of the squared residuals, m numbers or as "
              "many as B; 0 leaves a row out",

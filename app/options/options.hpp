@@ -65,7 +65,9 @@ struct DevicesOptions : PrintOptions {
 struct SystemOptions {
   std::string response;  // the column of a table that is b; empty: B is a file
   bool intercept = false;
-  std::string weights;  // FILE or a column of the table
+  std::string a;           // the vectors of A's file, or the columns of the table, that are A
+  std::string polynomial;  // NAME:DEGREE, ...: powers of columns of A
+  std::string weights;     // FILE or a column of the table
   RowsOfB rows = RowsOfB::automatic;
   std::optional<bool> skips_missing;
   std::optional<double> ridge, rank_tolerance;

@@ -179,6 +179,8 @@ OutputSpec SolveRun::output_spec() const {
                                                          : "none"},
                      {"response", options_.system.response},
                      {"intercept", options_.system.intercept ? "yes" : "no"},
+                     {"a", options_.system.a},
+                     {"polynomial", options_.system.polynomial},
                      {"columns", join(inputs_.names, ",")},
                      {"responses", join(inputs_.responses, ",")},
                      {"order", std::string(name_of(a.order))},
