@@ -36,6 +36,7 @@ GpuVariant vector_variant();
 GpuVariant reflectors_beyond_small(const Problem& problem);
 GpuVariant tiny_variant();
 GpuVariant leading_variant();
+GpuVariant reconstruct_variant();
 
 /// The way by further passes for matrices that the guard of `first` refuses, which comes before
 /// reflectors, or null: they do not take the problem on the device, or the reflectors of `first`

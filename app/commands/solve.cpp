@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/commands/commands.hpp"
+#include "app/commands/solve_by.hpp"
 #include "app/commands/solve_into.hpp"
 #include "app/run/attempts.hpp"
 #include "app/run/make_backend.hpp"
@@ -72,6 +73,7 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
 
 ExitCode run_solve(const SolveOptions& o) {
   if (!o.into.empty()) return solve_into(o);
+  if (!o.by.empty() || !o.groups.empty()) return solve_by(o);
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const SolveInputs inputs = open_inputs_of(o, limits);

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/solve/fit.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/writer.hpp"
 

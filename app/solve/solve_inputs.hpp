@@ -33,6 +33,16 @@ struct SolveInputs {
   void require_unchanged() const;
 };
 
+/// Checks that an input is a table, as --response needs it. Errors: InputError.
+void require_table(const std::string& path);
+
+/// Says what the columns of a table are for. The numbers are places in a row that is read.
+struct TableRoles {
+  std::vector<index_t> responses = {}, weights = {}, others = {};
+};
+/// The roles by --response and, where it names a column, --weights. Errors: InputError.
+TableRoles roles_of(const Source& table, const SystemOptions& options);
+
 /// The files that a run reads.
 struct SolveFiles {
   std::string a, b;         // b: empty where A is a table

@@ -24,8 +24,11 @@ ProgramSource source_of(const GpuVariant& variant, const Problem& p, const Devic
 std::vector<ProgramSource> variant_sources(const GpuVariant& variant, const Problem& p,
                                            const DeviceInfo& device) {
   std::vector<ProgramSource> sources{source_of(variant, p, device)};
-  if (variant.leading.variant != nullptr)
-    sources.push_back(source_of(variant.leading.variant(p), leading_problem(p), device));
+  if (variant.inner.variant != nullptr) {
+    const GpuVariant inner = variant.inner.variant(p);
+    for (const ProgramSource& source : variant_sources(inner, variant.inner.problem(p), device))
+      sources.push_back(source);
+  }
   return sources;
 }
 

@@ -29,6 +29,15 @@ std::size_t largest(const MatrixBytes& bytes) {
   return std::max(most, bytes.slots.bytes);
 }
 
+/// Of the matrices that a guard may refuse: that of `variant`, or of the one that works for it.
+std::size_t further_bytes_of(const GpuVariant& variant, const Problem& p, const Limits& limits,
+                             index_t count) {
+  if (variant.inner.leaves_refused)
+    return further_bytes_of(variant.inner.variant(p), variant.inner.problem(p), limits, count);
+  const FurtherRoute* route = further_route(variant, p, limits);
+  return route == nullptr ? 0 : further_bytes(*route, p, limits, count);
+}
+
 [[noreturn]] void refuse(const Problem& p, std::size_t needed, std::string_view what,
                          std::size_t available) {
   throw LimitError(
@@ -90,9 +99,8 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
   while (cut.sets > 1 && fitting(limits.device_bytes) == 0) --cut.sets;
   std::size_t matrices = fitting(limits.device_bytes);
   if (matrices > 1) {
-    const FurtherRoute* route =
-        bytes.guarded == nullptr ? nullptr : further_route(*bytes.guarded, p, limits);
-    const std::size_t further = route == nullptr ? 0 : further_bytes(*route, p, limits, count);
+    const std::size_t further =
+        bytes.guarded == nullptr ? 0 : further_bytes_of(*bytes.guarded, p, limits, count);
     const std::size_t copies = std::min(limits.device_bytes, bytes.flagged + further);
     matrices = std::max<std::size_t>(1, fitting(limits.device_bytes - copies));
   }

@@ -81,7 +81,7 @@ class BufferPool {
 
   /// Largest number of buffers that all sets share: these come first, then those of the refused
   /// matrices, then the buffers of the sets.
-  static constexpr std::size_t most_shared = 32, refused_entry = most_shared - 2;
+  static constexpr std::size_t most_shared = 64, refused_entry = most_shared - 2;
 
   cl::Context context_;
   std::vector<Entry> entries_;

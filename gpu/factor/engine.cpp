@@ -35,6 +35,19 @@ ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const
           variant.plan.name};
 }
 
+/// body(the variant that factors first, its job), if there is one.
+template <class Body>
+void with_inner(const GpuVariant& variant, const FactorJob& job, const Limits& limits, Body body) {
+  if (variant.inner.variant == nullptr) return;
+  const Problem problem = variant.inner.problem(job.problem);
+  const GpuVariant inner = variant.inner.variant(job.problem);
+  Params params = inner.plan.tune(problem, limits);
+  if (const auto found = job.params.find(unguarded); found != job.params.end()) {
+    params.insert(*found);
+  }
+  body(inner, variant.inner.job(job, problem, params));
+}
+
 }  // namespace
 
 const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
@@ -69,48 +82,36 @@ void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bo
 
 void Engine::add_wanted(const GpuVariant& variant, const FactorJob& job,
                         std::vector<WantedKernels>& wanted) const {
-  wanted.push_back(wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
-                             [&](Launcher& launch) {
-                               variant.enqueue(job, launch);
-                               if (variant.leading.variant != nullptr)
-                                 variant.leading.enqueue(job, launch);
-                             }));
-  if (variant.leading.variant == nullptr) return;
-  const Problem block = leading_problem(job.problem);
-  const GpuVariant of_block = variant.leading.variant(job.problem);
-  const Params params = params_of_leading(of_block, job, block);
-  add_wanted(of_block, variant.leading.job(job, block, params), wanted);
+  wanted.push_back(wanted_by(
+      source_of(variant, job.problem, job.params), variant.heavy_kernels, [&](Launcher& launch) {
+        variant.enqueue(job, launch);
+        with_inner(variant, job, info.limits, [&](const GpuVariant&, const FactorJob& made) {
+          variant.inner.enqueue(job, made, launch);
+        });
+      }));
+  with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
+    add_wanted(inner, made, wanted);
+  });
 }
 
-void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after) {
+void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
+                    bool leaves_refused) {
   Launcher launch(kernels, compute, session.programs, source_of(variant, job.problem, job.params));
   variant.enqueue(job, launch);
-  if (variant.leading.variant != nullptr) {
-    factor_leading(variant, job);
-    variant.leading.enqueue(job, launch);
-  }
+  with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
+    cl::Event factored;
+    factor(inner, made, factored, variant.inner.leaves_refused);
+    variant.inner.enqueue(job, made, launch);
+  });
   compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.enqueue_rest != nullptr && enqueue_rest(variant, job, launch))
     compute.enqueueMarkerWithWaitList(nullptr, &after);
-  if (variant.again != nullptr && enqueue_again(variant, job))
-    compute.enqueueMarkerWithWaitList(nullptr, &after);
-}
-
-Params Engine::params_of_leading(const GpuVariant& of_block, const FactorJob& job,
-                                 const Problem& block) const {
-  Params params = of_block.plan.tune(block, info.limits);
-  if (const auto found = job.params.find(unguarded); found != job.params.end()) {
-    params.insert(*found);
-  }
-  return params;
-}
-
-void Engine::factor_leading(const GpuVariant& variant, const FactorJob& job) {
-  const Problem block = leading_problem(job.problem);
-  const GpuVariant of_block = variant.leading.variant(job.problem);
-  const Params params = params_of_leading(of_block, job, block);
-  cl::Event factored;
-  factor(of_block, variant.leading.job(job, block, params), factored);
+  if (variant.again == nullptr) return;
+  const FurtherRoute* further = further_route(variant, job.problem, info.limits);
+  const bool goes_on = leaves_refused
+                           ? further != nullptr && enqueue_further(*further, job, job.work[0])
+                           : enqueue_again(variant, job);
+  if (goes_on) compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
@@ -183,20 +184,27 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
       wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
                 [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
   if (wanted.kernels.empty()) return false;
-  if (!session.programs.has(wanted)) {
+  const FurtherRoute* further = further_route(variant, job.problem, info.limits);
+  const bool goes_further =
+      further != nullptr && enqueue_further(*further, job, *variant.routes(job));
+  if (further != nullptr || !session.programs.has(wanted)) {
     const std::vector<cl_int> routes = read_routes(*variant.routes(job), job.count);
-    if (std::ranges::count(routes, ROUTE_FIRST_PASS) == job.count) return false;
+    const auto is_done = [](cl_int route) {
+      return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
+    };
+    if (std::ranges::all_of(routes, is_done)) return goes_further;
     session.programs.prepare({&wanted, 1});
   }
   variant.enqueue_rest(job, launch);
   return true;
 }
 
-bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
-  const std::vector<cl_int> routes = read_routes(job.work[0], job.count);
+bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
+                             const cl::Buffer& routes) {
+  const std::vector<cl_int> routes_now = read_routes(routes, job.count);
   std::vector<cl_int> refused;
-  for (std::size_t b = 0; b < routes.size(); ++b) {
-    if (routes[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
+  for (std::size_t b = 0; b < routes_now.size(); ++b) {
+    if (routes_now[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
   }
   if (refused.empty()) return false;
   const auto count = static_cast<index_t>(refused.size());
@@ -205,8 +213,7 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
   const cl::Buffer list = pool.list_of_refused(sizeof(cl_int) * refused.size());
   compute.enqueueWriteBuffer(list, CL_TRUE, 0, sizeof(cl_int) * refused.size(), refused.data());
   const Params params = route.tune(job.problem, info.limits);
-  const FurtherJob further{job.problem, params, count,       list, job.a,
-                           job.q,       job.r,  job.work[0], slots};
+  const FurtherJob further{job.problem, params, count, list, job.a, job.q, job.r, routes, slots};
   const ProgramSource source{route.file, defines_for(job.problem, params, ElementType::float64),
                              "further passes"};
   if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
@@ -221,7 +228,7 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
-  const bool goes_further = further != nullptr && enqueue_further(*further, job);
+  const bool goes_further = further != nullptr && enqueue_further(*further, job, job.work[0]);
   if (further != nullptr && !goes_further) return false;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
@@ -274,7 +281,10 @@ FactorJob Engine::own_job(const FactorJob& job) const {
   one.count = 1;
   one.a = own(p.input_bytes());
   one.q = own(element * static_cast<std::size_t>(p.m * p.q_cols()));
-  one.r = own(element * static_cast<std::size_t>(p.r_rows() * p.n));
+  const bool is_raw = p.mode == Mode::raw;
+  one.r = own(is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows() * p.n));
+  one.v = own(is_raw ? p.input_bytes() : 0);
+  one.tau = own(is_raw ? element * static_cast<std::size_t>(p.k()) : 0);
   one.magnitudes = own(sizeof(cl_int));
   return one;
 }
@@ -282,14 +292,20 @@ FactorJob Engine::own_job(const FactorJob& job) const {
 void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
                          const FactorJob& one, Launcher& launch) {
   const Problem& p = job.problem;
-  const std::size_t a_bytes = p.input_bytes(),
-                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
-  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
+  const bool is_raw = p.mode == Mode::raw;
+  const auto bytes = [&](index_t entries) {
+    return size_of(p.type) * static_cast<std::size_t>(entries);
+  };
   const auto at = static_cast<std::size_t>(b);
-  compute.enqueueCopyBuffer(job.a, one.a, at * a_bytes, 0, a_bytes);
+  const auto take = [&](const cl::Buffer& from, const cl::Buffer& to, std::size_t of_one) {
+    if (of_one > 0) compute.enqueueCopyBuffer(from, to, 0, at * of_one, of_one);
+  };
+  compute.enqueueCopyBuffer(job.a, one.a, at * p.input_bytes(), 0, p.input_bytes());
   enqueue_all(variant, one, launch);
-  if (q_bytes > 0) compute.enqueueCopyBuffer(one.q, job.q, 0, at * q_bytes, q_bytes);
-  compute.enqueueCopyBuffer(one.r, job.r, 0, at * r_bytes, r_bytes);
+  take(one.q, job.q, bytes(p.m * p.q_cols()));
+  take(one.r, job.r, bytes(is_raw ? 0 : p.r_rows() * p.n));
+  take(one.v, job.v, bytes(is_raw ? p.m * p.n : 0));
+  take(one.tau, job.tau, bytes(is_raw ? p.k() : 0));
 }
 
 void Engine::drain() noexcept {

@@ -36,8 +36,10 @@ struct Engine {
   void add_wanted(const GpuVariant& variant, const FactorJob& job,
                   std::vector<WantedKernels>& wanted) const;
   /// Enqueues the steps of `variant` for `job` in the compute queue. `after` is set to an event at
-  /// the end.
-  void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
+  /// the end. Refused matrices that further passes cannot factor are left as they are where
+  /// `leaves_refused` says so.
+  void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
+              bool leaves_refused = false);
   void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
   /// Enqueues all kernels between the upload of A and the download of its factors: the checksums
   /// of A, the variant, the check where `is_checked` says so, the checksums of the results.
@@ -55,23 +57,21 @@ struct Engine {
   BufferPool pool;
 
  private:
-  Params params_of_leading(const GpuVariant& of_block, const FactorJob& job,
-                           const Problem& block) const;
   CheckProgram program_of_check(const GpuVariant& variant, const Problem& problem) const;
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
                       Launcher& launch) const;
-  void factor_leading(const GpuVariant& variant, const FactorJob& job);
-  /// Factors the matrices whose route in job.work[0] is `reflectors` by further passes, which leave
-  /// this route to those that they cannot factor. Returns false if there was none.
-  bool enqueue_further(const FurtherRoute& route, const FactorJob& job);
+  /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
+  /// those that they cannot factor. Returns false if there was none.
+  bool enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then with the variant first.again.
   /// Returns false if the host has read the routes and none is `reflectors`.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
-  /// variant.enqueue_rest. Returns false if the host has read the routes and no matrix needs it.
+  /// variant.enqueue_rest, after further passes where these take what it is for. Returns false if
+  /// the host has read the routes and no matrix needs either.
   bool enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
-  /// A job for one matrix, with A, Q and R of its own.
+  /// A job for one matrix, with A and factors of its own.
   FactorJob own_job(const FactorJob& job) const;
   /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,
   /// since the queue is in order.

@@ -16,7 +16,7 @@ namespace qrtool {
 
 std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& p) {
   if (variant.again == nullptr || variant.slots == nullptr) return 0;
-  std::vector<std::size_t> work = variant.workspace(p);
+  std::vector<std::size_t> work = flagged_workspace(variant.again(p), p);
   work[p.wants_q() ? 0 : borrowed_buffer(variant.again(p), p)] = 0;
   work[0] = 0;  // the routes
   return static_cast<std::size_t>(std::ranges::max_element(work) - work.begin());

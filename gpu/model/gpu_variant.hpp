@@ -42,13 +42,18 @@ struct Slots {
 
 struct GpuVariant;
 
-/// How a variant lets another one factor the leading square block of every matrix.
-struct LeadingBlock {
+/// How a variant lets another one factor first: the leading square block of every matrix, or the
+/// matrices for another mode.
+struct InnerVariant {
   GpuVariant (*variant)(const Problem&) = nullptr;  // null: the variant has no such step
-  /// The sub-chunk of blocks, of leading_problem() and of this variant's params.
+  Problem (*problem)(const Problem&) = nullptr;     // what that variant factors
+  /// The sub-chunk of it, for that problem and with that variant's params.
   FactorJob (*job)(const FactorJob&, const Problem&, const Params&) = nullptr;
-  /// Enqueues the steps that follow.
-  void (*enqueue)(const FactorJob&, Launcher&) = nullptr;
+  /// Enqueues the steps that follow the second job, which that variant has done.
+  void (*enqueue)(const FactorJob&, const FactorJob&, Launcher&) = nullptr;
+  /// True: matrices that the guard of that variant refuses, and that further passes cannot factor,
+  /// keep the route `reflectors`; the steps that follow leave them to `again` of this variant.
+  bool leaves_refused = false;
 };
 
 struct GpuVariant {
@@ -67,10 +72,13 @@ struct GpuVariant {
   void (*enqueue_rest)(const FactorJob& job, Launcher& launch) = nullptr;
   /// A work buffer whose size does not grow with the batch. Null: there is none.
   Slots (*slots)(const Problem&) = nullptr;
-  LeadingBlock leading = {};
+  InnerVariant inner = {};
   /// The variant that factors a matrix again if its route in the first work buffer of this variant
   /// is `reflectors`. Its own work buffers follow. Null: this variant needs no other.
   GpuVariant (*again)(const Problem&) = nullptr;
+  /// Whether enqueue_rest is for what a guard refuses, so that further passes may come before it.
+  /// Null: no.
+  bool (*rest_is_refused)(const Problem&, const Limits&) = nullptr;
   /// The work buffer that holds the route of every matrix (ROUTE_*); null if there is no choice.
   /// Null: the variant has no routes.
   const cl::Buffer* (*routes)(const FactorJob&) = nullptr;

@@ -2,7 +2,6 @@
 // coefficients.cpp: keeps X and se until all numbers are there, and then writes them line by line.
 #include "io/csv/coefficients.hpp"
 
-#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/solve/inference.hpp"
 #include "core/text.hpp"
+#include "io/csv/fields.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
@@ -30,30 +30,12 @@ namespace {
 /// The attribute of such an output: the number of its responses.
 constexpr const char* mark = "coefficients_of";
 
-/// A field of text. One that a reader might take for something else stands in quotes.
-std::string field_of(const std::string& text, char separator) {
-  const bool is_plain = !text.empty() && text.front() != ' ' && text.back() != ' ' &&
-                        text.find_first_of("\"'#\t,; ") == std::string::npos &&
-                        text.find(separator) == std::string::npos;
-  if (is_plain) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
-}
-
 /// What is left of an output beside the table.
 OutputSpec without_x(OutputSpec spec) {
   std::erase_if(spec.datasets, [](const MatrixDataset& dataset) {
     return dataset.name == "X" || dataset.name == "se";
   });
   return spec;
-}
-
-template <class T>
-std::string number_of(T x) {
-  if (std::isnan(x)) return "NaN";
-  if (std::isinf(x)) return x > 0 ? "Inf" : "-Inf";
-  return fmt::format(FMT_COMPILE("{}"), x);
 }
 
 class CoefficientWriter final : public Writer {

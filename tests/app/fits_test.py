@@ -334,6 +334,18 @@ class Fits(FolderTest):
         np.testing.assert_allclose(np.loadtxt("o.fitted.csv"), theirs[:, 1], rtol=1e-12)
         self.assertEqual(np.isnan(theirs[:, 0]).sum(), 2)
 
+    def test_groups_have_none(self):
+        self.table()
+        with h5py.File("in.h5", "w") as file:
+            file["A"], file["b"], file["g"] = np.eye(4, 2), np.ones(4), np.array([1, 1, 2, 2])
+        table = ("solve", "t.csv", "o.csv", "--response", "y", "--by", "u")
+        files = ("solve", "in.h5:/A", "in.h5:/b", "o.csv", "--groups", "in.h5:/g")
+        for command in (table, files):
+            for more in (("--residuals",), ("--fitted",), ("--leverage",), ("--polynomial", "v:2")):
+                self.assertIn(f"contradicts {more[0]}", said(*command, *more, status=2))
+        for more in (("--a", "t"), ("--intercept",)):
+            self.assertIn(f"--groups contradicts {more[0]}", said(*files, *more, status=2))
+
     def test_certified_r_squared(self):
         """Of all eleven sets of NIST to at least 8 digits, where 1 - R^2 has them."""
         with open(ROOT / "samples/strd/certified.csv", encoding="utf-8") as file:

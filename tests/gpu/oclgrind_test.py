@@ -26,6 +26,7 @@ SHAPES = {
     "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
     "opencl/leading": ["2x17x90", "1x35x50", "3x6x20"],
+    "opencl/reconstruct": ["2x18x17", "1x40x33", "1x140x129"],
     "opencl/tiny": ["3x5x3", "65x4x4", "2x3x7"],
     "opencl/vector": ["3x5x3", "17x9x12", "1x33x18"],
 }
@@ -40,7 +41,7 @@ MODES = {"opencl/gram": ("reduced", "r"), "opencl/gram_group": ("reduced",),
          "opencl/gram_tiles": ("reduced",), "opencl/textbook": ("reduced",),
          "opencl/tall": ("reduced", "r"),
          "opencl/vector": ("reduced", "r"), "opencl/tiny": ("reduced", "r"),
-         "opencl/leading": ("reduced", "r")}
+         "opencl/leading": ("reduced", "r"), "opencl/reconstruct": ("raw",)}
 
 
 def run(command, status=0):

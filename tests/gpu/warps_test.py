@@ -23,6 +23,8 @@ FACTORED = [
     ("gram_tiles", 140, 130, "f4", 1), ("gram_twice", 135, 130, "f8", 1),
     ("gram_twice", 40, 20, "f8", 2),
     ("blocked", 100, 40, "f4", 1), ("blocked", 90, 33, "f8", 1), ("large", 150, 140, "f4", 1),
+    ("reconstruct", 64, 64, "f4", 2), ("reconstruct", 100, 33, "f8", 2),
+    ("reconstruct", 20, 60, "f4", 2), ("reconstruct", 150, 140, "f8", 1),
     ("large", 140, 130, "f8", 1), ("tall", 1500, 20, "f4", 1), ("tall", 1100, 17, "f8", 1),
 ]
 # The same with a column twice, which every guard refuses: a warp has the matrix, or a group.
@@ -73,9 +75,12 @@ def factor(folder, variant, m, n, kind, count, is_refused=False):
     np.save(folder / "a.npy", a)
     files = [str(folder / "a.npy"), str(folder / "qr.h5")]
     options = ["--force", "--json", "--backend", "opencl", "--variant", f"opencl/{variant}"]
+    by_gram = "gram" in variant or (variant == "reconstruct" and m >= n)
+    if variant == "reconstruct":
+        options += ["--mode", "raw"]
     routes = json.loads(run(what, ["factor"] + options + files, DEVICE) or "{}").get("routes", {})
     # A fault of a kernel must not hide behind other ways, or behind the CPU.
-    hides = routes.get("second_try", 1) + (routes.get("reflectors", 1) if "gram" in variant else 0)
+    hides = routes.get("second_try", 1) + (routes.get("reflectors", 1) if by_gram else 0)
     further = routes.get("further_passes", 0)
     expect(f"{what}: {routes}", hides == 0 and further == (count if is_refused else 0))
     run(what, ["verify"] + files, os.environ)
@@ -99,7 +104,7 @@ def solve(folder, m, n, kind, count, options):
 
 # With these the products of float64 blocks are formed by shuffles and fma.
 PLAIN = [("gram", 64, 32, "f8", 2), ("gram", 96, 48, "f4", 2), ("gram_twice", 40, 20, "f8", 2),
-         ("leading", 17, 41, "f8", 2)]
+         ("leading", 17, 41, "f8", 2), ("reconstruct", 64, 32, "f8", 2)]
 LARGE_PLAIN = [("gram_group", 97, 97, "f8", 1), ("gram_tiles", 140, 130, "f4", 1),
                ("gram_twice", 135, 130, "f8", 1)]
 FOR_CPUS_ALONE = {"vector"}

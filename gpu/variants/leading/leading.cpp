@@ -107,7 +107,7 @@ FactorJob leading_job(const FactorJob& job, const Problem& problem, const Params
           job.slots};
 }
 
-void enqueue_rest(const FactorJob& job, Launcher& launch) {
+void enqueue_rest(const FactorJob& job, const FactorJob&, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
   const cl::Buffer& q = p.wants_q() ? job.q : job.work[2];
@@ -157,7 +157,10 @@ GpuVariant leading_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .slots = slots,
-          .leading = {.variant = leading_variant_of, .job = leading_job, .enqueue = enqueue_rest},
+          .inner = {.variant = leading_variant_of,
+                    .problem = leading_problem,
+                    .job = leading_job,
+                    .enqueue = enqueue_rest},
           .routes = routes,
           .local_bytes = local_bytes};
 }

@@ -1,0 +1,714 @@
+// SPDX-License-Identifier: Apache-2.0
+// reconstruct.cl: V and tau of LAPACK's geqrf, or only the signs of its R, from Q and R of another
+// variant (LAPACK orhr_col; Ballard, Demmel, Grigori, Jacquelin, Knight, Nguyen, JPDC 85, 2015).
+//
+//   Q - [S; 0] = V U,   V unit lower trapezoid, U upper triangle,   S = diag(+-1)
+//   S_k = -sign(q) of the entry q at (k, k) before S_k is subtracted, tau_k = 2 / v'v of the
+//   stored v, and R := S R.   In the last column of a square matrix tau = 0 and S = sign(q).
+//
+//   launches, in this order                                             one group per
+//   another variant  A = Q R, R with a positive diagonal (reconstruct.cpp)
+//   copy_q           X := Q, with more than 128 columns                 FORM_ENTRIES of X
+//   in each square of 128 columns (16 BLOCKS, where all columns are one square)
+//   reconstruct_square   V and U of its first 16 BLOCKS rows, S         matrix
+//   reconstruct_rows     V of the other rows, X U^-1                    group_rows rows
+//   reconstruct_columns  U right of the square, V^-1 X                  64 columns
+//   update_rest      X -= V U below and right of both                   64 x 64
+//   finish_form      R above V, tau, the route                          rows_of_group rows of R
+//   or flip_factors  Q S and S R, the route                             FORM_ENTRIES of both
+//
+// A warp has 16 rows of a square, and the warp of a pivot of 16 x 16 eliminates it in registers and
+// inverts both of its factors:
+//
+//         | x  x  x |      U(b, c) = L(b)^-1 X(b, c)      by the pivot's warp
+//     b ->|    p  x |      V(i, b) = X(i, b) U(b)^-1      by the warp of the strip
+//     i ->|    x  x |      X(i, c) -= V(i, b) U(b, c)
+//
+// Why no pivots are exchanged, and inverses are good enough: Q has orthonormal columns, so that
+// |q| <= 1 + ||I - Q'Q|| at every step, and pivots q - S_k have 1 <= |q - S_k| <= 2. V has entries
+// of at most 1, and the inverses of the pivots have entries of at most 1.5 (1,400 hard matrices in
+// a model; no theorem). What is left of V U = Q - [S; 0] is then at most c n u, and goes into the
+// residual: reflectors with tau = 2 / v'v are orthogonal whatever v is. LAPACK's formula tau =
+// -U_kk S_k has no such guarantee, and 49 of 366 square float64 matrices were above their bar. v'v
+// of float64 is summed with the errors of its products and sums, since its error goes four times
+// into the orthogonality of each reflector.
+//
+// What is refused goes to reflectors: pivots that are not between 1 and 2, and matrices whose first
+// column is zero below the diagonal. LAPACK has tau = 0 there, and for triangular matrices in all
+// columns, which reflectors give exactly.
+//
+// The signs are LAPACK's: in exact arithmetic its alpha_k is q r_kk. Behind a column that depends
+// on those before it, Q is noise, and so are the signs.
+//
+// Defines, set in reconstruct.cpp     range          meaning
+//   STORED, REAL, SUB_GROUP_BODY, MMA                common.clh, mma.clh; REAL is double
+//   BLOCKS                            1..8           blocks of 16 columns
+//   VECTOR                            1, 2           copy.clh; divides the columns of A and of Q
+// Local memory: 2 BLOCKS BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints.
+#ifndef BLOCKS
+#define BLOCKS 4
+#endif
+#ifndef VECTOR
+#define VECTOR 1
+#endif
+#define FORM_WARPS BLOCKS
+#include "gpu/common/group.clh"
+
+#define FORM_ROWS (16 * BLOCKS)
+#define FORM_ENTRIES 4096
+#define FORM_GROUP 256
+#define FORM_TILE 64  // of update_rest, and the columns of a group of reconstruct_columns
+#define TILE_GROUP_SIZE (4 * WARP_LANES)
+#define IN_FORM_GROUPS GROUP_OF(FORM_GROUP)
+#define IN_SQUARE_GROUPS GROUP_OF(GROUP_SIZE)
+#define IN_TILE_GROUPS GROUP_OF(TILE_GROUP_SIZE)
+// The largest pivot: 2, and what ||I - Q'Q|| may add.
+#define LARGEST_PIVOT 2.0009765625
+// The place of block (b, c), c > b, of U among those of a square.
+#define PLACE_IN_UPPER(b, c) ((b) * (2 * BLOCKS - 1 - (b)) / 2 + (c) - (b) - 1)
+
+#define WIDE_STORED_float 0
+#define WIDE_STORED_double 1
+#define HAS_WIDE_STORED JOIN(WIDE_STORED_, STORED)
+typedef JOIN(STORED, 2) StoredPair;
+
+// ---- blocks in global memory
+
+// Row-major entries: x has `rows` rows and `cols` columns, `ld` apart.
+typedef struct {
+  int rows, cols, ld;
+} Extent;
+
+// block := the entries from (row, col) on, with zeros past the last row and column.
+INLINE void load_of(const Warp* at, Block block, __global const STORED* x, Extent extent, int row,
+                    int col) {
+#pragma unroll
+  for (int h = 0; h < WORD_ROWS; ++h) {
+    const int i = row + BLOCK_ROW(h, at->g);
+#pragma unroll
+    for (int e = 0; e < PAIRS; ++e) {
+      const int j = col + 2 * PAIR_COL(e, at->t), w = PAIR_WORD(h, e);
+      __global const STORED* from = x + i * (index_t)extent.ld + j;
+      const bool exists = i < extent.rows && j < extent.cols;
+      StoredPair y = (StoredPair)(0, 0);
+#if VECTOR >= 2
+      if (exists) y = *(__global const StoredPair*)from;
+#else
+      if (exists) y.x = from[0];
+      if (exists && j + 1 < extent.cols) y.y = from[1];
+#endif
+      block[w] = y.x;
+      block[w + WORD_ROWS] = y.y;
+    }
+  }
+}
+// block := the transpose of the entries from (row, col) on.
+INLINE void load_transposed_of(const Warp* at, Block block, __global const STORED* x,
+                               Extent extent, int row, int col) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    const int i = row + BLOCK_COL(w, at->t), j = col + BLOCK_ROW(w, at->g);
+    const bool exists = i < extent.rows && j < extent.cols;
+    block[w] = exists ? (double)x[i * (index_t)extent.ld + j] : 0.0;
+  }
+}
+// Stores what is below the diagonal of x.
+INLINE void store_below(const Warp* at, const Block block, __global STORED* x, Extent extent,
+                        int row, int col) {
+#pragma unroll
+  for (int h = 0; h < WORD_ROWS; ++h) {
+    const int i = row + BLOCK_ROW(h, at->g);
+#pragma unroll
+    for (int e = 0; e < PAIRS; ++e) {
+      const int j = col + 2 * PAIR_COL(e, at->t), w = PAIR_WORD(h, e);
+      __global STORED* to = x + i * (index_t)extent.ld + j;
+      const bool exists = i < extent.rows && j < extent.cols && i > j;
+      const bool has_second = exists && j + 1 < extent.cols && i > j + 1;
+#if VECTOR >= 2
+      if (has_second) {
+        const StoredPair y = {(STORED)block[w], (STORED)block[w + WORD_ROWS]};
+        *(__global StoredPair*)to = y;
+      } else if (exists) {
+        to[0] = (STORED)block[w];
+      }
+#else
+      if (exists) to[0] = (STORED)block[w];
+      if (has_second) to[1] = (STORED)block[w + WORD_ROWS];
+#endif
+    }
+  }
+}
+// Stores entries, or their transpose.
+INLINE void store_of(const Warp* at, const Block block, __global STORED* x, Extent extent, int row,
+                     int col, const bool transposes) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    const int down = BLOCK_ROW(w, at->g), across = BLOCK_COL(w, at->t);
+    const int i = row + (transposes ? across : down), j = col + (transposes ? down : across);
+    if (i < extent.rows && j < extent.cols) x[i * (index_t)extent.ld + j] = (STORED)block[w];
+  }
+}
+// Whole blocks in the order in which a warp holds them.
+INLINE void save_words(const Warp* at, const Block block, __global double* to) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) to[w * WARP_LANES + at->lane] = block[w];
+}
+INLINE void load_saved(const Warp* at, Block block, __global const double* from) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) block[w] = from[w * WARP_LANES + at->lane];
+}
+
+// ---- a matrix's work memory
+
+INLINE __global double* upper_of(__global double* slot, ReconstructShape form, int b, int c) {
+  return slot + form.upper + PLACE_IN_UPPER(b, c) * 256;
+}
+INLINE __global double* upper_inverse_of(__global double* slot, ReconstructShape form, int b) {
+  return slot + form.inverses + b * 256;
+}
+INLINE __global double* lower_inverse_of(__global double* slot, ReconstructShape form, int b) {
+  return slot + form.inverses + (BLOCKS + b) * 256;
+}
+// The first word of a slot says whether the matrix is refused.
+INLINE bool is_refused(__global const double* slot) { return slot[0] != 0; }
+
+INLINE Extent extent_of(ReconstructShape form, int ld) {
+  const Extent extent = {form.rows, form.columns, ld};
+  return extent;
+}
+
+INLINE Warp warp_of_item(void) {
+  const int lane = get_local_id(0) % WARP_LANES;
+  const Warp at = {lane, lane / 4, lane % 4, 0};
+  return at;
+}
+
+// ---- a pivot of 16 x 16
+
+// x = L U with S subtracted from its diagonal: on exit x has L below the diagonal and U on and
+// above it, lower is L^-1 and upper is U^-1. signs: S, 16 entries. Returns whether all pivots are
+// in range.
+#if MMA
+INLINE bool reconstruct_pivot(const Warp* at, Block x, Block lower, Block upper,
+                         __local double* signs) {
+  bool is_good = true;
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    lower[w] = upper[w] = BLOCK_ROW(w, at->g) == BLOCK_COL(w, at->t) ? 1.0 : 0.0;
+  }
+#pragma unroll
+  for (int j = 0; j < 16; ++j) {
+    // Column j is in the words `word` and word + 1 of the lanes `lane_of_col` of a row, and row j
+    // in every second word, from j / 8 on, of the lanes `row_lanes` ..
+    const int word = j % 2 * 2 + j / 8 * 4, lane_of_col = 4 * at->g + j % 8 / 2;
+    const int row_lanes = 4 * (j % 8) + at->t;
+    const double q = shuffle_double(x[word + j / 8], 4 * (j % 8) + j % 8 / 2);
+    const double sign = q >= 0 ? -1.0 : 1.0, pivot = q - sign;
+    const double inverse = reciprocal_mma(pivot);
+    is_good &= fabs(pivot) >= 1 && fabs(pivot) <= LARGEST_PIVOT;
+    if (at->lane == 0) signs[j] = sign;
+    double v[2], of_upper[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const double entry = shuffle_double(x[word + h], lane_of_col) * inverse;
+      v[h] = BLOCK_ROW(h, at->g) > j ? entry : 0.0;
+      of_upper[h] = shuffle_double(upper[word + h], lane_of_col) * inverse;
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int col = BLOCK_COL(2 * e, at->t);
+      const double in_row = shuffle_double(x[2 * e + j / 8], row_lanes);
+      const double of_lower = shuffle_double(lower[2 * e + j / 8], row_lanes);
+      const double u = col > j ? in_row : 0.0;
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int w = 2 * e + h, row = BLOCK_ROW(h, at->g);
+        x[w] = fma(-v[h], u, x[w]);
+        lower[w] = fma(-v[h], of_lower, lower[w]);
+        upper[w] = fma(-of_upper[h], u, upper[w]);
+        if (col == j) {
+          x[w] = row > j ? v[h] : row == j ? pivot : x[w];
+          upper[w] = of_upper[h];
+        }
+      }
+    }
+  }
+  return is_good;
+}
+#else
+BLOCK_STEP bool reconstruct_pivot(const Warp* at, Block x, Block lower, Block upper,
+                             __local double* signs) {
+  bool is_good = true;
+  for (int w = 0; w < 256; ++w) lower[w] = upper[w] = w % 17 == 0 ? 1 : 0;
+  for (int j = 0; j < 16; ++j) {
+    const double q = x[17 * j], sign = q >= 0 ? -1 : 1, pivot = q - sign, inverse = 1 / pivot;
+    is_good &= fabs(pivot) >= 1 && fabs(pivot) <= LARGEST_PIVOT;
+    signs[j] = sign;
+    x[17 * j] = pivot;
+    for (int i = 0; i < 16; ++i) {
+      if (i > j) x[16 * j + i] *= inverse;
+      upper[16 * j + i] *= inverse;
+    }
+    for (int col = 0; col < 16; ++col) {
+      const double u = col > j ? x[16 * col + j] : 0, of_lower = lower[16 * col + j];
+      for (int i = 0; i < 16; ++i) {
+        const double v = i > j ? x[16 * j + i] : 0;
+        if (col > j) x[16 * col + i] = fma(-v, u, x[16 * col + i]);
+        if (col > j) upper[16 * col + i] = fma(-upper[16 * j + i], u, upper[16 * col + i]);
+        lower[16 * col + i] = fma(-v, of_lower, lower[16 * col + i]);
+      }
+    }
+  }
+  return is_good;
+}
+#endif
+
+// ---- v'v
+
+// sum += x, and *rest += what the sum has lost (Knuth's TwoSum).
+INLINE void add_to_sum(double x, double* sum, double* rest) {
+#if HAS_WIDE_STORED
+  const double next = *sum + x, part = next - *sum;
+  *rest += (*sum - (next - part)) + (x - part);
+  *sum = next;
+#else
+  *sum += x;
+#endif
+}
+INLINE void add_square_of_v(double v, double* sum, double* rest) {
+  const double square = v * v;
+#if HAS_WIDE_STORED
+  *rest += fma(v, v, -square);
+#endif
+  add_to_sum(square, sum, rest);
+}
+// sums := or +=, for `clears` or not, the squares of the columns of a strip as they are stored,
+// below the diagonal of x. sums: 2 FORM_ROWS entries in local memory of a warp, the sum and the
+// rest of each column.
+INLINE void add_squares_of(const Warp* at, const Block block, __local double* sums, int row,
+                           int col, int c, bool clears) {
+#pragma unroll
+  for (int e = 0; e < WORD_COLS; ++e) {
+    const int j = BLOCK_COL(e * WORD_ROWS, at->t);
+    double sum = 0, rest = 0;
+#pragma unroll
+    for (int h = 0; h < WORD_ROWS; ++h) {
+      const double v = (double)(STORED)block[e * WORD_ROWS + h];
+      if (row + BLOCK_ROW(h, at->g) > col + j) add_square_of_v(v, &sum, &rest);
+    }
+#if MMA
+#pragma unroll
+    for (int offset = 4; offset < 32; offset *= 2) {
+#if HAS_WIDE_STORED
+      rest += shuffle_xor_double(rest, offset);
+#endif
+      const double other = shuffle_xor_double(sum, offset);
+      // Both lanes add in the same order, so that they have the same bits.
+      const bool is_second = at->lane & offset;
+      double first = is_second ? other : sum;
+      add_to_sum(is_second ? sum : other, &first, &rest);
+      sum = first;
+    }
+#endif
+    if (at->g == 0) {
+      __local double* to = sums + 2 * (16 * c + j);
+      double whole = clears ? 0.0 : to[0], lost = clears ? 0.0 : to[1];
+      add_to_sum(sum, &whole, &lost);
+      to[0] = whole;
+      to[1] = lost + rest;
+    }
+  }
+}
+// Adds the sums of all warps, and stores those of the columns of a square as piece `piece`.
+INLINE void store_squares(__local const double* sums, __global double* slot, ReconstructShape form,
+                          int piece) {
+  __global double* to = slot + form.sums + piece * (index_t)(2 * form.columns);
+  for (int j = get_local_id(0); j < form.width; j += GROUP_SIZE) {
+    double sum = 0, rest = 0;
+    for (int w = 0; w < WARPS; ++w) {
+      add_to_sum(sums[2 * (w * FORM_ROWS + j)], &sum, &rest);
+      rest += sums[2 * (w * FORM_ROWS + j) + 1];
+    }
+    to[form.first + j] = sum;
+    to[form.columns + form.first + j] = rest;
+  }
+}
+
+// ---- steps of a square
+
+// X := Q. Groups: FORM_ENTRIES entries of X.
+__kernel IN_FORM_GROUPS void copy_q(__global const STORED* q, __global STORED* x,
+                                          FactorShape shape, ReconstructShape form) {
+  const index_t entries = form.rows * (index_t)form.columns;
+  const index_t pieces = (entries + FORM_ENTRIES - 1) / FORM_ENTRIES;
+  const index_t matrix = get_group_id(0) / pieces;
+  const index_t first = get_group_id(0) % pieces * FORM_ENTRIES;
+  q += matrix * form.from_stride;
+  x += matrix * form.x_stride;
+  for (index_t e = first + get_local_id(0); e < min(first + FORM_ENTRIES, entries);
+       e += FORM_GROUP) {
+    const index_t i = e / form.columns, j = e % form.columns;
+    x[i * form.x_ld + j] = q[i * form.columns + j];
+  }
+}
+
+// Whether the first column of A has an entry below the diagonal that is not zero; one row has no
+// such place, and nothing to look for. found: an int in local memory.
+INLINE bool has_tail(__global const STORED* a, FactorShape shape, __local int* found) {
+  if (get_local_id(0) == 0) *found = shape.m == 1 || a[(shape.m - 1) * (index_t)shape.n] != 0;
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  const bool is_clear = *found;
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  bool has_entry = false;
+  for (int i = 1 + get_local_id(0); i < shape.m && !is_clear && !has_entry; i += GROUP_SIZE) {
+    has_entry = a[i * (index_t)shape.n] != 0;
+  }
+  if (has_entry) *found = 1;
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  return *found;
+}
+
+// to := x[b], and x[b] := from.
+INLINE void take_block(Block to, const Block x[BLOCKS], int b) {
+#pragma unroll
+  for (int c = 0; c < BLOCKS; ++c) {
+    if (c == b) copy_block(to, x[c]);
+  }
+}
+INLINE void replace_block(Block x[BLOCKS], const Block from, int b) {
+#pragma unroll
+  for (int c = 0; c < BLOCKS; ++c) {
+    if (c == b) copy_block(x[c], from);
+  }
+}
+
+// The warp of pivot b: V, U and S of its strip x. row: its place for U^-1 and for the blocks of U'
+// right of the pivot, in local memory.
+INLINE bool reconstruct_strip(const Warp* at, Block x[BLOCKS], __local double* row,
+                         __local double* signs, __global double* slot, ReconstructShape form,
+                         int b, int blocks) {
+  Block pivot, lower, y, z;
+  take_block(pivot, x, b);
+  const bool is_good = reconstruct_pivot(at, pivot, lower, y, signs + 16 * b);
+  replace_block(x, pivot, b);
+  put_block(at, y, row);
+#pragma unroll
+  for (int c = 1; c < BLOCKS; ++c) {
+    if (c > b && c < blocks) put_block(at, x[c], row + c * BLOCK_ROOM);
+  }
+  sync_warp();
+  if (form.saves) {
+    get_transposed(at, y, row);
+    save_words(at, y, upper_inverse_of(slot, form, b));
+    save_words(at, lower, lower_inverse_of(slot, form, b));
+  }
+#pragma unroll 1
+  for (int c = b + 1; c < blocks; ++c) {
+    get_transposed(at, y, row + c * BLOCK_ROOM);
+    clear_block(z);
+    multiply_add(z, y, lower);
+    sync_warp();
+    put_block(at, z, row + c * BLOCK_ROOM);
+    if (form.saves) save_words(at, z, upper_of(slot, form, b, c));
+  }
+  return is_good;
+}
+// A strip below pivot b: V(:, b) and the rest of its entries.
+INLINE void divide_strip_below(const Warp* at, Block x[BLOCKS], __local const double* row, int b,
+                               int blocks) {
+  Block s, y, z;
+  get_transposed(at, y, row);
+  take_block(s, x, b);
+  clear_block(z);
+  multiply_add(z, s, y);
+  replace_block(x, z, b);
+  flip_block(z);
+#pragma unroll
+  for (int c = 1; c < BLOCKS; ++c) {
+    if (c > b && c < blocks) {
+      get_block(at, y, row + c * BLOCK_ROOM);
+      multiply_add(x[c], z, y);
+    }
+  }
+}
+
+// Groups: one per matrix. Inner routes: those of the variant that made Q, null where it has none.
+__kernel IN_SQUARE_GROUPS void reconstruct_square(
+    __global const STORED* a, __global const STORED* from, __global STORED* x,
+    __global const int* inner_routes, __global double* work, FactorShape shape,
+    ReconstructShape form) {
+  __local double shown[2 * BLOCKS * BLOCK_ROOM] __attribute__((aligned(16)));
+  __local double signs[FORM_ROWS];
+  __local int flags[BLOCKS + 1];
+  const Warp warp = warp_of_item();
+  const Warp* at = &warp;
+  const int item = get_local_id(0), index = item / WARP_LANES;
+  const index_t matrix = get_group_id(0);
+  const int blocks = (form.width + 15) / 16, row = form.first + 16 * index;
+  __global double* slot = work + matrix * form.slot;
+  const bool is_open = form.first == 0 ? form.routes == ROUTES_MAY_BE_OPEN &&
+                                             inner_routes[matrix] == ROUTE_REFLECTORS
+                                       : is_refused(slot);
+  if (is_open) {
+    if (item == 0) slot[0] = 1;
+    return;
+  }
+  from += matrix * form.from_stride;
+  x += matrix * form.x_stride;
+  Block own[BLOCKS];
+#pragma unroll
+  for (int c = 0; c < BLOCKS; ++c) {
+    load_of(at, own[c], from, extent_of(form, form.from_ld), row, form.first + 16 * c);
+  }
+  const bool has_entry = has_tail(a + matrix * shape.m * shape.n, shape, flags);
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  if (item < BLOCKS) flags[item] = 0;
+  if (item == 0) flags[BLOCKS] = form.first == 0 && !has_entry ? 1 : 0;
+  sync_items(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+  for (int b = 0; b < blocks; ++b) {
+    __local double* shown_row = shown + b % 2 * (BLOCKS * BLOCK_ROOM);
+    if (index == b) {
+      const bool is_good = reconstruct_strip(at, own, shown_row, signs, slot, form, b, blocks);
+      if (at->lane == 0) flags[b] = is_good ? 0 : 1;
+    }
+    sync_items(CLK_LOCAL_MEM_FENCE);
+    if (index > b && row < form.rows) divide_strip_below(at, own, shown_row, b, blocks);
+  }
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  if (form.stores) {
+#pragma unroll
+    for (int c = 0; c < BLOCKS; ++c) {
+      if (c < blocks) {
+        store_below(at, own[c], x, extent_of(form, form.x_ld), row, form.first + 16 * c);
+        add_squares_of(at, own[c], shown + 2 * index * FORM_ROWS, row, form.first + 16 * c, c,
+                       true);
+      }
+    }
+  }
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  if (form.stores) store_squares(shown, slot, form, 0);
+  for (int i = item; i < form.width; i += GROUP_SIZE) {
+    const bool is_last = form.first + i == shape.m - 1;
+    slot[form.signs + form.first + i] = is_last ? -signs[i] : signs[i];
+  }
+  if (item == 0) {
+    int refused = 0;
+    for (int b = 0; b <= BLOCKS; ++b) refused |= flags[b];
+    slot[0] = refused;
+  }
+}
+
+// V := X U^-1 in the columns of a square. A refused matrix may be one with NaN, which V gets from
+// Q. Groups: for each matrix pieces of group_rows rows.
+__kernel IN_SQUARE_GROUPS void reconstruct_rows(__global const STORED* from, __global STORED* x,
+                                               __global double* work, FactorShape shape,
+                                               ReconstructShape form) {
+  __local double sums[2 * WARPS * FORM_ROWS];
+  const Warp warp = warp_of_item();
+  const Warp* at = &warp;
+  const int index = get_local_id(0) / WARP_LANES, piece = get_group_id(0) % form.pieces;
+  const index_t matrix = get_group_id(0) / form.pieces;
+  const int blocks = (form.width + 15) / 16;
+  __global double* slot = work + matrix * form.slot;
+  const bool divides = !is_refused(slot);
+  from += matrix * form.from_stride;
+  x += matrix * form.x_stride;
+  const int begin = form.first + FORM_ROWS + piece * form.group_rows;
+  const int end = min(begin + form.group_rows, form.rows);
+  __local double* own_sums = sums + 2 * index * FORM_ROWS;
+  for (int i = at->lane; i < 2 * FORM_ROWS; i += WARP_LANES) own_sums[i] = 0;
+  sync_warp();
+#pragma unroll 1
+  for (int row = begin + 16 * index; row < end; row += FORM_ROWS) {
+    Block own[BLOCKS];
+#pragma unroll
+    for (int c = 0; c < BLOCKS; ++c) {
+      load_of(at, own[c], from, extent_of(form, form.from_ld), row, form.first + 16 * c);
+    }
+#pragma unroll
+    for (int b = 0; b < BLOCKS; ++b) {
+      if (b < blocks) {
+        if (divides) {
+          Block y, z;
+          load_saved(at, y, upper_inverse_of(slot, form, b));
+          clear_block(z);
+          multiply_add(z, own[b], y);
+          copy_block(own[b], z);
+          flip_block(z);
+#pragma unroll
+          for (int c = b + 1; c < BLOCKS; ++c) {
+            if (c < blocks) {
+              load_saved(at, y, upper_of(slot, form, b, c));
+              multiply_add(own[c], z, y);
+            }
+          }
+        }
+        store_below(at, own[b], x, extent_of(form, form.x_ld), row, form.first + 16 * b);
+        add_squares_of(at, own[b], own_sums, row, form.first + 16 * b, b, false);
+      }
+    }
+  }
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  store_squares(sums, slot, form, 1 + piece);
+}
+
+// U := V^-1 X right of a square. A warp has 16 columns, as rows of blocks. Groups: for each matrix
+// 64 columns.
+__kernel IN_TILE_GROUPS void reconstruct_columns(__global STORED* x, __global double* work,
+                                                  FactorShape shape, ReconstructShape form) {
+  const Warp warp = warp_of_item();
+  const Warp* at = &warp;
+  const int begin = form.first + FORM_ROWS, columns = form.columns - begin;
+  const int groups = (columns + FORM_TILE - 1) / FORM_TILE;
+  const index_t matrix = get_group_id(0) / groups;
+  const int col =
+      begin + get_group_id(0) % groups * FORM_TILE + (int)get_local_id(0) / WARP_LANES * 16;
+  __global double* slot = work + matrix * form.slot;
+  if (is_refused(slot) || col >= form.columns) return;
+  x += matrix * form.x_stride;
+  const Extent extent = extent_of(form, form.x_ld);
+  Block own[BLOCKS];
+#pragma unroll
+  for (int b = 0; b < BLOCKS; ++b) {
+    load_transposed_of(at, own[b], x, extent, form.first + 16 * b, col);
+  }
+#pragma unroll
+  for (int b = 0; b < BLOCKS; ++b) {
+    Block y, z;
+    load_saved(at, y, lower_inverse_of(slot, form, b));
+    clear_block(z);
+    multiply_add(z, own[b], y);
+    store_of(at, z, x, extent, form.first + 16 * b, col, true);
+    flip_block(z);
+#pragma unroll
+    for (int c = b + 1; c < BLOCKS; ++c) {
+      load_of(at, y, x, extent, form.first + 16 * c, form.first + 16 * b);
+      multiply_add(own[c], z, y);
+    }
+  }
+}
+
+// X -= V U below and right of a square. Groups: for each matrix tiles of 64 x 64; a warp has 32 x
+// 32.
+__kernel IN_TILE_GROUPS void update_rest(__global STORED* x, __global double* work,
+                                               FactorShape shape, ReconstructShape form) {
+  const Warp warp = warp_of_item();
+  const Warp* at = &warp;
+  const int begin = form.first + FORM_ROWS, index = get_local_id(0) / WARP_LANES;
+  const int across = (form.columns - begin + FORM_TILE - 1) / FORM_TILE;
+  const int down = (form.rows - begin + FORM_TILE - 1) / FORM_TILE;
+  const int tile = get_group_id(0) % (across * down);
+  const index_t matrix = get_group_id(0) / (across * down);
+  const int row = begin + tile / across * FORM_TILE + index / 2 * 32;
+  const int col = begin + tile % across * FORM_TILE + index % 2 * 32;
+  __global double* slot = work + matrix * form.slot;
+  if (is_refused(slot) || row >= form.rows || col >= form.columns) return;
+  x += matrix * form.x_stride;
+  const Extent extent = extent_of(form, form.x_ld);
+  Block sum[4];
+#pragma unroll
+  for (int p = 0; p < 4; ++p) clear_block(sum[p]);
+#pragma unroll 1
+  for (int k = form.first; k < begin; k += 16) {
+    Block v[2], u[2];
+#pragma unroll
+    for (int p = 0; p < 2; ++p) {
+      load_of(at, v[p], x, extent, row + 16 * p, k);
+      load_transposed_of(at, u[p], x, extent, k, col + 16 * p);
+    }
+#pragma unroll
+    for (int p = 0; p < 4; ++p) multiply_add(sum[p], v[p / 2], u[p % 2]);
+  }
+#pragma unroll
+  for (int p = 0; p < 4; ++p) {
+    Block old;
+    load_of(at, old, x, extent, row + p / 2 * 16, col + p % 2 * 16);
+    subtract_block(old, sum[p]);
+    store_of(at, old, x, extent, row + p / 2 * 16, col + p % 2 * 16, false);
+  }
+}
+
+// ---- finish
+
+// The route of a matrix: that of the variant that made Q, or reflectors.
+INLINE int route_of_form(__global const int* inner_routes, __global const int* magnitudes,
+                    __global const double* slot, ReconstructShape form, index_t matrix) {
+  const int route = form.routes == ROUTES_NONE ? ROUTE_ONLY : inner_routes[matrix];
+  const bool is_finite = magnitudes[matrix] != MAGNITUDE_NON_FINITE;
+  return is_refused(slot) && is_finite ? ROUTE_REFLECTORS : route;
+}
+
+// tau of the reflectors. A column is in one square, whose pieces have its squares.
+INLINE void store_tau_of_form(__global STORED* tau, __global const double* slot, FactorShape shape,
+                      ReconstructShape form, bool is_finite) {
+  for (int j = get_local_id(0); j < form.columns; j += FORM_GROUP) {
+    const int below = form.rows - (j / FORM_ROWS + 1) * FORM_ROWS;
+    const int pieces = below > 0 ? (below + form.group_rows - 1) / form.group_rows : 0;
+    double sum = 1, rest = 0;
+#pragma unroll 4
+    for (int piece = 0; piece <= pieces; ++piece) {
+      __global const double* from = slot + form.sums + piece * (index_t)(2 * form.columns) + j;
+      add_to_sum(from[0], &sum, &rest);
+      rest += from[form.columns];
+    }
+    const double x = 2 / (sum + rest);
+    tau[j] = is_finite ? (STORED)(j == shape.m - 1 ? 0.0 : x) : (STORED)NAN;
+  }
+}
+
+// S R above V, and tau. Groups: for each matrix strips of rows_of_group rows of R.
+__kernel IN_FORM_GROUPS void finish_form(__global const STORED* r, __global STORED* v,
+                                               __global STORED* tau,
+                                               __global const int* inner_routes,
+                                               __global int* routes,
+                                               __global const int* magnitudes,
+                                               __global const double* work, FactorShape shape,
+                                               ReconstructShape form) {
+  const int strips = (shape.k + form.rows_of_group - 1) / form.rows_of_group;
+  const index_t matrix = get_group_id(0) / strips;
+  const int row = get_group_id(0) % strips * form.rows_of_group;
+  __global const double* slot = work + matrix * form.slot;
+  if (row == 0 && get_local_id(0) == 0) {
+    routes[matrix] = route_of_form(inner_routes, magnitudes, slot, form, matrix);
+  }
+  const bool is_finite = magnitudes[matrix] != MAGNITUDE_NON_FINITE;
+  if (is_refused(slot) && is_finite) return;
+  r += (matrix * shape.k + row) * shape.n;
+  v += (matrix * shape.m + row) * shape.n;
+  const int entries = min(form.rows_of_group, shape.k - row) * shape.n;
+  for (int e = get_local_id(0); e < entries; e += FORM_GROUP) {
+    const int i = row + e / shape.n, j = e % shape.n;
+    if (j >= i) v[e] = (STORED)slot[form.signs + i] * r[e];
+  }
+  if (row == 0) store_tau_of_form(tau + matrix * shape.k, slot, shape, form, is_finite);
+}
+
+// Q := Q S where `has_q`, and R := S R. Groups: for each matrix FORM_ENTRIES entries of Q and R.
+__kernel IN_FORM_GROUPS void flip_factors(__global STORED* q, __global STORED* r,
+                                                __global const int* inner_routes,
+                                                __global int* routes,
+                                                __global const int* magnitudes,
+                                                __global const double* work, FactorShape shape,
+                                                ReconstructShape form) {
+  const index_t of_q = shape.m * (index_t)shape.q_cols, of_r = shape.k * (index_t)shape.n;
+  const index_t pieces = (of_q + of_r + FORM_ENTRIES - 1) / FORM_ENTRIES;
+  const index_t matrix = get_group_id(0) / pieces;
+  const index_t first = get_group_id(0) % pieces * FORM_ENTRIES;
+  __global const double* slot = work + matrix * form.slot;
+  if (first == 0 && get_local_id(0) == 0) {
+    routes[matrix] = route_of_form(inner_routes, magnitudes, slot, form, matrix);
+  }
+  if (is_refused(slot)) return;
+  q += matrix * of_q;
+  r += matrix * of_r;
+  for (index_t e = first + get_local_id(0); e < min(first + FORM_ENTRIES, of_q + of_r);
+       e += FORM_GROUP) {
+    if (e < of_q) {
+      q[e] *= (STORED)slot[form.signs + e % shape.q_cols];
+    } else {
+      const index_t i = (e - of_q) / shape.n, j = (e - of_q) % shape.n;
+      if (j >= i) r[e - of_q] *= (STORED)slot[form.signs + i];
+    }
+  }
+}
