@@ -132,7 +132,9 @@ Design design_of(const SystemOptions& o, const std::vector<std::string>& names, 
     for (const auto& [column, degree] : parse_polynomial(o.polynomial))
       degrees[static_cast<std::size_t>(place_of(column, names, count, file))] = degree;
   Design design;
-  if (o.intercept && !names.empty()) design.names.push_back("(intercept)");
+  // A table may have no column left for A but the ones.
+  const bool has_names = !names.empty() || count == 0;
+  if (o.intercept && has_names) design.names.push_back("(intercept)");
   for (index_t j = 0; j < count; ++j) {
     for (int power = 1; power <= degrees[static_cast<std::size_t>(j)]; ++power) {
       design.columns.push_back({.column = j, .power = power});
