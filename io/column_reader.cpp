@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/reader.hpp"
+#include "io/column_powers.hpp"
 
 namespace qrtool {
 namespace {
 
 class ColumnReader final : public Reader {
  public:
-  ColumnReader(std::shared_ptr<Reader> reader, std::vector<index_t> columns, bool has_ones)
+  ColumnReader(std::shared_ptr<Reader> reader, std::vector<ColumnPower> columns, bool has_ones)
       : reader_(std::move(reader)), columns_(std::move(columns)), has_ones_(has_ones) {
     source_ = reader_->source();
     source_.n = std::ssize(columns_) + (has_ones ? 1 : 0);
-    source_.table.keep(columns_);
+    std::vector<index_t> kept;
+    for (const ColumnPower& each : columns_)
+      if (each.power == 1) kept.push_back(each.column);
+    source_.table.keep(kept);
   }
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
@@ -36,34 +39,65 @@ class ColumnReader final : public Reader {
 
   template <class T>
   void read_matrices(index_t first, BatchView<T> out) {
-    for (index_t b = 0; b < out.count; ++b) read_some(first + b, 0, out[b]);
+    const index_t m = source_.m, all = reader_->source().n, size = m * all;
+    if (size == 0 || size > at_once_) {
+      for (index_t b = 0; b < out.count; ++b) read_some(first + b, 0, out[b]);
+      return;
+    }
+    // Small matrices are read several at a time.
+    const index_t step = std::min(at_once_ / size, out.count);
+    const Batch<T> matrices(step, m, all);
+    for (index_t b = 0; b < out.count; b += step) {
+      const BatchView<T> some = matrices.view().slice(0, std::min(step, out.count - b));
+      reader_->read(first + b, some);
+      for (index_t i = 0; i < some.count; ++i) choose<T>(some[i], out[b + i]);
+    }
+  }
+  template <class T>
+  static T raised(T x, int power) {
+    double product = static_cast<double>(x);
+    for (int k = 1; k < power; ++k) product *= static_cast<double>(x);
+    return static_cast<T>(product);
+  }
+  /// to := the chosen columns of some rows.
+  template <class T>
+  void choose(MatrixView<const T> from, MatrixView<T> to) const {
+    for (index_t i = 0; i < from.rows; ++i) {
+      T* entry = &to(i, 0);
+      if (has_ones_) *entry++ = T(1);
+      for (const auto& [column, power] : columns_) *entry++ = raised(from(i, column), power);
+    }
   }
   /// Reads all columns of a few rows at a time.
   template <class T>
   void read_some(index_t matrix, index_t first_row, MatrixView<T> out) {
-    const index_t all = reader_->source().n, step = std::max<index_t>(1, at_once_ / all);
+    const index_t all = reader_->source().n;
+    const index_t step = std::max<index_t>(1, at_once_ / std::max<index_t>(all, 1));
     const Batch<T> rows(1, std::min(step, out.rows), all);
     for (index_t i = 0; i < out.rows; i += step) {
       const MatrixView<T> some = rows.view()[0].row_block(0, std::min(step, out.rows - i));
       reader_->read_rows(matrix, first_row + i, some);
-      for (index_t r = 0; r < some.rows; ++r) {
-        T* to = &out(i + r, 0);
-        if (has_ones_) *to++ = T(1);
-        for (const index_t column : columns_) *to++ = some(r, column);
-      }
+      choose<T>(some, out.row_block(i, some.rows));
     }
   }
 
   std::shared_ptr<Reader> reader_;
-  std::vector<index_t> columns_;
+  std::vector<ColumnPower> columns_;
   bool has_ones_;
 };
 
 }  // namespace
 
+std::unique_ptr<Reader> read_powers(std::shared_ptr<Reader> reader,
+                                    std::vector<ColumnPower> columns, bool has_ones) {
+  return std::make_unique<ColumnReader>(std::move(reader), std::move(columns), has_ones);
+}
+
 std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector<index_t> columns,
                                      bool has_ones) {
-  return std::make_unique<ColumnReader>(std::move(reader), std::move(columns), has_ones);
+  std::vector<ColumnPower> as_they_are;
+  for (const index_t column : columns) as_they_are.push_back({.column = column});
+  return read_powers(std::move(reader), std::move(as_they_are), has_ones);
 }
 
 }  // namespace qrtool

@@ -92,6 +92,9 @@ void check(FactorOptions& o) {
   if (o.pivot && o.mode == Mode::r && o.sign == Sign::lapack)
     throw UsageError("--pivot --mode r has no Q, from which --sign lapack would be found",
                      "leave --sign away, or use --mode reduced");
+  if (o.leverage && is_standard_output(o.output))
+    throw UsageError("--leverage writes leverages beside R, and standard output takes R alone",
+                     "name a file");
   if (o.pivot && is_standard_output(o.output))
     throw UsageError("--pivot writes R and P, and standard output takes R alone", "name a file");
   if (o.mode == Mode::raw && o.sign == Sign::positive)
@@ -145,6 +148,10 @@ void check_by(const SolveOptions& o) {
       {o.covariance, "--covariance: a group is one row of the output"},
       {o.residuals, "--residuals: a group is one row of the output"},
       {o.fitted, "--fitted: a group is one row of the output"},
+      {o.leverage, "--leverage: a group is one row of the output"},
+      {!o.system.polynomial.empty(), "--polynomial: A has the columns of the file"},
+      {!is_table && !o.system.a.empty(), "--a: A is one dataset"},
+      {!is_table && o.system.intercept, "--intercept: A has the columns of the file"},
       {o.confidence > 0, "--confidence: the output has x and se, from which the limits follow"},
       {o.precision == ElementType::float32, "--precision single: groups are solved in double"},
       {is_table && o.system.rows != RowsOfB::automatic, "--rows: the column of --response is b"},
@@ -177,9 +184,6 @@ void check(SolveOptions& o) {
   if (!o.by.empty() || !o.groups.empty()) check_by(o);
   o.into.empty() ? place_words(o) : place_words_into(o);
   check_places_of_groups(o);
-  if (s.response.empty() && s.intercept)
-    throw UsageError("--intercept is for a table, with --response",
-                     "add a column of ones to A otherwise");
   if (o.basic && s.least_norm)
     throw UsageError("--basic and --least-norm contradict each other", "leave one of them away");
   if (o.covariance && o.no_se)
@@ -192,10 +196,12 @@ void check(SolveOptions& o) {
   if (o.covariance && is_standard_output(o.output))
     throw UsageError("--covariance and OUT - contradict each other: standard output takes x alone",
                      "name a file");
-  if ((o.residuals || o.fitted) && is_standard_output(o.output))
+  if ((o.residuals || o.fitted || o.leverage) && is_standard_output(o.output))
     throw UsageError(
         fmt::format("{} and OUT - contradict each other: standard output takes x alone",
-                    o.residuals ? "--residuals" : "--fitted"),
+                    o.residuals ? "--residuals"
+                    : o.fitted  ? "--fitted"
+                                : "--leverage"),
         "name a file");
   if (o.confidence > 0 && s.response.empty())
     throw UsageError("--confidence is for the coefficients of a table, with --response",

@@ -12,6 +12,7 @@
 
 #include "app/cli/describe_bench.hpp"
 #include "app/cli/option_values.hpp"
+#include "app/solve/design.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/matrices.hpp"
@@ -221,6 +222,8 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.flag("--pivot", o.pivot,
             "pivoted columns: A[:, P] = Q R with a falling diagonal of R, P, and the rank");
   line.flag("--condition", o.condition, "an estimate of the condition number in the report");
+  line.flag("--leverage", o.leverage,
+            "the leverages of the rows, too: the diagonal of the hat matrix, m numbers for each A");
   add_input_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
@@ -244,7 +247,17 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
               check_columns({"--response", text});
               o.response = text;
             });
-  line.flag("--intercept", o.intercept, "with --response: a column of ones before the others");
+  line.flag("--intercept", o.intercept, "a column of ones before the columns of A");
+  line.list("--a", "LIST",
+            "the columns of A: arrays of one dimension in the file A (t,obs/depth), or, with "
+            "--response, columns of the table",
+            [&o](const std::string& text) { o.a = text; });
+  line.list("--polynomial", "LIST",
+            "powers of a column of A: t:2 adds t^2 behind t, which is a name, or a number from 1",
+            [&o](const std::string& text) {
+              parse_polynomial(text);
+              o.polynomial = text;
+            });
   line.value("--weights", "W",
              "FILE, or a column of the table: weights of the squared residuals, m numbers or as "
              "many as B; 0 leaves a row out",
@@ -324,6 +337,8 @@ void describe(CommandLine& line, SolveOptions& o) {
             "the residuals b - A x, too, in the shape and type of B; NaN where a row is missing");
   line.flag("--fitted", o.fitted,
             "the fitted values A x, too, in the shape and type of B; NaN where a row is missing");
+  line.flag("--leverage", o.leverage,
+            "the leverages, too: the diagonal of the hat matrix, m numbers for each A");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
               solution_precisions);
   line.choice("--order", o.order,

@@ -35,6 +35,7 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
       run.say_plan();
       run.take_outputs(std::move(outputs));
       run.run_stages(alone);
+      run.write_leverages();
       run.commit();
       if (kept != nullptr) *kept = last;
       return run.finish();
@@ -50,6 +51,8 @@ ExitCode run_factor(const FactorOptions& o, Comm& comm) {
   if (o.dry_run) return dry_run_factor(o);
   if (!o.into.empty() && comm.size() > 1)
     throw UsageError("--into is for one process", "use qrtool, without mpirun");
+  if (o.leverage && comm.size() > 1)
+    throw UsageError("--leverage is for one process", "use qrtool, without mpirun");
   if (comm.size() > 1) return factor_on_ranks(o, comm);
   if (!o.into.empty()) return factor_into(o);
   if (o.datasets.size() > 1) return factor_several(o);
@@ -60,7 +63,7 @@ ExitCode run_factor(const FactorOptions& o, Comm& comm) {
   const std::unique_ptr<Reader> input = open_input_of(o, limits);
   const FactorResult result = factor_input(o, *input, limits, watch);
   print_result(o, result);
-  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
 }
 
 }  // namespace qrtool

@@ -17,7 +17,7 @@ namespace {
 OutcomeInto outcome_of(const FactorOptions& o, const FactorResult& result) {
   print_bad_matrices(result);
   OutcomeInto outcome{
-      .code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good,
+      .code = result.is_good() ? ExitCode::good : ExitCode::answer_is_no,
       .text = o.verbose ? "\n" + summary(result, /*verbose=*/true) : short_summary(result),
       .json = {}};
   if (o.json) outcome.json = to_json(result);

@@ -35,7 +35,7 @@ struct Task {
   const std::string& source() const { return input->source().dataset; }
   ExitCode exit_code() const {
     if (failure) return failure->code;
-    return result->verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+    return result->is_good() ? ExitCode::good : ExitCode::answer_is_no;
   }
 };
 

@@ -61,6 +61,7 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
       if (run.has_device()) last = run.device()->backend;
       run.create_output();
       run.run_stages();
+      run.write_leverages();
       run.commit();
       if (kept != nullptr) *kept = last;
       return run.finish();
@@ -79,7 +80,7 @@ ExitCode run_solve(const SolveOptions& o) {
   if (o.dry_run) return dry_run(o, inputs, limits, watch);
   const SolveResult result = solve_inputs(o, inputs, limits, watch);
   print_result(o, result);
-  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
 }
 
 }  // namespace qrtool

@@ -16,7 +16,7 @@ namespace {
 OutcomeInto outcome_of(const SolveOptions& o, const SolveResult& result) {
   print_bad_solutions(o, result);
   OutcomeInto outcome{
-      .code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good,
+      .code = result.is_good() ? ExitCode::good : ExitCode::answer_is_no,
       .text = o.verbose ? "\n" + summary(result, /*verbose=*/true) : short_summary(result),
       .json = {}};
   if (o.json) outcome.json = to_json(o, result);

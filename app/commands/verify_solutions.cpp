@@ -31,15 +31,15 @@ using Json = nlohmann::ordered_json;
 /// What OUT records about the run that made it. The texts are empty where another program wrote it.
 struct Recorded {
   std::string rows, solution, rank_tolerance, missing, ridge, weights, response, intercept,
-      least_norm, weights_are;
+      least_norm, weights_are, a, polynomial;
 };
 
 Recorded read_recorded(const std::string& path) {
-  const std::vector<std::string> texts =
-      recorded_attributes(path, {"rows", "solution", "rank_tolerance", "missing", "ridge",
-                                 "weights", "response", "intercept", "least_norm", "weights_are"});
-  return {texts[0], texts[1], texts[2], texts[3], texts[4],
-          texts[5], texts[6], texts[7], texts[8], texts[9]};
+  const std::vector<std::string> texts = recorded_attributes(
+      path, {"rows", "solution", "rank_tolerance", "missing", "ridge", "weights", "response",
+             "intercept", "least_norm", "weights_are", "a", "polynomial"});
+  return {texts[0], texts[1], texts[2], texts[3], texts[4],  texts[5],
+          texts[6], texts[7], texts[8], texts[9], texts[10], texts[11]};
 }
 
 std::optional<double> number_of(const std::string& text) {
@@ -60,7 +60,9 @@ SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   if (recorded.least_norm == "yes") options.least_norm = true;
   if (!options.ridge) options.ridge = number_of(recorded.ridge);
   if (!options.rank_tolerance) options.rank_tolerance = number_of(recorded.rank_tolerance);
-  if (!options.response.empty() && recorded.intercept == "yes") options.intercept = true;
+  if (recorded.intercept == "yes") options.intercept = true;
+  if (options.a.empty()) options.a = recorded.a;
+  if (options.polynomial.empty()) options.polynomial = recorded.polynomial;
   const std::string file = escape(o.solutions);
   if (recorded.weights_are == "column" && options.weights.empty() && !options.response.empty())
     options.weights = recorded.weights;

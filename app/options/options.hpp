@@ -41,7 +41,7 @@ struct FactorOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
-  bool pivot = false, condition = false;
+  bool pivot = false, condition = false, leverage = false;
   bool force = false, explain = false, dry_run = false;
   StreamFormat format = StreamFormat::automatic;
   std::string report;
@@ -65,7 +65,9 @@ struct DevicesOptions : PrintOptions {
 struct SystemOptions {
   std::string response;  // the column of a table that is b; empty: B is a file
   bool intercept = false;
-  std::string weights;  // FILE or a column of the table
+  std::string a;           // the vectors of A's file, or the columns of the table, that are A
+  std::string polynomial;  // NAME:DEGREE, ...: powers of columns of A
+  std::string weights;     // FILE or a column of the table
   RowsOfB rows = RowsOfB::automatic;
   std::optional<bool> skips_missing;
   std::optional<double> ridge, rank_tolerance;
@@ -82,6 +84,7 @@ struct SolveOptions : PrintOptions {
   std::optional<ElementType> precision;
   bool basic = false, no_se = false, covariance = false;
   bool residuals = false, fitted = false;  // are written in the shape of B
+  bool leverage = false;                   // of the rows of A
   double confidence = 0;                   // of the limits of a table's coefficients; 0: none
   StreamFormat format = StreamFormat::automatic;
   std::string by;       // the columns of a table that are keys; empty: none

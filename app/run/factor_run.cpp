@@ -13,6 +13,7 @@
 #include "app/run/factor_matrices.hpp"
 #include "app/run/factor_pieces.hpp"
 #include "app/run/factor_rows.hpp"
+#include "app/run/leverage_run.hpp"
 #include "app/run/name_dimensions.hpp"
 #include "app/run/share_stages.hpp"
 #include "app/run/source_notes.hpp"
@@ -67,6 +68,10 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads
       {"eps", precision_of(problem).u}};
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
   if (problem.pivots) spec.attributes.emplace_back("pivot", "yes");
+  // Before R, whose text holds the comments.
+  if (o.leverage)
+    spec.datasets.insert(spec.datasets.begin(),
+                         leverage_dataset(source.leading, source.m, problem.type));
   spec.attributes = with_details(std::move(spec.attributes), source);
   name_dimensions_of_factors(source, spec);
   return spec;
@@ -305,6 +310,21 @@ void FactorRun::run_stages(Comm& comm) {
     is_single ? factor_by_matrices<float>(comm, mode) : factor_by_matrices<double>(comm, mode);
   }
   together(comm, [&] { input_.require_unchanged(); });
+}
+
+void FactorRun::write_leverages() {
+  if (!options_.leverage) return;
+  const Problem& problem = plan().problem;
+  const SolveProblem systems{
+      .type = problem.type,
+      .m = problem.m,
+      .n = problem.n,
+      .rank = {.tolerance = default_rank_tolerance(problem.type, problem.n)}};
+  const Limits limits = backend_.limits();
+  result_.wrong_leverages = qrtool::write_leverages(
+      {.a = input_, .matrices = problem.count, .problem = systems, .limits = limits},
+      *outputs_.factors);
+  input_.require_unchanged();
 }
 
 void FactorRun::commit() {

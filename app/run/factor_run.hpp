@@ -52,6 +52,8 @@ class FactorRun {
   /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
   /// alone has outputs.
   void run_stages(Comm& comm);
+  /// Only where leverages are wanted.
+  void write_leverages();
   void commit();
   FactorResult finish();
 

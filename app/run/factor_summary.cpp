@@ -274,7 +274,7 @@ Json to_json(const FactorResult& result) {
           {"first_failures", to_json(result.verdict.failures(), result.verdict.has_q())},
           {"routes", to_json(result.verdict.routes())},
           {"unit_roundoff", precision_of(problem).u},
-          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
+          {"exit", result.is_good() ? 0 : 1}};
 }
 
 void print_result(const FactorOptions& o, const FactorResult& result) {
@@ -289,6 +289,10 @@ void print_result(const FactorOptions& o, const FactorResult& result) {
 }
 
 void print_bad_matrices(const FactorResult& result) {
+  if (result.wrong_leverages > 0)
+    print_failure(fmt::format("{}: the leverages of {} matri{} miss their bar",
+                              escape(result.source.file), format_count(result.wrong_leverages),
+                              result.wrong_leverages == 1 ? "x" : "ces"));
   const Verdict& verdict = result.verdict;
   const std::string file = escape(result.source.file);
   const std::string matrices = fmt::format("{} {}", format_count(verdict.matrices()),

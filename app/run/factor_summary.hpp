@@ -31,6 +31,9 @@ struct FactorResult {
   double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
   double sync_seconds = 0;   // the output is brought to the disk and renamed
   double total_seconds = 0;
+  index_t wrong_leverages = 0;  // matrices whose leverages miss their bar
+
+  bool is_good() const { return verdict.failed() == 0 && wrong_leverages == 0; }
 };
 
 /// Prints bad matrices to standard error, and then the result to standard output in the form that

@@ -17,11 +17,11 @@ constexpr const char* coefficient_name = "coefficient";
 
 /// Whether all have names that may stand in the root of an output, each once.
 bool can_be_named(const std::vector<Dimension>& dimensions) {
-  std::set<std::string> names{"Q",          "R",      "P",         "V",
-                              "tau",        "Tau",    "X",         "se",
-                              "covariance", "report", factor_name, coefficient_name,
-                              "q",          "r",      "v",         "x",
-                              ".",          "",       "residuals", "fitted"};
+  std::set<std::string> names{
+      "Q",         "R",      "P",          "V",      "tau",       "Tau",
+      "X",         "se",     "covariance", "report", factor_name, coefficient_name,
+      "q",         "r",      "v",          "x",      ".",         "",
+      "residuals", "fitted", "leverage"};
   return !dimensions.empty() &&
          std::all_of(dimensions.begin(), dimensions.end(), [&](const Dimension& dimension) {
            return dimension.name.find('/') == std::string::npos &&
@@ -76,7 +76,7 @@ void name_dimensions_of_solutions(const Source& b, const RightSides& sides, Outp
   spec.dimensions = all;
   for (MatrixDataset& dataset : spec.datasets) {
     if (dataset.name == "X" || dataset.name == "se") dataset.dimensions = names;
-    if (!is_fit(dataset.name)) continue;
+    if (!is_fit(dataset.name) || dataset.name == "leverage") continue;
     dataset.dimensions = names_of_b;
     if (spec.dimensions.size() == all.size()) spec.dimensions.push_back(b.dimensions[rows]);
   }

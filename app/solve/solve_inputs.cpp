@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/run/verdict_text.hpp"
+#include "app/solve/design.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/join.hpp"
@@ -73,6 +74,15 @@ TableRoles roles_of(const Source& source, const SystemOptions& o) {
       throw InputError(fmt::format("{}: one column is both response and weights", file),
                        "name two columns");
   }
+  if (!o.a.empty()) {
+    roles.others = places_of({"--a", o.a}, source);
+    for (const index_t place : roles.others)
+      if (contains(roles.responses, place) || contains(roles.weights, place))
+        throw InputError(
+            fmt::format("{}: --a names a column that is the response or the weights", file),
+            "name the other columns");
+    return roles;
+  }
   for (index_t j = 0; j < source.n; ++j)
     if (!contains(roles.responses, j) && !contains(roles.weights, j)) roles.others.push_back(j);
   if (roles.others.empty() && !o.intercept)
@@ -108,11 +118,15 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
   const auto label = [&](index_t place) {
     return labels[static_cast<std::size_t>(columns[static_cast<std::size_t>(place)])];
   };
-  if (o.intercept) inputs.names.push_back("(intercept)");
-  for (const index_t place : roles.others) inputs.names.push_back(label(place));
+  std::vector<std::string> names;
+  for (const index_t place : roles.others) names.push_back(label(place));
+  Design design = design_of(o, names, std::ssize(names), files.a);
+  inputs.names = std::move(design.names);
+  for (ColumnPower& each : design.columns)
+    each.column = roles.others[static_cast<std::size_t>(each.column)];
   for (const index_t place : roles.responses) inputs.responses.push_back(label(place));
   if (roles.weights.empty() && !o.weights.empty()) require_file_of_weights(o.weights, source);
-  inputs.a = read_columns(table, roles.others, o.intercept);
+  inputs.a = read_powers(table, std::move(design.columns), o.intercept);
   inputs.b = read_columns(table, roles.responses, false);
   if (roles.weights.empty()) return;
   inputs.w = read_columns(table, roles.weights, false);
@@ -143,14 +157,16 @@ std::string hint_of_order(const SolveInputs& inputs, RowsOfB asked) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
   if (a.order_is_stated || a.order != Order::row) return {};
   SystemShapes shapes = shapes_of(inputs);
-  std::swap(shapes.m, shapes.n);
+  const index_t columns = shapes.n - inputs.added_columns;
+  shapes.n = shapes.m + inputs.added_columns;
+  shapes.m = columns;
   const bool turns_b = takes_order(b.file) && b.order == Order::automatic;
   shapes.is_column = turns_b || shapes.is_column;
   if (readings(shapes, asked).empty()) return {};
   Dims b_dims = shapes.b_dims;
   if (turns_b && b_dims.size() > 1) std::swap(b_dims.back(), b_dims[b_dims.size() - 2]);
   return fmt::format("--order column would read A as {} and B as {}, which fit",
-                     format_shape(a.leading, a.n, a.m), join(b_dims, "x"));
+                     format_shape(a.leading, shapes.m, shapes.n), join(b_dims, "x"));
 }
 
 [[noreturn]] void refuse_shapes(const SolveInputs& inputs, RowsOfB asked) {
@@ -208,6 +224,16 @@ RecordedInput recorded_weights(const SolveFiles& files) {
     for (const auto& pair : recorded->details)
       if (pair.first == "netcdf_raw_values") weights.details.push_back(pair);
   return weights;
+}
+
+/// Puts powers of its columns, and a column of ones, into an A that is no table.
+void complete_design(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
+  if (!o.intercept && o.polynomial.empty() && o.a.empty()) return;
+  const std::vector<std::string> names = o.a.empty() ? std::vector<std::string>{} : items_of(o.a);
+  Design design = design_of(o, names, inputs.n(), files.a);
+  inputs.added_columns = std::ssize(design.columns) + (o.intercept ? 1 : 0) - inputs.n();
+  inputs.names = std::move(design.names);
+  inputs.a = read_powers(std::move(inputs.a), std::move(design.columns), o.intercept);
 }
 
 /// Describes a file with numbers of any shape.
@@ -272,15 +298,21 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
   if (!options.response.empty()) {
     open_table(files, options, limits, inputs);
   } else {
+    if (!options.a.empty() && takes_csv_options(files.a))
+      throw UsageError(
+          fmt::format("{}: --a names columns of a table with --response", escape(files.a)),
+          fmt::format("--columns {} chooses the columns of A", escape(options.a)));
     require_csv(files, options.weights);
     require_hdf5(files, options.weights);
-    inputs.a = open_one({.path = files.a,
-                         .dataset = {},
-                         .order = order,
-                         .threads = limits.threads,
-                         .memory_bytes = memory_of_file(limits)},
-                        files, files.recorded_a);
+    inputs.a = options.a.empty() ? open_one({.path = files.a,
+                                             .dataset = {},
+                                             .order = order,
+                                             .threads = limits.threads,
+                                             .memory_bytes = memory_of_file(limits)},
+                                            files, files.recorded_a)
+                                 : open_vectors(files.a, options.a, array_spec({}, limits));
     inputs.b = open_one(array_spec(files.b, limits), files, files.recorded_b);
+    complete_design(files, options, inputs);
   }
   if (!options.weights.empty() && !inputs.w)
     inputs.w = open_one(array_spec(options.weights, limits), files, recorded_weights(files));

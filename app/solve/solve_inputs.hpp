@@ -22,8 +22,9 @@ struct SolveInputs {
   bool b_is_column = false;            // the last two stored dimensions of B are columns x rows
   bool w_is_shared = false;            // m weights for all right sides
   bool w_is_column = false;            // of the table
+  index_t added_columns = 0;           // ones and powers, to an A that is no table
   int weight_exponent = 0;             // `w` reads the weights divided by 2^weight_exponent; even
-  std::vector<std::string> names;      // of the columns of A; empty: it is no table
+  std::vector<std::string> names;      // of the columns of A; empty: they have none
   std::vector<std::string> responses;  // of the columns of a table that are B
   FitWishes fits;                      // what is written beside X; `solve` alone sets it
 

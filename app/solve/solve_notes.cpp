@@ -25,7 +25,7 @@ bool shows_columns(const Source& a, const Source& b) {
 
 void print_notes(const SolveInputs& inputs, bool is_verbose) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
-  const bool is_table = !inputs.names.empty();
+  const bool is_table = !inputs.responses.empty();
   if (!is_table && shows_columns(a, b)) {
     print_message(fmt::format(
         "note: {}: {} is stored as {}, as MATLAB, Julia and R store a column; if one of them wrote "

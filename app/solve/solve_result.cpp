@@ -286,7 +286,7 @@ Json to_json(const SolveOptions& o, const SolveResult& result) {
           {"check", to_json(result.verdict)},
           {"fit", fit_json(result)},
           {"coefficients", coefficients_json(result)},
-          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
+          {"exit", result.is_good() ? 0 : 1}};
 }
 
 void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
@@ -305,6 +305,11 @@ void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
       result.type == ElementType::float32)
     print_hint("use --precision double");
   say(Status::above_bar, "miss the bar; see status 1 in the report");
+  if (result.wrong_leverages > 0)
+    print_failure(
+        fmt::format("{}: the leverages of {} A miss their bar; see leverage_error in the "
+                    "report",
+                    escape(result.a.file), format_count(result.wrong_leverages)));
 }
 
 void print_result(const SolveOptions& o, const SolveResult& result) {

@@ -65,6 +65,7 @@ struct SolveResult {
   std::vector<std::string> files = {};
   SolveVerdict verdict = {};
   FitVerdict fits = {};
+  index_t wrong_leverages = 0;  // A whose leverages miss their bar
   StageSeconds stages = {};
   SolveSeconds seconds = {};
   double sync_seconds = 0, total_seconds = 0;
@@ -73,6 +74,7 @@ struct SolveResult {
   CoefficientTable table = {};
   std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {}, r_squared = {};
 
+  bool is_good() const { return verdict.failed() == 0 && wrong_leverages == 0; }
   bool is_table() const { return !table.terms.empty(); }
   Inference inference(std::size_t term, std::size_t response) const;
 };

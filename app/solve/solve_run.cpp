@@ -16,6 +16,7 @@
 #include "app/run/name_dimensions.hpp"
 #include "app/solve/fit_outputs.hpp"
 #include "app/solve/solve_columns.hpp"
+#include "app/solve/solve_leverage.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
@@ -71,6 +72,7 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
         fmt::format("{}: --confidence needs more rows than columns, and A is {}x{}",
                     escape(result_.a.file), problem_.m, problem_.n),
         "without spare rows nothing says how large the errors of b are; leave --confidence away");
+  if (options.leverage) require_one_leverage(inputs, problem_);
   problem_.wants_covariance = options.covariance;
   if (options.covariance && problem_.m <= problem_.n)
     throw InputError(
@@ -92,6 +94,8 @@ std::vector<MatrixDataset> SolveRun::datasets() const {
                    .cols = problem_.n,
                    .leading = inputs_.sides.solution_dims});
   for (MatrixDataset& dataset : fit_datasets(inputs_)) all.push_back(std::move(dataset));
+  if (options_.leverage)
+    all.push_back(leverage_dataset(inputs_.sides.a_leading, inputs_.m(), problem_.type));
   return all;
 }
 
@@ -175,6 +179,8 @@ OutputSpec SolveRun::output_spec() const {
                                                          : "none"},
                      {"response", options_.system.response},
                      {"intercept", options_.system.intercept ? "yes" : "no"},
+                     {"a", options_.system.a},
+                     {"polynomial", options_.system.polynomial},
                      {"columns", join(inputs_.names, ",")},
                      {"responses", join(inputs_.responses, ",")},
                      {"order", std::string(name_of(a.order))},
@@ -185,6 +191,7 @@ OutputSpec SolveRun::output_spec() const {
                      {"rates", rates()},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
+  if (options_.leverage) spec.numbers.push_back(leverage_column(inputs_.sides.a_leading, problem_));
   if (!has_report()) spec.numbers.clear();
   if (is_table()) spec.coefficients = coefficients();
   if (options_.system.rows != RowsOfB::automatic) spec.stated.emplace_back("rows");
@@ -322,6 +329,13 @@ void SolveRun::run_typed() {
 
 void SolveRun::run_stages() {
   problem_.type == ElementType::float32 ? run_typed<float>() : run_typed<double>();
+  inputs_.require_unchanged();
+}
+
+void SolveRun::write_leverages() {
+  if (!options_.leverage) return;
+  result_.wrong_leverages =
+      qrtool::write_leverages(leverage_job(inputs_, problem_, limits_, has_report()), *output_);
   inputs_.require_unchanged();
 }
 

@@ -26,6 +26,8 @@ class SolveRun {
   void make_plan(const std::shared_ptr<Backend>& before = nullptr);
   void create_output();
   void run_stages();
+  /// Only where leverages are wanted.
+  void write_leverages();
   void commit();
   SolveResult finish();
   /// Whether a device solves, once there is a plan.

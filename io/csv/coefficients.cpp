@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/solve/inference.hpp"
@@ -106,6 +107,12 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
   OutputSpec rest = without_x(spec);
   rest.coefficients.reset();
   rest.numbers.clear();
+  for (MatrixDataset& dataset : rest.datasets) {
+    // A column, as those of the residuals.
+    if (dataset.name != "leverage") continue;
+    dataset.rows = std::exchange(dataset.cols, 1);
+    dataset.is_vector = false;
+  }
   if (!rest.datasets.empty()) others_ = create_csv(rest);
 }
 

@@ -61,8 +61,11 @@ std::string variable_comments(const OutputSpec& spec) {
 /// Returns comments with what `verify` must know about solutions, where it is not the usual.
 std::string solve_comments(const OutputSpec& spec) {
   constexpr std::pair<std::string_view, std::string_view> usual[] = {
-      {"response", ""},     {"intercept", "no"},  {"weights", ""}, {"weights_are", "none"},
-      {"missing", "error"}, {"least_norm", "no"}, {"ridge", "0"}};
+      {"response", ""},     {"a", ""},
+      {"polynomial", ""},   {"intercept", "no"},
+      {"weights", ""},      {"weights_are", "none"},
+      {"missing", "error"}, {"least_norm", "no"},
+      {"ridge", "0"}};
   std::string comments;
   for (const auto& [name, value] : spec.attributes) {
     const std::string* word = std::get_if<std::string>(&value);
@@ -81,7 +84,8 @@ std::string solve_comments(const OutputSpec& spec) {
 /// last of its files.
 TextPairs comments_of_set(const std::string& path, std::string_view marker) {
   TextPairs pairs;
-  for (const char* dataset : {"P", "R", "tau", "fitted", "residuals", "covariance", "se", "X"}) {
+  for (const char* dataset :
+       {"P", "R", "tau", "leverage", "fitted", "residuals", "covariance", "se", "X"}) {
     const std::string name = factor_file(path, dataset);
     if (!file_exists(name)) continue;
     TextLines lines(open_rereadable(name), escape(name));

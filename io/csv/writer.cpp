@@ -71,7 +71,7 @@ CsvFile::CsvFile(const OutputSpec& spec, const MatrixDataset& described)
     : output_(factor_file(spec.path, described.name), spec.force),
       dataset_(without_vectors(described)),
       separator_(separator_of(spec.path)),
-      has_checksums_(has_checksums(spec)),
+      has_checksums_(has_checksums(spec) && !is_fit(described.name)),
       count_(count_of(dataset_.leading.value_or(spec.leading))) {
   const auto to = std::back_inserter(output_.buffer());
   if (dataset_.type == ElementType::float32) fmt::format_to(to, "{}\n", csv_single_marker);

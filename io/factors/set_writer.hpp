@@ -67,7 +67,8 @@ class SetWriter final : public ArraysWriter<File> {
   void write_report(index_t, std::span<const MatrixReport> report) override {
     if (!report_) return;
     std::vector<Checksums> of_files;
-    for (const auto& file : this->arrays_) of_files.push_back(file->take_checksums(report.size()));
+    for (const auto& file : this->arrays_)
+      if (!is_fit(file->dataset().name)) of_files.push_back(file->take_checksums(report.size()));
     report_->write(report, codec_.join(of_files, report.size()));
   }
   void write_numbers(std::string_view name, index_t, std::span<const double> values) override {

@@ -71,7 +71,7 @@ class NpyFile final : public ArrayPlace, public ArrayWriter {
         ArrayWriter(dataset, {.file = place(),
                               .leading = spec.leading,
                               .threads = spec.threads,
-                              .has_checksums = has_checksums(spec)}) {}
+                              .has_checksums = has_checksums(spec) && !is_fit(dataset.name)}) {}
 
   template <class T>
   void write(index_t first, BatchView<const T> values) {

@@ -25,7 +25,7 @@ namespace qrtool {
 namespace {
 
 // In the order in which a run writes them.
-constexpr const char* datasets[] = {"X", "se", "covariance", "residuals", "fitted"};
+constexpr const char* datasets[] = {"X", "se", "covariance", "residuals", "fitted", "leverage"};
 
 /// The report beside the files, which text in columns has as CSV; empty where there is none.
 std::string report_beside(const std::string& set) {

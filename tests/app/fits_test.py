@@ -13,7 +13,7 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import FolderTest, run, said
+from tool import FolderTest, has_device, run, said
 
 ROOT = pathlib.Path(sys.argv[2])
 
@@ -107,6 +107,21 @@ class Fits(FolderTest):
                     found = self.solve("--rows", "last", A=a, b=b[:, :, 0])
                     fitted = np.einsum("imn,in->im", a.astype(float), found["X"].astype(float))
                     self.expect(found, b[:, :, 0], fitted, kind)
+
+    def test_on_a_device(self):
+        """The host forms the fits of what a device solved."""
+        if not has_device():
+            self.skipTest("no OpenCL device")
+        a = self.random.standard_normal((40, 5)).astype("f4")
+        b = self.random.standard_normal((3000, 40)).astype("f4")
+        found = self.solve("--rows", "last", "--backend", "opencl", A=a, b=b)
+        self.expect(found, b, self.product(a, found["X"], True), "f4")
+        self.expect_r_squared(found, b, axis=1)
+        a = self.random.standard_normal((300, 16, 4)).astype("f4")
+        b = self.random.standard_normal((300, 16)).astype("f4")
+        found = self.solve("--rows", "last", "--backend", "opencl", A=a, b=b)
+        fitted = np.einsum("imn,in->im", a.astype(float), found["X"].astype(float))
+        self.expect(found, b, fitted, "f4")
 
     def test_tall_systems(self):
         for kind in ("f4", "f8"):
@@ -318,6 +333,18 @@ class Fits(FolderTest):
         np.testing.assert_allclose(np.loadtxt("o.residuals.csv"), theirs[:, 0], atol=1e-11)
         np.testing.assert_allclose(np.loadtxt("o.fitted.csv"), theirs[:, 1], rtol=1e-12)
         self.assertEqual(np.isnan(theirs[:, 0]).sum(), 2)
+
+    def test_groups_have_none(self):
+        self.table()
+        with h5py.File("in.h5", "w") as file:
+            file["A"], file["b"], file["g"] = np.eye(4, 2), np.ones(4), np.array([1, 1, 2, 2])
+        table = ("solve", "t.csv", "o.csv", "--response", "y", "--by", "u")
+        files = ("solve", "in.h5:/A", "in.h5:/b", "o.csv", "--groups", "in.h5:/g")
+        for command in (table, files):
+            for more in (("--residuals",), ("--fitted",), ("--leverage",), ("--polynomial", "v:2")):
+                self.assertIn(f"contradicts {more[0]}", said(*command, *more, status=2))
+        for more in (("--a", "t"), ("--intercept",)):
+            self.assertIn(f"--groups contradicts {more[0]}", said(*files, *more, status=2))
 
     def test_certified_r_squared(self):
         """Of all eleven sets of NIST to at least 8 digits, where 1 - R^2 has them."""

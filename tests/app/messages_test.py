@@ -43,6 +43,16 @@ def hdf5(*names, array=A):
     return file.getvalue()
 
 
+def vectors():
+    file = io.BytesIO()
+    with h5py.File(file, "w") as h5:
+        h5["t"], h5["u"], h5["short"], h5["plane"] = B, (B - 2) ** 2, B[:5], A
+    return file.getvalue()
+
+
+VECTORS = vectors()
+
+
 @dataclasses.dataclass
 class Mistake:
     """A command that is refused: what is said, and the hint. `follow` turns the command into the
@@ -155,8 +165,6 @@ MISTAKES += [
     Mistake("solve a.npy b.npy o.csv --response y", 2, "--response LIST and a file B contradict",
             "solve TABLE OUT --response LIST", follow=("a.npy b.npy", "x.csv")),
     Mistake("solve a.npy b.npy", 2, "OUT is missing", "solve A B OUT", follow=("$", " o.h5")),
-    Mistake("solve a.npy b.npy o.h5 --intercept", 2, "--intercept is for a table",
-            "add a column of ones to A", follow=("a.npy b.npy (.*)", r"x.csv \1 --response y")),
     Mistake("solve x.csv o.csv --response y --basic --least-norm", 2, "contradict each other",
             "leave one of them away", follow=(" --basic", "")),
     Mistake("solve x.csv o.csv --response y --covariance --no-se", 2, "contradict each other",
@@ -164,6 +172,10 @@ MISTAKES += [
     Mistake("solve x.csv o.csv --response y --covariance --ridge 1", 2, "whose x is biased",
             "leave one of them away", follow=(" --ridge 1", "")),
     Mistake("solve x.csv - --response y --residuals", 2, "standard output takes x alone",
+            "name a file", follow=(" - ", " o.csv ")),
+    Mistake("factor a.npy - --mode r --leverage", 2, "standard output takes R alone",
+            "name a file", follow=(" - ", " o.h5 ")),
+    Mistake("solve x.csv - --response y --leverage", 2, "standard output takes x alone",
             "name a file", follow=(" - ", " o.csv ")),
     Mistake("solve x.csv - --response y --fitted", 2, "standard output takes x alone",
             "name a file", follow=(" - ", " o.csv ")),
@@ -304,6 +316,27 @@ MISTAKES += [
             "give 6 numbers", "five.npy", npy(B[:5]), follow=("five", "b")),
     Mistake("solve a.npy b.npy o.h5 --weights w.npy", 3, "weight 0 is -1", "a weight of 0 leaves",
             "w.npy", npy(B - 1), follow=("w.npy", "b.npy")),
+    Mistake("solve a.npy two.npy o.h5 --leverage --weights two.npy", 2, "weights of its own for",
+            "or one right side for each A", "two.npy", npy(numpy.stack([B, B + 1], 1)),
+            follow=("two", "b")),
+    Mistake("solve a.npy two.npy o.h5 --leverage --missing skip", 2, "each leaves out rows of its",
+            "leave --missing skip away", "two.npy", npy(numpy.stack([B, B + 1], 1)),
+            follow=(" --missing skip", "")),
+    Mistake("solve v.h5 b.npy o.h5 --a t,short", 3, "t has 6 numbers, and short has 5",
+            "one number for each row", "v.h5", VECTORS, follow=("short", "u")),
+    Mistake("solve v.h5 b.npy o.h5 --a t,plane", 3, "plane is 6x3",
+            "a matrix is named alone: qrtool solve v.h5:/plane B OUT", "v.h5", VECTORS,
+            follow=(r"v.h5 (.*) --a t,plane", r"v.h5:/plane \1")),
+    Mistake("solve v.h5 b.npy o.h5 --a t --polynomial s:2", 3, "A has no column s",
+            "its columns are t", "v.h5", VECTORS, follow=("s:2", "t:2")),
+    Mistake("solve v.h5 b.npy o.h5 --a t --polynomial t", 2, "t is not COLUMN:DEGREE",
+            "give t:2", "v.h5", VECTORS, follow=("$", ":2")),
+    Mistake("solve a.npy b.npy o.h5 --polynomial 4:2", 3, "A has no column 4",
+            "the numbers 1 to 3", follow=("4:2", "3:2")),
+    Mistake("solve x.csv o.csv --response y --a a,y", 3, "that is the response or the weights",
+            "name the other columns", follow=("a,y", "a,b")),
+    Mistake("solve x.csv four.npy o.h5 --a a", 2, "--a names columns of a table with --response",
+            "--columns a chooses", "four.npy", npy(B[:4]), follow=("--a", "--columns")),
     Mistake("solve x.csv o.csv --response y --weights v", 3, "neither a column nor a file v",
             "its columns are a, b, y", follow=(" v", " b")),
     Mistake("solve x.csv o.csv --response y --weights y", 3, "both response and weights",

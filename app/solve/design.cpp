@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// design.cpp: columns by name, and a reader of several vectors.
+#include "app/solve/design.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "app/solve/solve_inputs.hpp"
+#include "core/error.hpp"
+#include "core/join.hpp"
+#include "core/text.hpp"
+#include "io/file/input_file.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Powers beyond this are no fit, but rounding errors.
+constexpr int most_degree = 20;
+
+int whole_of(std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
+/// The place of a column by its name, or by its number from 1.
+index_t place_of(const std::string& column, const std::vector<std::string>& names, index_t count,
+                 const std::string& file) {
+  const auto found = std::find(names.begin(), names.end(), column);
+  if (found != names.end()) return found - names.begin();
+  const int number = whole_of(column);
+  if (number >= 1 && number <= count) return number - 1;
+  const std::string text =
+      fmt::format("{}: --polynomial: A has no column {}", escape(file), escape(column));
+  throw InputError(text, names.empty()
+                             ? fmt::format("its columns are the numbers 1 to {}", count)
+                             : fmt::format("its columns are {}", escape(join(names, ", "))));
+}
+
+/// Vectors of m numbers each, as the columns of one matrix.
+class VectorReader final : public Reader {
+ public:
+  VectorReader(std::vector<std::unique_ptr<Reader>> vectors, const std::string& file,
+               const std::string& list)
+      : vectors_(std::move(vectors)) {
+    const Source& first = vectors_.front()->source();
+    source_.file = file;
+    source_.dataset = list;
+    source_.m = first.m * first.n;
+    source_.n = std::ssize(vectors_);
+    source_.stored_type = first.stored_type;
+    const bool is_single = std::all_of(vectors_.begin(), vectors_.end(), [](const auto& vector) {
+      return vector->source().type == ElementType::float32;
+    });
+    source_.type = is_single ? ElementType::float32 : ElementType::float64;
+    source_.dimensions = {};
+  }
+
+  void read(index_t, BatchView<float> out) override { read_some(0, out[0]); }
+  void read(index_t, BatchView<double> out) override { read_some(0, out[0]); }
+  void read_rows(index_t, index_t first, MatrixView<float> out) override { read_some(first, out); }
+  void read_rows(index_t, index_t first, MatrixView<double> out) override { read_some(first, out); }
+  void require_unchanged() const override {
+    for (const auto& vector : vectors_) vector->require_unchanged();
+  }
+  std::size_t workspace_bytes(ElementType type) const override {
+    std::size_t bytes = at_once_ * size_of(type);
+    for (const auto& vector : vectors_) bytes += vector->workspace_bytes(type);
+    return bytes;
+  }
+
+ private:
+  static constexpr index_t at_once_ = 1 << 16;  // numbers
+
+  template <class T>
+  void read_some(index_t first, MatrixView<T> out) {
+    std::vector<T> some(static_cast<std::size_t>(std::min(at_once_, out.rows)));
+    for (index_t j = 0; j < out.cols; ++j) {
+      for (index_t i = 0; i < out.rows; i += at_once_) {
+        const index_t count = std::min(at_once_, out.rows - i);
+        read_numbers(*vectors_[static_cast<std::size_t>(j)], first + i, count, some.data());
+        for (index_t k = 0; k < count; ++k) out(i + k, j) = some[static_cast<std::size_t>(k)];
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Reader>> vectors_;
+};
+
+/// FILE:/group/name of a name; in an archive of NumPy FILE.npz:name.
+std::string path_of(const std::string& file, const std::string& name) {
+  const Location location = split_location(file);
+  if (ending_of(location.file) == ".npz") return location.file + ":" + name;
+  if (!location.dataset.empty()) return fmt::format("{}/{}", file, name);
+  return fmt::format("{}:{}{}", file, name.starts_with('/') ? "" : "/", name);
+}
+
+}  // namespace
+
+std::vector<std::string> items_of(const std::string& list) {
+  std::vector<std::string> items;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    items.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
+std::vector<Polynomial> parse_polynomial(std::string_view text) {
+  std::vector<Polynomial> all;
+  for (const std::string& item : items_of(std::string(text))) {
+    const std::size_t colon = item.rfind(':');
+    const int degree = colon == std::string::npos ? -1 : whole_of(item.substr(colon + 1));
+    if (degree < 1 || degree > most_degree || colon == 0)
+      throw UsageError(
+          fmt::format("--polynomial: {} is not COLUMN:DEGREE, with a degree from 1 to {}",
+                      escape(item), most_degree),
+          "for t and t^2 give t:2");
+    all.push_back({.column = item.substr(0, colon), .degree = degree});
+  }
+  return all;
+}
+
+Design design_of(const SystemOptions& o, const std::vector<std::string>& names, index_t count,
+                 const std::string& file) {
+  std::vector<int> degrees(static_cast<std::size_t>(count), 1);
+  if (!o.polynomial.empty())
+    for (const auto& [column, degree] : parse_polynomial(o.polynomial))
+      degrees[static_cast<std::size_t>(place_of(column, names, count, file))] = degree;
+  Design design;
+  // A table may have no column left for A but the ones.
+  const bool has_names = !names.empty() || count == 0;
+  if (o.intercept && has_names) design.names.push_back("(intercept)");
+  for (index_t j = 0; j < count; ++j) {
+    for (int power = 1; power <= degrees[static_cast<std::size_t>(j)]; ++power) {
+      design.columns.push_back({.column = j, .power = power});
+      if (names.empty()) continue;
+      const std::string& name = names[static_cast<std::size_t>(j)];
+      design.names.push_back(power == 1 ? name : fmt::format("{}^{}", name, power));
+    }
+  }
+  return design;
+}
+
+std::unique_ptr<Reader> open_vectors(const std::string& file, const std::string& list,
+                                     const InputSpec& spec) {
+  std::vector<std::unique_ptr<Reader>> vectors;
+  for (const std::string& name : items_of(list)) {
+    InputSpec one = spec;
+    one.path = path_of(file, name);
+    one.takes_vectors = true;
+    vectors.push_back(open_array(one));
+    const auto dims = dims_of(vectors.back()->source());
+    const auto wanted = dims_of(vectors.front()->source());
+    if (dims.size() != 1)
+      throw InputError(fmt::format("{}: --a takes arrays of one dimension, and {} is {}",
+                                   escape(file), escape(name), join(dims, "x")),
+                       fmt::format("a matrix is named alone: qrtool solve {} B OUT",
+                                   escape(path_of(file, name))));
+    if (dims != wanted)
+      throw InputError(
+          fmt::format("{}: --a: {} has {} numbers, and {} has {}", escape(file),
+                      escape(items_of(list).front()), wanted.front(), escape(name), dims.front()),
+          "the columns of A have one number for each row");
+  }
+  return std::make_unique<VectorReader>(std::move(vectors), split_location(file).file, list);
+}
+
+}  // namespace qrtool

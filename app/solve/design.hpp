@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// design.hpp: A made of vectors, of powers of columns and of a column of ones.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/options/options.hpp"
+#include "io/column_powers.hpp"
+
+namespace qrtool {
+
+/// A column and the highest of its powers.
+struct Polynomial {
+  std::string column;
+  int degree = 1;
+};
+
+/// The items of --polynomial. Errors: UsageError where the text is no such list.
+std::vector<Polynomial> parse_polynomial(std::string_view text);
+
+/// The columns of A with their powers, and their names.
+struct Design {
+  std::vector<ColumnPower> columns;
+  std::vector<std::string> names;  // empty: the columns have none
+};
+
+/// Adds powers to columns of a matrix with these names, or with `count` columns without names.
+/// Errors: InputError where there is no such column; `file` begins the message.
+Design design_of(const SystemOptions& options, const std::vector<std::string>& names, index_t count,
+                 const std::string& file);
+
+/// The arrays of one dimension that --a names in a file, side by side. Errors: InputError where one
+/// has another number of entries, or more dimensions.
+std::unique_ptr<Reader> open_vectors(const std::string& file, const std::string& list,
+                                     const InputSpec& spec);
+/// The items of --a.
+std::vector<std::string> items_of(const std::string& list);
+
+}  // namespace qrtool

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// column_powers.hpp: columns of the matrices of another reader, and powers of them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// A column of another reader's matrices, whose entries are raised to a power.
+struct ColumnPower {
+  index_t column = 0;
+  int power = 1;
+};
+
+/// Does what read_columns() does for powers of columns.
+std::unique_ptr<Reader> read_powers(std::shared_ptr<Reader> reader,
+                                    std::vector<ColumnPower> columns, bool has_ones);
+
+}  // namespace qrtool

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of A that `qrtool solve` makes: --intercept for files of every format, --a and
+--polynomial."""
+import sys
+import unittest
+
+import h5py
+import numpy as np
+
+from tool import FolderTest, run, said
+
+
+class Design(FolderTest):
+    def setUp(self):
+        super().setUp()
+        self.random = np.random.default_rng(3)
+
+    @staticmethod
+    def results(path):
+        with h5py.File(path) as file:
+            return {name: file[name][...] for name in ("X", "se")} | {
+                name: file["report/" + name][...] for name in file["report"]}
+
+    def test_ones_before_the_columns(self):
+        """The same bits as with a column of ones in the file."""
+        for shape, rows in (((20, 3), "first"), ((50, 12, 4), "last"), ((3, 300, 40), "last"),
+                            ((60000, 2), "first")):
+            a = self.random.standard_normal(shape)
+            b = self.random.standard_normal(shape[:-1] if len(shape) > 2 else (shape[0], 30))
+            ones = np.concatenate([np.ones((*shape[:-1], 1)), a], axis=-1)
+            with h5py.File("in.h5", "w") as file:
+                file["A"], file["ones"], file["b"] = a, ones, b
+            np.save("a.npy", a)
+            np.save("f.npy", np.asfortranarray(a))
+            run("solve", "in.h5:/ones", "in.h5:/b", "wanted.h5", "-f", "--rows", rows)
+            wanted = self.results("wanted.h5")
+            for name in ("in.h5:/A", "a.npy", "f.npy"):
+                run("solve", name, "in.h5:/b", "x.h5", "-f", "--rows", rows, "--intercept")
+                found = self.results("x.h5")
+                for each, values in wanted.items():
+                    if each != "r_squared":
+                        np.testing.assert_array_equal(found[each], values, err_msg=each)
+                run("verify", name, "in.h5:/b", "x.h5")
+            axis = 0 if rows == "first" else -1
+            total = np.sum((b - b.mean(axis, keepdims=True)) ** 2, axis)
+            np.testing.assert_allclose(found["r_squared"],
+                                       1 - found["residual_norm"] ** 2 / total, atol=1e-12)
+
+    def test_a_ridge_leaves_it_alone(self):
+        a, b = self.random.standard_normal((30, 3)), 50 + self.random.standard_normal(30)
+        np.save("a.npy", a)
+        np.save("b.npy", b)
+        run("solve", "a.npy", "b.npy", "x.npy", "--intercept", "--ridge", "4")
+        centred, mean = a - a.mean(0), a.mean(0)
+        x = np.linalg.solve(centred.T @ centred + 4 * np.eye(3), centred.T @ (b - b.mean()))
+        np.testing.assert_allclose(np.load("x.X.npy"), [b.mean() - mean @ x, *x], rtol=1e-10)
+
+    def test_vectors_and_powers(self):
+        t, u = self.random.uniform(1, 2, 40), self.random.standard_normal(40)
+        b = self.random.standard_normal((40, 25))
+        with h5py.File("in.h5", "w") as file:
+            file["obs/t"], file["obs/u"], file["b"] = t, u, b
+            file["short"], file["plane"] = u[1:], b
+        np.savez("in.npz", t=t, u=u)
+        columns = np.column_stack([np.ones(40), t, t * t, t * t * t, u])
+        with h5py.File("a.h5", "w") as file:
+            file["A"] = columns
+        run("solve", "a.h5", "in.h5:/b", "wanted.h5", "--rows", "first")
+        wanted = self.results("wanted.h5")["X"]
+        for a, names in (("in.h5", "obs/t,/obs/u"), ("in.h5:/obs", "t,u"), ("in.npz", "t,u")):
+            power = names.split(",", maxsplit=1)[0] + ":3"
+            run("solve", a, "in.h5:/b", "x.h5", "-f", "--a", names, "--polynomial", power,
+                "--intercept")
+            np.testing.assert_array_equal(self.results("x.h5")["X"], wanted)
+            run("verify", a, "in.h5:/b", "x.h5")
+            with h5py.File("x.h5") as file:
+                first, second = names.split(",")
+                self.assertEqual(file.attrs["columns"],
+                                 f"(intercept),{first},{first}^2,{first}^3,{second}")
+        np.save("tu.npy", np.column_stack([t, u]))
+        run("solve", "tu.npy", "in.h5:/b", "x.csv", "--polynomial", "1:3", "--intercept")
+        np.testing.assert_array_equal(np.loadtxt("x.X.csv", delimiter=","), wanted)
+        run("verify", "tu.npy", "in.h5:/b", "x.csv")
+        for names, words in (("obs/t,short", "short has 39"), ("obs/t,plane", "plane is 40x25"),
+                             ("obs/tt", "did you mean")):
+            self.assertIn(words, said("solve", "in.h5", "in.h5:/b", "y.h5", "--a", names, status=3))
+        self.assertIn("A has no column v", said("solve", "in.h5", "in.h5:/b", "y.h5", "--a",
+                                                "obs/t", "--polynomial", "v:2", status=3))
+        self.assertIn("t:2", said("solve", "in.h5", "in.h5:/b", "y.h5", "--a", "obs/t",
+                                  "--polynomial", "v", status=2))
+
+    def test_powers_of_a_table(self):
+        t, u, y = self.random.standard_normal((3, 30))
+        np.savetxt("t.csv", np.column_stack([t, u, y, y]), delimiter=",", header="t,u,y,z",
+                   comments="")
+        run("solve", "t.csv", "x.csv", "--response", "y", "--a", "t,u", "--polynomial", "t:2",
+            "--intercept")
+        with open("x.csv", encoding="utf-8") as file:
+            rows = [line.strip().split(",") for line in file]
+        self.assertEqual([row[0] for row in rows], ["term", "(intercept)", "t", "t^2", "u"])
+        wanted = np.linalg.lstsq(np.column_stack([np.ones(30), t, t * t, u]), y, rcond=None)[0]
+        np.testing.assert_allclose([float(row[1]) for row in rows[1:]], wanted, rtol=1e-9)
+        run("verify", "t.csv", "x.csv", "--response", "y")
+        self.assertIn("--a names a column that is the response",
+                      said("solve", "t.csv", "y.csv", "--response", "y", "--a", "t,y", status=3))
+
+    def test_the_other_order_is_named(self):
+        a, b = self.random.standard_normal((20, 3)), self.random.standard_normal(20)
+        with h5py.File("in.h5", "w") as file:
+            file["A"], file["b"] = a.T, b
+        text = said("solve", "in.h5:/A", "in.h5:/b", "x.h5", "--intercept", status=3)
+        self.assertIn("--order column would read A as 20x4", text)
+        run("solve", "in.h5:/A", "in.h5:/b", "x.h5", "--intercept", "--order", "column")
+        wanted = np.linalg.lstsq(np.column_stack([np.ones(20), a]), b, rcond=None)[0]
+        np.testing.assert_allclose(self.results("x.h5")["X"], wanted, rtol=1e-10)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
