@@ -46,10 +46,13 @@ const GpuVariant& gpu_variant(const Variant& variant) {
 
 const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, const Limits& limits) {
   static const FurtherRoute route = further_passes();
-  if (first.again == nullptr || p.n < tuning::further_least_columns) return nullptr;
+  const bool has_rest = first.rest_is_refused != nullptr && first.rest_is_refused(p, limits);
+  if (first.again == nullptr && !has_rest) return nullptr;
+  if (p.n < (has_rest ? tuning::further_least_tall_columns : tuning::further_least_columns))
+    return nullptr;
   // What takes flags takes many matrices at once; `large` takes one after another.
   const bool is_small = p.m * p.n < tuning::further_least_entries;
-  if (is_small && first.again(p).takes_flags) return nullptr;
+  if (is_small && (has_rest || first.again(p).takes_flags)) return nullptr;
   return route.fits(p, limits) ? &route : nullptr;
 }
 

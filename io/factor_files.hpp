@@ -16,7 +16,10 @@ inline constexpr std::array factor_names{"Q", "R", "P", "V", "tau"};
 /// Whether a dataset of factors has one dimension.
 inline bool is_vector_factor(std::string_view name) { return name == "tau" || name == "P"; }
 /// The names of the datasets of factors and of solutions, each of which has a file of its own.
-inline constexpr std::array set_names{"Q", "R", "P", "V", "tau", "X", "se", "covariance"};
+inline constexpr std::array set_names{"Q", "R",  "P",          "V",         "tau",
+                                      "X", "se", "covariance", "residuals", "fitted"};
+/// Whether a dataset has a number for each entry of B: one of the last two.
+inline bool is_fit(std::string_view name) { return name == "residuals" || name == "fitted"; }
 
 /// Returns the file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of
 /// dataset "A" has the name itself, and so has standard output.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/report_file.hpp"
@@ -16,8 +17,14 @@
 namespace qrtool {
 
 SolutionReport::SolutionReport(const std::string& path, const OutputSpec& spec)
-    : output_(path, spec.force), attributes_(attributes_of_report(spec)) {
-  for (const MatrixDataset& dataset : spec.datasets) datasets_.push_back({dataset.name, {}});
+    : output_(path, spec.force), attributes_(attributes_of_report(spec)), threads_(spec.threads) {
+  for (const MatrixDataset& dataset : spec.datasets) {
+    if (is_fit(dataset.name)) {
+      fits_.push_back({dataset.name, {}});
+    } else {
+      datasets_.push_back({dataset.name, {}});
+    }
+  }
   for (const NumberDataset& described : spec.numbers) {
     Column column{.described = described, .count = 1};
     for (const index_t extent : described.dims) column.count *= extent;
@@ -28,24 +35,42 @@ SolutionReport::SolutionReport(const std::string& path, const OutputSpec& spec)
   }
 }
 
-template <class T>
-void SolutionReport::add(std::string_view dataset, BatchView<const T> values) {
-  const auto found = std::find_if(datasets_.begin(), datasets_.end(),
-                                  [&](const auto& each) { return each.first == dataset; });
-  if (found == datasets_.end())
+namespace {
+
+/// The hash of a dataset among those of others.
+template <class Hash>
+Hash& hash_of(std::vector<std::pair<std::string, Hash>>& all, std::string_view dataset) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == dataset; });
+  if (found == all.end())
     throw InternalError(fmt::format("write: there is no dataset {}", dataset));
-  for (index_t b = 0; b < values.count; ++b)
-    for (index_t i = 0; i < values.rows; ++i)
-      for (index_t j = 0; j < values.cols; ++j)
-        found->second.add(static_cast<double>(values[b](i, j)));
+  return found->second;
 }
 
+}  // namespace
+
+template <class T>
+void SolutionReport::add(std::string_view dataset, BatchView<const T> values) {
+  NumberHash& hash = hash_of(datasets_, dataset);
+  for (index_t b = 0; b < values.count; ++b)
+    for (index_t i = 0; i < values.rows; ++i)
+      for (index_t j = 0; j < values.cols; ++j) hash.add(static_cast<double>(values[b](i, j)));
+}
+
+template <class T>
+void SolutionReport::add(std::string_view dataset, std::span<const T> values) {
+  hash_of(fits_, dataset).add(values, threads_);
+}
+
+template void SolutionReport::add(std::string_view, std::span<const float>);
+template void SolutionReport::add(std::string_view, std::span<const double>);
 template void SolutionReport::add(std::string_view, BatchView<const float>);
 template void SolutionReport::add(std::string_view, BatchView<const double>);
 
 std::uint64_t SolutionReport::checksum() const {
   NumberHash of_all;
   for (const auto& [name, hash] : datasets_) of_all.add_word(hash.value());
+  for (const auto& [name, hash] : fits_) of_all.add_word(hash.value());
   return of_all.value();
 }
 

@@ -36,6 +36,10 @@ class SolutionReport {
   template <class T>
   void add(std::string_view dataset, BatchView<const T> values);
 
+  /// Adds the next numbers of a dataset of the fit, which are many.
+  template <class T>
+  void add(std::string_view dataset, std::span<const T> values);
+
   /// Writes the next numbers of a NumberDataset.
   void write(std::string_view name, std::span<const double> values);
   /// Writes the text and adds the file to `files`, which are committed together.
@@ -61,7 +65,10 @@ class SolutionReport {
   TextOutput output_;
   std::vector<Column> columns_;
   Attributes attributes_;
-  std::vector<std::pair<std::string, NumberHash>> datasets_;  // the hash of what each has so far
+  int threads_;
+  // The hashes of what each dataset has so far: of solutions, and of fits, which come after them.
+  std::vector<std::pair<std::string, NumberHash>> datasets_;
+  std::vector<std::pair<std::string, BlockHash>> fits_;
 };
 
 }  // namespace qrtool

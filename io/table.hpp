@@ -10,8 +10,9 @@
 
 namespace qrtool {
 
-/// Says what happens to a column: it is read, or something leaves it out.
-enum class ColumnRole { read, index, not_listed, not_selected };
+/// Says what happens to a column: its numbers are read, its text is a key (io/csv/keyed_rows), or
+/// something leaves it out.
+enum class ColumnRole { read, key, index, not_listed, not_selected };
 
 struct TableColumn {
   std::string name = {};  // in the header; empty: it has none

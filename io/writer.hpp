@@ -101,6 +101,13 @@ class Writer {
                           MatrixView<const float> rows) = 0;
   virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                           MatrixView<const double> rows) = 0;
+  /// Writes numbers of a dataset in its order, from number `first` on: parts of rows, rows or
+  /// matrices, in ascending order without gaps. A dataset of the fit (residuals, fitted) is written
+  /// in this way alone.
+  virtual void write_part(std::string_view dataset, index_t first,
+                          std::span<const float> values) = 0;
+  virtual void write_part(std::string_view dataset, index_t first,
+                          std::span<const double> values) = 0;
   /// Goes back to row 0 of a matrix, of which write_rows() has written some or all rows and after
   /// which nothing was written. Its rows are written again.
   virtual void restart(std::string_view dataset, index_t matrix) = 0;

@@ -15,6 +15,7 @@
 #include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
@@ -127,9 +128,53 @@ void place_words(SolveOptions& o) {
   if (is_table) o.output = std::exchange(o.b, "");
 }
 
+/// Refuses what one regression for each group does not have. Errors: UsageError.
+void check_by(const SolveOptions& o) {
+  const bool is_table = !o.by.empty();
+  if (is_table && !o.groups.empty())
+    throw UsageError("--by is for a table, and --groups for A and B", "leave one of them away");
+  if (is_table && o.system.response.empty())
+    throw UsageError("--by is for a table, with --response",
+                     "qrtool solve TABLE OUT.csv --response LIST --by COLUMN");
+  if (!is_table && !o.system.response.empty())
+    throw UsageError("--groups is for A and B in files; a table has --by",
+                     "--by COLUMN is one regression for each group of a table");
+  const bool is_on_cpu = o.backend.name == "auto" || o.backend.name == "cpu";
+  const std::pair<bool, std::string_view> refused[] = {
+      {!o.into.empty(), "--into: it has one output"},
+      {o.covariance, "--covariance: a group is one row of the output"},
+      {o.confidence > 0, "--confidence: the output has x and se, from which the limits follow"},
+      {o.precision == ElementType::float32, "--precision single: groups are solved in double"},
+      {is_table && o.system.rows != RowsOfB::automatic, "--rows: the column of --response is b"},
+      {is_table && o.order != Order::automatic, "--order: a table is read line by line"},
+      {is_table && o.raw_values, "--raw-values: it is for HDF5"},
+      {!is_on_cpu, "--backend: groups are solved on the CPU"},
+      {!o.backend.device.empty(), "--device: groups are solved on the CPU"},
+      {!o.backend.variant.empty(), "--variant: the size of each group decides"},
+      {o.format == StreamFormat::npy, "--format npy: the keys are text"}};
+  const std::string_view name = is_table ? "--by" : "--groups";
+  for (const auto& [is_given, what] : refused)
+    if (is_given)
+      throw UsageError(fmt::format("{} contradicts {}", name, what), "leave one of them away");
+}
+
+/// What solving by groups writes, and where it may keep rows. Errors: UsageError, OutputError.
+void check_places_of_groups(const SolveOptions& o) {
+  const bool has_groups = !o.by.empty() || !o.groups.empty();
+  if (!has_groups && !o.scratch.empty())
+    throw UsageError("--scratch is for --by and --groups", "leave it away");
+  if (!o.scratch.empty()) require_scratch(o.scratch);
+  if (has_groups && o.output != standard_output_text && !has_text_ending(o.output))
+    throw UsageError(fmt::format("{} writes a table as text, which '{}' is not",
+                                 o.by.empty() ? "--groups" : "--by", escape(o.output)),
+                     "let the name end in .csv, .tsv or .txt, or give - for standard output");
+}
+
 void check(SolveOptions& o) {
   const SystemOptions& s = o.system;
+  if (!o.by.empty() || !o.groups.empty()) check_by(o);
   o.into.empty() ? place_words(o) : place_words_into(o);
+  check_places_of_groups(o);
   if (s.response.empty() && s.intercept)
     throw UsageError("--intercept is for a table, with --response",
                      "add a column of ones to A otherwise");
@@ -145,13 +190,18 @@ void check(SolveOptions& o) {
   if (o.covariance && is_standard_output(o.output))
     throw UsageError("--covariance and OUT - contradict each other: standard output takes x alone",
                      "name a file");
+  if ((o.residuals || o.fitted) && is_standard_output(o.output))
+    throw UsageError(
+        fmt::format("{} and OUT - contradict each other: standard output takes x alone",
+                    o.residuals ? "--residuals" : "--fitted"),
+        "name a file");
   if (o.confidence > 0 && s.response.empty())
     throw UsageError("--confidence is for the coefficients of a table, with --response",
                      "leave it away");
   if (o.confidence > 0 && (o.no_se || s.ridge.value_or(0) > 0))
     throw UsageError("--confidence needs standard errors, which --no-se and --ridge leave out",
                      "leave one of them away");
-  refuse_two_standard_inputs({o.a, o.b, s.weights});
+  refuse_two_standard_inputs({o.a, o.b, s.weights, o.groups});
 }
 void check(VerifyOptions& o) {
   const bool is_table = !o.system.response.empty();

@@ -276,11 +276,8 @@ struct Elsewhere {
   std::string_view option, hint;
 };
 constexpr Elsewhere statistics[] = {
-    {.option = "--residuals", .hint = "residuals are B - A X: in NumPy b - a @ x"},
-    {.option = "--fitted", .hint = "fitted values are A X: in NumPy a @ x"},
     {.option = "--predict", .hint = "predictions are A X with the new rows as A: in NumPy a @ x"},
-    {.option = "--group", .hint = "write a file for each group, and run solve once for each"},
-    {.option = "--by", .hint = "write a file for each group, and run solve once for each"},
+    {.option = "--group", .hint = "--by COLUMN is one regression for each group of a table"},
     {.option = "--dummies",
      .hint = "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
     {.option = "--p-values",
@@ -299,6 +296,17 @@ void describe(CommandLine& line, SolveOptions& o) {
                            ".tsv, .txt, .mtx; - is standard output: x alone, or the coefficients "
                            "of a table");
   add_system_options(line, o.system);
+  line.list("--by", "LIST",
+            "with --response: one regression for each group of rows that have the same text in "
+            "these columns, and a row for each in OUT.csv",
+            [&o](const std::string& text) {
+              check_columns({"--by", text});
+              o.by = text;
+            });
+  line.value("--groups", "FILE",
+             "as --by, for A and B in files: one number for each row of A, as FILE:/path; A and B "
+             "are of rows in any order",
+             [&o](const std::string& text) { o.groups = text; });
   line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
   line.flag("--no-se", o.no_se, "leave the standard errors out");
   line.value("--confidence", "X",
@@ -312,6 +320,10 @@ void describe(CommandLine& line, SolveOptions& o) {
              });
   line.flag("--covariance", o.covariance,
             "the covariance of the entries of every x, n x n, beside their standard errors");
+  line.flag("--residuals", o.residuals,
+            "the residuals b - A x, too, in the shape and type of B; NaN where a row is missing");
+  line.flag("--fitted", o.fitted,
+            "the fitted values A x, too, in the shape and type of B; NaN where a row is missing");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
               solution_precisions);
   line.choice("--order", o.order,
@@ -322,6 +334,11 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_csv_options(line, o.csv);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
+  line.value("--scratch", "DIR",
+             "with --by or --groups: where rows that exceed the memory are kept, and standard "
+             "input; default: "
+             "the temporary directory",
+             [&o](const std::string& text) { o.scratch = text; });
   add_dry_run(line, o.dry_run);
   line.choice("--format", o.format, "of OUT -", stream_formats);
   add_into(line, o, "every word behind A is a B; with --response every word is a table");

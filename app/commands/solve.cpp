@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/commands/commands.hpp"
+#include "app/commands/solve_by.hpp"
 #include "app/commands/solve_into.hpp"
 #include "app/run/attempts.hpp"
 #include "app/run/make_backend.hpp"
@@ -42,6 +43,9 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
       {.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values}, o.system, o.order, limits);
   if (!o.quiet) print_notes(inputs, o.verbose);
   fit_weights(inputs, o.precision.value_or(type_of(inputs)));
+  inputs.fits = {.fitted = o.fitted,
+                 .residuals = o.residuals,
+                 .type = o.precision.value_or(inputs.b->source().type)};
   return inputs;
 }
 
@@ -68,6 +72,7 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
 
 ExitCode run_solve(const SolveOptions& o) {
   if (!o.into.empty()) return solve_into(o);
+  if (!o.by.empty() || !o.groups.empty()) return solve_by(o);
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const SolveInputs inputs = open_inputs_of(o, limits);

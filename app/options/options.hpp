@@ -81,8 +81,12 @@ struct SolveOptions : PrintOptions {
   CsvOptions csv;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false, covariance = false;
-  double confidence = 0;  // of the limits of a table's coefficients; 0: none
+  bool residuals = false, fitted = false;  // are written in the shape of B
+  double confidence = 0;                   // of the limits of a table's coefficients; 0: none
   StreamFormat format = StreamFormat::automatic;
+  std::string by;       // the columns of a table that are keys; empty: none
+  std::string groups;   // a file of the groups of the rows of A; empty: none
+  std::string scratch;  // with `by` or `groups`: a directory; empty: the temporary one
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   bool force = false, dry_run = false;

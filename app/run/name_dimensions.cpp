@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "io/factor_files.hpp"
+
 namespace qrtool {
 namespace {
 
@@ -15,9 +17,11 @@ constexpr const char* coefficient_name = "coefficient";
 
 /// Whether all have names that may stand in the root of an output, each once.
 bool can_be_named(const std::vector<Dimension>& dimensions) {
-  std::set<std::string> names{"Q", "R",  "P",          "V",      "tau",       "Tau",
-                              "X", "se", "covariance", "report", factor_name, coefficient_name,
-                              "q", "r",  "v",          "x",      ".",         ""};
+  std::set<std::string> names{"Q",          "R",      "P",         "V",
+                              "tau",        "Tau",    "X",         "se",
+                              "covariance", "report", factor_name, coefficient_name,
+                              "q",          "r",      "v",         "x",
+                              ".",          "",       "residuals", "fitted"};
   return !dimensions.empty() &&
          std::all_of(dimensions.begin(), dimensions.end(), [&](const Dimension& dimension) {
            return dimension.name.find('/') == std::string::npos &&
@@ -65,12 +69,17 @@ void name_dimensions_of_solutions(const Source& b, const RightSides& sides, Outp
   all[rows] = {.name = coefficient_name, .extent = sides.x_dims[rows]};
   for (std::size_t d = 0; d < all.size(); ++d)
     if (all[d].extent != sides.x_dims[d]) return;  // B is repeated for several A
+  const std::vector<std::string> names_of_b = names_of(b.dimensions);
   const std::vector<std::string> names = names_of(all);
   std::vector<std::string> of_solutions = names;
   of_solutions.erase(of_solutions.begin() + static_cast<std::ptrdiff_t>(rows));
   spec.dimensions = all;
-  for (MatrixDataset& dataset : spec.datasets)
+  for (MatrixDataset& dataset : spec.datasets) {
     if (dataset.name == "X" || dataset.name == "se") dataset.dimensions = names;
+    if (!is_fit(dataset.name)) continue;
+    dataset.dimensions = names_of_b;
+    if (spec.dimensions.size() == all.size()) spec.dimensions.push_back(b.dimensions[rows]);
+  }
   for (NumberDataset& numbers : spec.numbers)
     if (numbers.dims == sides.solution_dims) numbers.dimensions = of_solutions;
 }

@@ -65,6 +65,15 @@ void RowSweeper<T>::read_weights(index_t first, index_t rows, T* w) {
   require_weights(*in.w, w, rows, start, step);
 }
 
+/// Leaf by leaf, so that the bits do not depend on how many leaves are in memory.
+template <class T>
+void RowSweeper<T>::add_spreads(MatrixView<const T> b, const RowFactors& factors) {
+  for (index_t i = 0; i < b.rows; i += shape_.leaf_rows())
+    for (index_t c = 0; c < p_; ++c)
+      merge(spreads_[c],
+            spread_of<T>(&b(i, c), std::min(shape_.leaf_rows(), b.rows - i), b.ld, factors, i));
+}
+
 template <class T>
 void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found) {
   const SolveProblem& p = job_.problem;
@@ -79,6 +88,7 @@ void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFind
     factors.leave_out(b.data, p_);
   }
   found.rows_used += factors.used();
+  if (!has_spreads_) add_spreads(b, factors);
   const PowerOfTwoFactor of_a(-scales.a);
   std::vector<PowerOfTwoFactor> of_b;
   for (const int scale : scales.b) of_b.emplace_back(-scale);
@@ -135,6 +145,7 @@ void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
   const StageSeconds seconds = run_stages(count, chunks_, steps);
   seconds_.read += seconds.read;
   found_ = steps.found;
+  has_spreads_ = true;
   in_memory_ = count == 1 && is_plain && !has_zeros;
 }
 

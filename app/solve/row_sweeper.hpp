@@ -8,6 +8,7 @@
 
 #include "app/run/stages.hpp"
 #include "app/solve/solve_stages.hpp"
+#include "core/solve/fit.hpp"
 #include "core/solve/tall_system.hpp"
 
 namespace qrtool {
@@ -40,14 +41,19 @@ class RowSweeper {
     column_ = first_column;
     found_ = {};
     in_memory_ = false;
+    spreads_.assign(static_cast<std::size_t>(p_), {});
+    has_spreads_ = false;
   }
   void sweep(const RowScales& scales, const VisitRows<T>& visit);
   const SweepFindings& found() const { return found_; }
+  /// How each right side spreads over the rows that count, after a sweep.
+  const std::vector<Spread>& spreads() const { return spreads_; }
 
  private:
   void read(RowsChunk<T>& chunk);
   void read_columns(Reader& reader, index_t first, MatrixView<T> to);
   void read_weights(index_t first, index_t rows, T* w);
+  void add_spreads(MatrixView<const T> b, const RowFactors& factors);
   void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
   bool is_single() const { return job_.plan.divides_items(job_.inputs.sides); }
   index_t group_size() const { return std::max<index_t>(job_.plan.group_size, 1); }
@@ -66,6 +72,8 @@ class RowSweeper {
   StageSeconds& seconds_;
   std::vector<RowsChunk<T>> chunks_;
   SweepFindings found_;
+  std::vector<Spread> spreads_;
+  bool has_spreads_ = false;
   bool in_memory_ = false;  // the only chunk holds all rows, packed without scales
 };
 

@@ -2,6 +2,10 @@
 // solve_columns.cpp: the words of the report of solutions.
 #include "app/solve/solve_columns.hpp"
 
+#include <utility>
+
+#include "app/solve/fit_outputs.hpp"
+
 namespace qrtool {
 namespace {
 
@@ -14,7 +18,7 @@ constexpr const char* error_bar =
 
 std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
   const Dims &of_x = columns.of_solutions, &of_a = columns.of_matrices;
-  return {
+  std::vector<NumberDataset> all{
       {.name = "residual_norm",
        .kind = Kind::real,
        .dims = of_x,
@@ -72,6 +76,9 @@ std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
        .dims = of_a,
        .description = "the same for A with its columns scaled to norm 1",
        .formula = "sigma_1 / sigma_n"}};
+  for (NumberDataset& column : fit_columns(of_x, columns.fits, columns.fit_bar))
+    all.push_back(std::move(column));
+  return all;
 }
 
 }  // namespace qrtool

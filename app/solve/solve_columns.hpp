@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/solve/fit.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/writer.hpp"
 
@@ -14,10 +15,13 @@ struct SolveColumns {
   const Dims& of_solutions;
   const Dims& of_matrices;
   double bar = 0;
+  FitWishes fits = {};
+  double fit_bar = 0;
 };
 
 /// residual_norm, backward_error, least_norm_error, status and tries of every solution, and rank,
-/// condition and scaled_condition of every matrix.
+/// condition and scaled_condition of every matrix; r_squared of every solution, and orthogonality
+/// where fits are wanted.
 std::vector<NumberDataset> solve_columns(const SolveColumns& columns);
 
 }  // namespace qrtool

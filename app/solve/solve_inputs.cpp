@@ -35,11 +35,6 @@ void require_file_of_weights(const std::string& weights, const Source& table) {
                    fmt::format("its columns are {}", escape(join(labels, ", "))));
 }
 
-/// Says what the columns of a table are for. The numbers are places in a row that is read.
-struct TableRoles {
-  std::vector<index_t> responses = {}, weights = {}, others = {};
-};
-
 /// The places of the columns that an option names. Errors: InputError where one is not read.
 std::vector<index_t> places_of(const ColumnList& list, const Source& source) {
   const std::string place = escape(source.file) + ": ";
@@ -63,6 +58,8 @@ bool are_column(const std::string& weights, const Table& table) {
          (!is_file || is_name_of_column(weights, table));
 }
 
+}  // namespace
+
 TableRoles roles_of(const Source& source, const SystemOptions& o) {
   TableRoles roles{.responses = places_of({"--response", o.response}, source)};
   const std::string file = escape(source.file);
@@ -84,14 +81,20 @@ TableRoles roles_of(const Source& source, const SystemOptions& o) {
   return roles;
 }
 
+void require_table(const std::string& path) {
+  if (!takes_csv_options(path))
+    throw InputError(fmt::format("{}: --response is for tables in CSV", escape(path)),
+                     fmt::format("for CSV let the name end in .csv, .tsv or .txt, or use standard "
+                                 "input: - < {}; for other files give A and B, without --response",
+                                 escape(path)));
+}
+
+namespace {
+
 /// A, b and perhaps weights from one table, which they share.
 void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& limits,
                 SolveInputs& inputs) {
-  if (!takes_csv_options(files.a))
-    throw InputError(fmt::format("{}: --response is for tables in CSV", escape(files.a)),
-                     fmt::format("for CSV let the name end in .csv, .tsv or .txt, or use standard "
-                                 "input: - < {}; for other files give A and B, without --response",
-                                 escape(files.a)));
+  require_table(files.a);
   const std::shared_ptr<Reader> table = open_recorded_input({.path = files.a,
                                                              .dataset = {},
                                                              .memory_bytes = memory_of_file(limits),

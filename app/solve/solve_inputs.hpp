@@ -8,6 +8,7 @@
 
 #include "app/options/options.hpp"
 #include "core/problem.hpp"
+#include "core/solve/fit.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/reader.hpp"
@@ -24,11 +25,22 @@ struct SolveInputs {
   int weight_exponent = 0;             // `w` reads the weights divided by 2^weight_exponent; even
   std::vector<std::string> names;      // of the columns of A; empty: it is no table
   std::vector<std::string> responses;  // of the columns of a table that are B
+  FitWishes fits;                      // what is written beside X; `solve` alone sets it
 
   index_t m() const { return a->source().m; }
   index_t n() const { return a->source().n; }
   void require_unchanged() const;
 };
+
+/// Checks that an input is a table, as --response needs it. Errors: InputError.
+void require_table(const std::string& path);
+
+/// Says what the columns of a table are for. The numbers are places in a row that is read.
+struct TableRoles {
+  std::vector<index_t> responses = {}, weights = {}, others = {};
+};
+/// The roles by --response and, where it names a column, --weights. Errors: InputError.
+TableRoles roles_of(const Source& table, const SystemOptions& options);
 
 /// The files that a run reads.
 struct SolveFiles {

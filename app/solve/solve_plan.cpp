@@ -32,11 +32,15 @@ auto by_type(ElementType type, F f) {
 std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
   const index_t of_b = p.m * plan.group_size * (inputs.w && !inputs.w_is_shared ? 2 : 1);
+  // Fits lie beside b, each in its own type.
+  const auto of_fit = static_cast<std::size_t>(p.m * plan.group_size) * size_of(inputs.fits.type);
   const index_t of_x =
       p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
   return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
+         of_fit * static_cast<std::size_t>(inputs.fits.fitted + inputs.fits.residuals) +
          static_cast<std::size_t>(plan.group_size) *
-             (sizeof(SolutionReport) + sizeof(MatrixFindings) + 6 * sizeof(double));
+             (sizeof(SolutionReport) + sizeof(MatrixFindings) + sizeof(FitReport) +
+              6 * sizeof(double));
 }
 
 void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
@@ -45,7 +49,9 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
   std::size_t fixed = limits.host_bytes / 2;
   if (plan.route == SolveRoute::shared)
     fixed = by_type(problem.type, [&](auto zero) {
-      return SharedEngine<decltype(zero)>::workspace_bytes(problem, limits.threads);
+      using T = decltype(zero);
+      return SharedEngine<T>::workspace_bytes(problem, limits.threads) +
+             FitEngine<T>::workspace_bytes(problem, inputs.fits, limits.threads);
     });
   const std::size_t least = plan.route == SolveRoute::shared ? fixed + group : 2 * group;
   if (fixed + group > limits.host_bytes)

@@ -21,16 +21,18 @@ using Json = nlohmann::ordered_json;
 
 std::string shape_text(const Dims& dims) { return dims.empty() ? "1" : join(dims, "x"); }
 
-/// Describes each response: "residual standard deviation 304.854, 9 degrees of freedom".
+/// Describes each response: "residual standard deviation 304.854, 9 degrees of freedom, R^2 0.995".
 std::string deviations_of(const SolveResult& result) {
   std::string text;
   for (std::size_t r = 0; r < result.freedoms.size(); ++r) {
     const double freedom = result.freedoms[r];
     if (!(freedom > 0)) continue;
     if (result.freedoms.size() > 1) text += escape(result.table.responses[r]) + ": ";
-    text += fmt::format("residual standard deviation {:.6g}, {} degree{} of freedom\n",
+    text += fmt::format("residual standard deviation {:.6g}, {} degree{} of freedom",
                         result.residual_norms[r] / std::sqrt(freedom), freedom,
                         freedom == 1 ? "" : "s");
+    if (!std::isnan(result.r_squared[r])) text += fmt::format(", R^2 {:.6g}", result.r_squared[r]);
+    text += '\n';
   }
   return text;
 }
@@ -104,6 +106,17 @@ std::string written_files(const SolveResult& result) {
   std::vector<std::string> files;
   for (const std::string& file : result.files) files.push_back(escape(file));
   return join(files, ", ");
+}
+
+/// What the fits are like as a whole, and R^2 of each response of a table.
+Json fit_json(const SolveResult& result) {
+  Json json = to_json(result.fits);
+  if (!result.is_table()) return json;
+  json["responses"] = Json::array();
+  for (std::size_t r = 0; r < result.r_squared.size(); ++r)
+    json["responses"].push_back(
+        {{"response", result.table.responses[r]}, {"r_squared", result.r_squared[r]}});
+  return json;
 }
 
 /// Returns one JSON object for each coefficient.
@@ -241,6 +254,9 @@ std::string summary(const SolveResult& result, bool verbose) {
   const std::string worst = worst_line(v, result.sides.solution_dims);
   const bool is_beside = result.freedoms.size() == 1 && !worst.empty() && !deviations.empty();
   if (!worst.empty()) text += worst + (is_beside ? "; " + deviations : "\n");
+  // A table shows R^2 beside each response, and without spare rows there is nothing to explain.
+  if (result.a.m > result.a.n || result.fits.worst_solution() >= 0)
+    text += fit_text(result.fits, result.fit_bar, result.sides.solution_dims, deviations.empty());
   text += short_summary(result);
   if (!is_beside) text += deviations;
   const bool shows_table = result.is_table() && !is_standard_output(result.files.front());
@@ -268,6 +284,7 @@ Json to_json(const SolveOptions& o, const SolveResult& result) {
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
           {"check", to_json(result.verdict)},
+          {"fit", fit_json(result)},
           {"coefficients", coefficients_json(result)},
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};
 }

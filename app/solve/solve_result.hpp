@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/run/pipeline.hpp"
+#include "app/solve/fit_outputs.hpp"
 #include "core/solve/inference.hpp"
 #include "core/solve/shapes.hpp"
 #include "core/solve/system_engine.hpp"
@@ -58,18 +59,19 @@ struct SolveResult {
   const RightSides& sides;
   ElementType type = ElementType::float64;
   bool is_basic = false;
-  double bar = 0;
+  double bar = 0, fit_bar = 0;
   std::string route = {}, backend = "cpu", device = {}, variant = {};
   int threads = 1;
   std::vector<std::string> files = {};
   SolveVerdict verdict = {};
+  FitVerdict fits = {};
   StageSeconds stages = {};
   SolveSeconds seconds = {};
   double sync_seconds = 0, total_seconds = 0;
   /// These members belong to a table: x and standard errors (terms x responses), and what belongs
   /// to each response.
   CoefficientTable table = {};
-  std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {};
+  std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {}, r_squared = {};
 
   bool is_table() const { return !table.terms.empty(); }
   Inference inference(std::size_t term, std::size_t response) const;

@@ -14,6 +14,7 @@
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/name_dimensions.hpp"
+#include "app/solve/fit_outputs.hpp"
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
@@ -58,7 +59,8 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
               .sides = inputs.sides,
               .type = problem_.type,
               .is_basic = options.basic,
-              .bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n)} {
+              .bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n),
+              .fit_bar = fit_bar(problem_, inputs.fits)} {
   problem_.rank.is_basic = options.basic;
   const bool is_x_alone =
       is_standard_output(options.output) && (!is_table() || options.output != standard_output_text);
@@ -89,6 +91,7 @@ std::vector<MatrixDataset> SolveRun::datasets() const {
                    .rows = problem_.n,
                    .cols = problem_.n,
                    .leading = inputs_.sides.solution_dims});
+  for (MatrixDataset& dataset : fit_datasets(inputs_)) all.push_back(std::move(dataset));
   return all;
 }
 
@@ -99,7 +102,8 @@ void SolveRun::make_plan(const std::shared_ptr<Backend>& before) {
       .path = options_.output,
       .leading = {},
       .datasets = datasets(),
-      .numbers = solve_columns({.of_solutions = of_solutions, .of_matrices = of_solutions}),
+      .numbers = solve_columns(
+          {.of_solutions = of_solutions, .of_matrices = of_solutions, .fits = inputs_.fits}),
       .attributes = {}};
   limits_ = limits_beside_files(inputs_, problem_.type, output_workspace_bytes(output), limits_);
   const std::string& variant = options_.backend.variant;
@@ -144,8 +148,11 @@ OutputSpec SolveRun::output_spec() const {
       .force = options_.force,
       .leading = {},
       .datasets = datasets(),
-      .numbers = solve_columns(
-          {.of_solutions = sides.solution_dims, .of_matrices = of_a, .bar = result_.bar}),
+      .numbers = solve_columns({.of_solutions = sides.solution_dims,
+                                .of_matrices = of_a,
+                                .bar = result_.bar,
+                                .fits = inputs_.fits,
+                                .fit_bar = result_.fit_bar}),
       .attributes = {{"format", "qrtool"},
                      {"format_version", "1.1"},
                      {"qrtool_version", QRTOOL_VERSION},
@@ -239,6 +246,26 @@ void SolveRun::keep_reports(index_t first, std::span<const SolutionReport> repor
   }
 }
 
+void SolveRun::keep_fits(index_t first, std::span<const FitReport> fits) {
+  write_column("r_squared", first, fits, &FitReport::r_squared);
+  if (inputs_.fits.any()) write_column("orthogonality", first, fits, &FitReport::orthogonality);
+  result_.fits.add(first, fits);
+  for (const FitReport& fit : fits)
+    if (is_table()) result_.r_squared.push_back(fit.r_squared);
+}
+
+void SolveRun::write_fits(index_t first, index_t count, const void* residuals, const void* fitted) {
+  const auto write = [&]<class T>(const char* name, const T* values) {
+    if (values != nullptr)
+      output_->write_part(name, first, std::span(values, static_cast<std::size_t>(count)));
+  };
+  const auto write_both = [&]<class T>(T) {
+    write("residuals", static_cast<const T*>(residuals));
+    write("fitted", static_cast<const T*>(fitted));
+  };
+  inputs_.fits.type == ElementType::float32 ? write_both(float()) : write_both(double());
+}
+
 void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> findings) {
   write_column("rank", first, findings, &MatrixFindings::rank);
   write_column("condition", first, findings, &MatrixFindings::condition);
@@ -279,7 +306,10 @@ void SolveRun::run_typed() {
             if (problem_.n > 0)
               output_->write("covariance", first,
                              packed(values, solutions, problem_.n, problem_.n));
-          }};
+          },
+      .keep_fits = [&](index_t first, auto fits) { keep_fits(first, fits); },
+      .keep_fitted = [&](index_t first, index_t count, const void* residuals,
+                         const void* fitted) { write_fits(first, count, residuals, fitted); }};
   const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
                                                 .problem = problem_,
                                                 .plan = plan_,

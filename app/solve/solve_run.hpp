@@ -47,6 +47,8 @@ class SolveRun {
   template <class Lines, class Field>
   void write_column(const char* name, index_t first, const Lines& lines, Field field);
   void keep_reports(index_t first, std::span<const SolutionReport> reports);
+  void keep_fits(index_t first, std::span<const FitReport> fits);
+  void write_fits(index_t first, index_t count, const void* residuals, const void* fitted);
   void keep_findings(index_t first, std::span<const MatrixFindings> findings);
   bool is_table() const;
   CoefficientTable coefficients() const;

@@ -10,6 +10,7 @@
 #include "app/run/opencl.hpp"
 #include "app/run/stages.hpp"
 #include "app/solve/row_sweeper.hpp"
+#include "app/solve/tall_fits.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "core/solve/system_engine.hpp"
@@ -25,6 +26,8 @@ struct GroupChunk {
   Batch<T> a, b, w, x, se, covariance;
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;  // one for each right side
+  HostMemory fitted, residuals;          // in the places of b; null: not wanted
+  std::vector<FitReport> fits;
 };
 
 /// Reads one vector of all weights.
@@ -51,6 +54,7 @@ class GroupSteps {
     if (job.device != nullptr && !job.device->is_shared)
       device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
                                        job.device->route);
+    if (sink.keep_fits) fits_.emplace(job.problem, job.inputs.fits, job.plan.threads);
     if (!job.inputs.sides.shares_a()) return;
     a_ = Batch<T>(1, job.problem.m, job.problem.n);
     if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, a_.view());
@@ -68,6 +72,12 @@ class GroupSteps {
     if (p.wants_covariance) chunk.covariance = Batch<T>(groups * size, p.n, p.n);
     chunk.reports.resize(static_cast<std::size_t>(groups * size));
     chunk.findings.resize(chunk.reports.size());
+    if (!fits_) return chunk;
+    const FitWishes& wishes = job_.inputs.fits;
+    const auto fit_bytes = static_cast<std::size_t>(groups * p.m * size) * size_of(wishes.type);
+    if (wishes.fitted) chunk.fitted = allocate_host(fit_bytes);
+    if (wishes.residuals) chunk.residuals = allocate_host(fit_bytes);
+    chunk.fits.resize(chunk.reports.size());
     return chunk;
   }
 
@@ -115,8 +125,11 @@ class GroupSteps {
     } else {
       for (index_t g = 0; g < chunk.count; ++g) solve_group(chunk, g);
     }
+    if (!device_ && !shared_device_) fit(chunk);
   }
   void keep(GroupChunk<T>& chunk) {
+    // While a device solves the next chunk.
+    if (device_ || shared_device_) fit(chunk);
     const auto count = static_cast<std::size_t>(chunk.count * job_.plan.group_size);
     sink_.keep_x(chunk.first, chunk.count, chunk.x.view().data, chunk.se.view().data);
     if (job_.problem.wants_covariance)
@@ -124,6 +137,7 @@ class GroupSteps {
                             chunk.covariance.view().data);
     sink_.keep_reports(chunk.first * job_.plan.group_size, std::span(chunk.reports).first(count));
     keep_findings(chunk, count);
+    if (fits_) keep_fits(chunk, count);
   }
 
   SolveSeconds seconds;
@@ -261,6 +275,25 @@ class GroupSteps {
     seconds.solve += solving.seconds();
   }
 
+  /// Forms and measures the fits, whose x is as it is written.
+  void fit(GroupChunk<T>& chunk) {
+    if (!fits_) return;
+    FitBlock<T> block{.a = {},
+                      .group_size = std::max<index_t>(job_.plan.group_size, 1),
+                      .sides = block_of(chunk),
+                      .fitted = chunk.fitted.get(),
+                      .residuals = chunk.residuals.get(),
+                      .reports = chunk.fits};
+    for (index_t g = 0; g < chunk.count; ++g) block.a.push_back(a_of(chunk, g));
+    fits_->run(block);
+  }
+  void keep_fits(const GroupChunk<T>& chunk, std::size_t count) {
+    const index_t size = job_.plan.group_size, entries = job_.problem.m * size;
+    sink_.keep_fits(chunk.first * size, std::span(chunk.fits).first(count));
+    if (job_.inputs.fits.any())
+      sink_.keep_fitted(chunk.first * entries, chunk.count * entries, chunk.residuals.get(),
+                        chunk.fitted.get());
+  }
   void keep_findings(const GroupChunk<T>& chunk, std::size_t count) {
     const SolvePlan& plan = job_.plan;
     if (plan.splits) {
@@ -282,6 +315,7 @@ class GroupSteps {
   std::optional<SystemEngine<T>> engine_;
   std::unique_ptr<SystemDevice<T>> device_;
   std::unique_ptr<SharedDevice<T>> shared_device_;
+  std::optional<FitEngine<T>> fits_;
   bool has_matrix_ = false;
   MatrixFindings findings_;
 };
@@ -293,21 +327,23 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   const index_t systems = job.plan.group_size / std::max<index_t>(job.plan.system_size(), 1);
   const index_t size = job.plan.system_size();
   SolveTimes times;
-  RowSweeper<T> sweeper(job, size, times.stages);
-  const SweepRows<T> sweep = [&](const RowScales& scales, const VisitRows<T>& visit) {
-    sweeper.sweep(scales, visit);
-  };
   std::vector<T> x(static_cast<std::size_t>(p.n * job.plan.group_size)), se(x.size());
   std::vector<T> covariance(
       p.wants_covariance ? static_cast<std::size_t>(p.n * p.n * job.plan.group_size) : 0);
   std::vector<SolutionReport> reports(static_cast<std::size_t>(job.plan.group_size));
   std::vector<MatrixFindings> findings(reports.size());
+  std::vector<FitReport> fits(reports.size());
   const bool as_rows = job.inputs.sides.as_rows;
   for (index_t g = 0; g < job.plan.groups; ++g) {
+    // Its memory is free when fits are formed.
+    std::optional<RowSweeper<T>> sweeper(std::in_place, job, size, times.stages);
+    const SweepRows<T> sweep = [&](const RowScales& scales, const VisitRows<T>& visit) {
+      sweeper->sweep(scales, visit);
+    };
     if (job.x != nullptr) read_numbers(*job.x, g * std::ssize(x), std::ssize(x), x.data());
     for (index_t s = 0; s < systems; ++s) {
-      sweeper.go_to(g, s * size);
-      TallSystem<T> system(p, size, job.plan.threads, sweep, sweeper.found());
+      sweeper->go_to(g, s * size);
+      TallSystem<T> system(p, size, job.plan.threads, sweep, sweeper->found());
       const index_t first = s * size;
       const auto place = static_cast<std::size_t>(first), count = static_cast<std::size_t>(size);
       const VectorPlaces places =
@@ -321,12 +357,20 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
            .reports = std::span(reports).subspan(place, count),
            .findings = std::span(findings).subspan(place, count),
            .covariance = p.wants_covariance ? covariance.data() + first * p.n * p.n : nullptr});
+      for (index_t c = 0; c < size; ++c)
+        fits[place + c].r_squared =
+            r_squared(sweeper->spreads()[c], reports[place + c].residual_norm, p.has_intercept);
+    }
+    if (sink.keep_fits && job.inputs.fits.any()) {
+      sweeper.reset();
+      TallFits<T>(job, sink, times.stages).run(g, x, reports, fits);
     }
     sink.keep_x(g, 1, x.data(), p.wants_se ? se.data() : nullptr);
     if (p.wants_covariance)
       sink.keep_covariance(g * job.plan.group_size, job.plan.group_size, covariance.data());
     sink.keep_reports(g * job.plan.group_size, reports);
     sink.keep_findings(g * systems, std::span(findings).first(static_cast<std::size_t>(systems)));
+    if (sink.keep_fits) sink.keep_fits(g * job.plan.group_size, fits);
   }
   return times;
 }

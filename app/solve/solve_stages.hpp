@@ -23,6 +23,12 @@ struct SolveSink {
   /// Takes n x n numbers for each solution. It is called only where the problem wants covariances.
   std::function<void(index_t first_solution, index_t solutions, const T* values)> keep_covariance =
       {};
+  /// Takes what is found about the fits. Where it is not given, they are not measured.
+  std::function<void(index_t first_solution, std::span<const FitReport>)> keep_fits = {};
+  /// Takes numbers of residuals and fitted values, in the order of B, each null where it is not
+  /// wanted.
+  std::function<void(index_t first, index_t count, const void* residuals, const void* fitted)>
+      keep_fitted = {};
 };
 
 /// What a run has to do. x: where the solutions of `verify` come from; null for `solve`, which

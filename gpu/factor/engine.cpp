@@ -108,8 +108,9 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
     compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.again == nullptr) return;
   const FurtherRoute* further = further_route(variant, job.problem, info.limits);
-  const bool goes_on = !leaves_refused ? enqueue_again(variant, job)
-                                       : further != nullptr && enqueue_further(*further, job);
+  const bool goes_on = leaves_refused
+                           ? further != nullptr && enqueue_further(*further, job, job.work[0])
+                           : enqueue_again(variant, job);
   if (goes_on) compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
@@ -183,20 +184,27 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
       wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
                 [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
   if (wanted.kernels.empty()) return false;
-  if (!session.programs.has(wanted)) {
+  const FurtherRoute* further = further_route(variant, job.problem, info.limits);
+  const bool goes_further =
+      further != nullptr && enqueue_further(*further, job, *variant.routes(job));
+  if (further != nullptr || !session.programs.has(wanted)) {
     const std::vector<cl_int> routes = read_routes(*variant.routes(job), job.count);
-    if (std::ranges::count(routes, ROUTE_FIRST_PASS) == job.count) return false;
+    const auto is_done = [](cl_int route) {
+      return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
+    };
+    if (std::ranges::all_of(routes, is_done)) return goes_further;
     session.programs.prepare({&wanted, 1});
   }
   variant.enqueue_rest(job, launch);
   return true;
 }
 
-bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
-  const std::vector<cl_int> routes = read_routes(job.work[0], job.count);
+bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
+                             const cl::Buffer& routes) {
+  const std::vector<cl_int> routes_now = read_routes(routes, job.count);
   std::vector<cl_int> refused;
-  for (std::size_t b = 0; b < routes.size(); ++b) {
-    if (routes[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
+  for (std::size_t b = 0; b < routes_now.size(); ++b) {
+    if (routes_now[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
   }
   if (refused.empty()) return false;
   const auto count = static_cast<index_t>(refused.size());
@@ -205,8 +213,7 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
   const cl::Buffer list = pool.list_of_refused(sizeof(cl_int) * refused.size());
   compute.enqueueWriteBuffer(list, CL_TRUE, 0, sizeof(cl_int) * refused.size(), refused.data());
   const Params params = route.tune(job.problem, info.limits);
-  const FurtherJob further{job.problem, params, count,       list, job.a,
-                           job.q,       job.r,  job.work[0], slots};
+  const FurtherJob further{job.problem, params, count, list, job.a, job.q, job.r, routes, slots};
   const ProgramSource source{route.file, defines_for(job.problem, params, ElementType::float64),
                              "further passes"};
   if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
@@ -221,7 +228,7 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job) {
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
-  const bool goes_further = further != nullptr && enqueue_further(*further, job);
+  const bool goes_further = further != nullptr && enqueue_further(*further, job, job.work[0]);
   if (further != nullptr && !goes_further) return false;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);

@@ -61,14 +61,15 @@ struct Engine {
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
                       Launcher& launch) const;
-  /// Factors the matrices whose route in job.work[0] is `reflectors` by further passes, which leave
-  /// this route to those that they cannot factor. Returns false if there was none.
-  bool enqueue_further(const FurtherRoute& route, const FactorJob& job);
+  /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
+  /// those that they cannot factor. Returns false if there was none.
+  bool enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then with the variant first.again.
   /// Returns false if the host has read the routes and none is `reflectors`.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
-  /// variant.enqueue_rest. Returns false if the host has read the routes and no matrix needs it.
+  /// variant.enqueue_rest, after further passes where these take what it is for. Returns false if
+  /// the host has read the routes and no matrix needs either.
   bool enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
   /// A job for one matrix, with A and factors of its own.
   FactorJob own_job(const FactorJob& job) const;

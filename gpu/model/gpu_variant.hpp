@@ -76,6 +76,9 @@ struct GpuVariant {
   /// The variant that factors a matrix again if its route in the first work buffer of this variant
   /// is `reflectors`. Its own work buffers follow. Null: this variant needs no other.
   GpuVariant (*again)(const Problem&) = nullptr;
+  /// Whether enqueue_rest is for what a guard refuses, so that further passes may come before it.
+  /// Null: no.
+  bool (*rest_is_refused)(const Problem&, const Limits&) = nullptr;
   /// The work buffer that holds the route of every matrix (ROUTE_*); null if there is no choice.
   /// Null: the variant has no routes.
   const cl::Buffer* (*routes)(const FactorJob&) = nullptr;

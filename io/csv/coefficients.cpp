@@ -2,7 +2,6 @@
 // coefficients.cpp: keeps X and se until all numbers are there, and then writes them line by line.
 #include "io/csv/coefficients.hpp"
 
-#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/solve/inference.hpp"
 #include "core/text.hpp"
+#include "io/csv/fields.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
@@ -29,30 +29,12 @@ namespace {
 /// The attribute of such an output: the number of its responses.
 constexpr const char* mark = "coefficients_of";
 
-/// A field of text. One that a reader might take for something else stands in quotes.
-std::string field_of(const std::string& text, char separator) {
-  const bool is_plain = !text.empty() && text.front() != ' ' && text.back() != ' ' &&
-                        text.find_first_of("\"'#\t,; ") == std::string::npos &&
-                        text.find(separator) == std::string::npos;
-  if (is_plain) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + '"';
-}
-
 /// What is left of an output beside the table.
 OutputSpec without_x(OutputSpec spec) {
   std::erase_if(spec.datasets, [](const MatrixDataset& dataset) {
     return dataset.name == "X" || dataset.name == "se";
   });
   return spec;
-}
-
-template <class T>
-std::string number_of(T x) {
-  if (std::isnan(x)) return "NaN";
-  if (std::isinf(x)) return x > 0 ? "Inf" : "-Inf";
-  return fmt::format(FMT_COMPILE("{}"), x);
 }
 
 class CoefficientWriter final : public Writer {
@@ -67,6 +49,13 @@ class CoefficientWriter final : public Writer {
   }
   void write_rows(std::string_view, index_t, index_t, MatrixView<const float>) override { fail(); }
   void write_rows(std::string_view, index_t, index_t, MatrixView<const double>) override { fail(); }
+  void write_part(std::string_view dataset, index_t first, std::span<const float> values) override {
+    keep_part(dataset, first, values);
+  }
+  void write_part(std::string_view dataset, index_t first,
+                  std::span<const double> values) override {
+    keep_part(dataset, first, values);
+  }
   void restart(std::string_view, index_t) override { fail(); }
   void write_report(index_t, std::span<const MatrixReport>) override { fail(); }
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
@@ -79,6 +68,8 @@ class CoefficientWriter final : public Writer {
   }
   template <class T>
   void keep(std::string_view dataset, index_t first, BatchView<const T> values);
+  template <class T>
+  void keep_part(std::string_view dataset, index_t first, std::span<const T> values);
   void write_header();
   void write_line(std::size_t response, std::size_t term);
   std::string text_of(double number) const {
@@ -92,7 +83,7 @@ class CoefficientWriter final : public Writer {
   TextOutput output_;
   std::vector<double> x_, se_, freedom_;  // terms x responses; responses
   std::unique_ptr<SolutionReport> report_;
-  std::unique_ptr<Writer> covariance_;
+  std::unique_ptr<Writer> others_;  // the datasets that are no column of the table
 };
 
 CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
@@ -104,7 +95,7 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
       se_(x_.size(), not_measured),
       freedom_(table_.responses.size(), not_measured) {
   for (const MatrixDataset& dataset : spec.datasets) {
-    is_single_ = is_single_ || dataset.type == ElementType::float32;
+    is_single_ = is_single_ || (dataset.name == "X" && dataset.type == ElementType::float32);
     has_se_ = has_se_ || dataset.name == "se";
   }
   if (is_standard_output(spec.path)) return;
@@ -115,14 +106,14 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
   OutputSpec rest = without_x(spec);
   rest.coefficients.reset();
   rest.numbers.clear();
-  if (!rest.datasets.empty()) covariance_ = create_csv(rest);
+  if (!rest.datasets.empty()) others_ = create_csv(rest);
 }
 
 template <class T>
 void CoefficientWriter::keep(std::string_view dataset, index_t first, BatchView<const T> values) {
   if (report_) report_->add(dataset, values);
   if (dataset == "covariance") {
-    covariance_->write(dataset, first, values);
+    others_->write(dataset, first, values);
     return;
   }
   std::vector<double>& to = dataset == "se" ? se_ : x_;
@@ -130,6 +121,13 @@ void CoefficientWriter::keep(std::string_view dataset, index_t first, BatchView<
   for (index_t i = 0; i < values.rows; ++i)
     for (index_t j = 0; j < values.cols; ++j)
       to[static_cast<std::size_t>(i * values.cols + j)] = static_cast<double>(values[0](i, j));
+}
+
+template <class T>
+void CoefficientWriter::keep_part(std::string_view dataset, index_t first,
+                                  std::span<const T> values) {
+  if (report_) report_->add(dataset, values);
+  others_->write_part(dataset, first, values);
 }
 
 void CoefficientWriter::write_numbers(std::string_view name, index_t first,
@@ -178,15 +176,15 @@ void CoefficientWriter::finish(FileSet& files) {
     }
   }
   output_.finish(files);
-  if (covariance_) covariance_->finish(files);
+  if (others_) others_->finish(files);
   if (report_) report_->finish(files);
   for (const std::string& path : obsolete_) files.add_obsolete(path);
 }
 
 std::vector<std::string> CoefficientWriter::files() const {
   std::vector<std::string> names{output_.path()};
-  if (covariance_)
-    for (const std::string& name : covariance_->files()) names.push_back(name);
+  if (others_)
+    for (const std::string& name : others_->files()) names.push_back(name);
   if (report_) names.push_back(report_->path());
   return names;
 }
@@ -264,7 +262,8 @@ bool begins_as_coefficients(const std::string& path) {
 bool is_coefficient_table(const std::string& path) {
   if (!begins_as_coefficients(path)) return false;
   for (const char* name : set_names)
-    if (name != std::string("covariance") && file_exists(factor_file(path, name))) return false;
+    if (name != std::string("covariance") && !is_fit(name) && file_exists(factor_file(path, name)))
+      return false;
   try {
     return !attributes_of_set(path, {mark}).front().empty();
   } catch (const InputError&) {

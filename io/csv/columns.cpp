@@ -224,6 +224,9 @@ void require_read(const ColumnList& list, const std::vector<index_t>& columns, c
     for (const index_t read : table.read_columns())
       all += item_of(static_cast<std::size_t>(read), table) + ",";
     all += item_of(static_cast<std::size_t>(column), table);
+    if (asked.role == ColumnRole::key)
+      throw InputError(fmt::format("{}{}: {} holds the keys", place, list.option, name),
+                       "a column of --by is text; name another column");
     if (asked.role == ColumnRole::index)
       throw InputError(
           fmt::format("{}{}: {} is the index, which is left out", place, list.option, name),

@@ -81,7 +81,7 @@ std::string solve_comments(const OutputSpec& spec) {
 /// last of its files.
 TextPairs comments_of_set(const std::string& path, std::string_view marker) {
   TextPairs pairs;
-  for (const char* dataset : {"P", "R", "tau", "covariance", "se", "X"}) {
+  for (const char* dataset : {"P", "R", "tau", "fitted", "residuals", "covariance", "se", "X"}) {
     const std::string name = factor_file(path, dataset);
     if (!file_exists(name)) continue;
     TextLines lines(open_rereadable(name), escape(name));

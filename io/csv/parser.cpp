@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/error.hpp"
 #include "io/text/number.hpp"
@@ -19,8 +20,13 @@ constexpr std::string_view usual_na_texts[] = {"",     "NA",   "N/A",  "n/a",  "
 
 }  // namespace
 
-CsvParser::CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor)
-    : lines_(lines), found_(options), is_factor_(is_factor), separator_(options.delimiter) {
+CsvParser::CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor,
+                     std::string key_columns)
+    : lines_(lines),
+      found_(options),
+      is_factor_(is_factor),
+      separator_(options.delimiter),
+      key_columns_(std::move(key_columns)) {
   for (const std::string& text : options.na_texts) {
     double value = 0;
     const Decimal decimal = options.decimal == Decimal::comma ? Decimal::comma : Decimal::point;
@@ -83,6 +89,15 @@ double CsvParser::note_missing(const Field& field, index_t column) {
     ++missing_by_column_[static_cast<std::size_t>(column)];
   }
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Keeps the text of a key, without its quotes.
+void CsvParser::take_key(const Field& field, std::size_t key) {
+  std::string& text = keys_[key];
+  text.assign(field.text);
+  if (!field.is_quoted) return;
+  for (std::size_t at = text.find("\"\""); at != std::string::npos; at = text.find("\"\"", at + 1))
+    text.erase(at, 1);
 }
 
 /// Looks for evidence in the text of a number of the first pass.
@@ -172,6 +187,7 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
       continue;
     const Field field = take_field(line, at, separator_);
     if (to >= 0) numbers[static_cast<std::size_t>(to)] = number_of(field, line, type, to);
+    if (to < -1) take_key(field, static_cast<std::size_t>(-2 - to));
     if (found == width_) surplus = field.column;
   }
   if (found == width_) return;

@@ -2,6 +2,7 @@
 // parser.hpp: finds out how a text is written, and parses its lines into numbers.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,10 @@ namespace qrtool {
 class CsvParser {
  public:
   /// With `is_factor` nothing that looks like a row of numbers is taken for a header.
-  CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor);
+  /// `key_columns`: a list of columns whose fields are text, whatever they hold; empty: there are
+  /// none.
+  CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor,
+            std::string key_columns = {});
 
   /// Takes the separator that the file itself states; an option wins.
   void state_separator(char separator) {
@@ -52,6 +56,9 @@ class CsvParser {
   /// Ends the first pass over `rows` rows. Errors: InputError where a guess has not been confirmed.
   void finish(index_t rows);
 
+  /// The texts of the key columns in the line that was parsed last.
+  std::span<const std::string> keys() const { return keys_; }
+
   index_t columns() const { return columns_; }
   /// Returns the table with all columns of the text.
   const Table& table() const { return table_; }
@@ -78,6 +85,7 @@ class CsvParser {
   void observe(std::string_view text, std::size_t column);
   bool is_missing(std::string_view text) const;
   double note_missing(const Field& field, index_t column);
+  void take_key(const Field& field, std::size_t key);
 
   void begin_rows(std::string_view row);
   bool is_short_header(std::string_view row) const;
@@ -91,6 +99,7 @@ class CsvParser {
                               const std::vector<std::string>& below) const;
   void set_columns(index_t width, std::vector<std::string> names, bool without_index);
   void choose_targets(bool without_index);
+  void choose_keys();
   void look_at_first_row(std::string_view row, const std::vector<std::string>& fields);
   static constexpr const char* comma_hint =
       "if it is: --delimiter space --decimal comma; if it separates columns: --delimiter comma";
@@ -113,9 +122,12 @@ class CsvParser {
   std::string header_;  // the line; empty: there is none
   index_t header_line_ = 0;
   char separator_ = 0;
-  index_t width_ = 0;            // the fields of a line
-  std::vector<index_t> target_;  // for each field its place in a row, or -1; empty: all are read
-  index_t columns_ = 0;          // the numbers of a row
+  index_t width_ = 0;  // the fields of a line
+  // For each field its place in a row, -1, or -2 - k for key k; empty: all are read.
+  std::vector<index_t> target_;
+  std::string key_columns_;
+  std::vector<std::string> keys_;
+  index_t columns_ = 0;  // the numbers of a row
   Table table_;
   index_t first_line_ = 0;  // the line that decided the width
   std::vector<double> na_numbers_;

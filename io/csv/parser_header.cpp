@@ -146,7 +146,8 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   if (found_.header == Answer::no) return false;
   const std::vector<std::string> fields = names_of(line, separator_of(line));
   bool is_header = found_.header == Answer::yes || is_numbered_header(line, fields) ||
-                   chooses_by_name({"--columns", found_.columns}, fields);
+                   chooses_by_name({"--columns", found_.columns}, fields) ||
+                   chooses_by_name({"--by", key_columns_}, fields);
   bool has_name = false, has_number = false, has_gap = false;
   for (std::size_t j = 0; j < fields.size() && !is_header; ++j) {
     const std::string& field = fields[j];
@@ -279,7 +280,35 @@ void CsvParser::choose_targets(bool without_index) {
     }
     columns_ = std::ssize(chosen);
   }
+  if (!key_columns_.empty()) choose_keys();
   found_.index_column = without_index ? Answer::yes : Answer::no;
+}
+
+/// Takes the key columns out of the numbers of a row; the others keep their order. A key column may
+/// be one that is left out otherwise.
+void CsvParser::choose_keys() {
+  const auto width = static_cast<index_t>(table_.columns.size());
+  if (target_.empty())
+    for (index_t j = 0; j < width; ++j) target_.push_back(j);
+  const std::vector<index_t> keys = choose_columns({"--by", key_columns_}, table_, header_place());
+  keys_.resize(keys.size());
+  for (const index_t key : keys)
+    table_.columns[static_cast<std::size_t>(key)].role = ColumnRole::key;
+  std::vector<index_t> fields(static_cast<std::size_t>(columns_), -1);  // of each place
+  for (index_t j = 0; j < width; ++j) {
+    index_t& target = target_[static_cast<std::size_t>(j)];
+    const bool is_read = table_.columns[static_cast<std::size_t>(j)].role == ColumnRole::read;
+    if (is_read) fields[static_cast<std::size_t>(target)] = j;
+    target = -1;
+  }
+  columns_ = 0;
+  for (const index_t field : fields) {
+    if (field < 0) continue;
+    const auto j = static_cast<std::size_t>(field);
+    table_.columns[j].place = target_[j] = columns_++;
+  }
+  for (std::size_t k = 0; k < keys.size(); ++k)
+    target_[static_cast<std::size_t>(keys[k])] = -2 - static_cast<index_t>(k);
 }
 
 void CsvParser::begin_rows(std::string_view row) {

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/keyed_rows.hpp"
 #include "io/csv/parser.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
@@ -106,7 +107,7 @@ CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& 
     : descriptor_(descriptor),
       stamp_(descriptor),
       lines_(descriptor, escape(name)),
-      parser_(lines_, options, reading.as_stored),
+      parser_(lines_, options, reading.as_stored, reading.keys),
       reading_(reading),
       says_nothing_(options == CsvOptions{}),
       as_stored_(reading.as_stored),
@@ -224,7 +225,9 @@ void CsvReader::add_row(std::string_view line, index_t row) {
   if (row == 0) starts_.push_back({lines_.offset(), lines_.number()});
   if (row == 1 && starts_.size() == 1) second_row_ = {lines_.offset(), lines_.number()};
   parser_.parse(line, is_single_ ? ElementType::float32 : ElementType::float64, row_);
+  if (reading_.rows != nullptr && row == 0) reading_.rows->begin(parser_.table());
   parser_.check_row(line, row, row_);
+  if (reading_.rows != nullptr) reading_.rows->add(parser_.keys(), row_);
   for (std::size_t j = 0; as_stored_ && j < row_.size(); ++j)
     hash_.add(is_single_ ? static_cast<float>(row_[j]) : row_[j]);
   if (keeps_) keep_row();
@@ -329,6 +332,11 @@ void CsvReader::end_matrix(index_t rows) {
   if (as_stored_) checksums_.push_back(std::exchange(hash_, {}).value());
   if (starts_.size() == 1) {
     if (parser_.is_first_row_a_header(rows)) {
+      if (reading_.rows != nullptr)
+        throw InputError(
+            fmt::format("{}:{}:1: does the line hold the names of the columns, or is it a row?",
+                        lines_.shown(), starts_.front().line),
+            "--header yes leaves the line out, --header no reads it as numbers");
       starts_.front() = second_row_;
       --rows;
       if (keeps_) kept_.erase(kept_.begin(), kept_.begin() + parser_.columns());

@@ -15,11 +15,16 @@ namespace qrtool {
 /// the same bits.
 inline constexpr std::string_view csv_single_marker = "# float32";
 
+class KeyedRows;
+
 /// Says how a text is read.
 struct CsvReading {
   bool as_stored = false;      // it holds factors, whose type and numbers are taken as they are
   bool is_one_table = false;   // a blank line within it is skipped
   std::size_t kept_bytes = 0;  // numbers up to so many bytes are kept, and parsed once
+  // Of one table: these columns are text, and `rows` gets every row as it is parsed.
+  std::string keys = {};
+  KeyedRows* rows = nullptr;
 };
 
 /// Opens text as float64, and checks the whole of it before any matrix is read. The reader takes

@@ -12,6 +12,7 @@
 #include "io/csv/comments.hpp"
 #include "io/csv/reader.hpp"
 #include "io/factor_files.hpp"
+#include "io/factors/row_collector.hpp"
 #include "io/factors/set_writer.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/file/text_output.hpp"
@@ -36,6 +37,12 @@ class CsvFile {
   void write(index_t first, BatchView<const T> values);
   template <class T>
   void write_rows(index_t matrix, index_t first_row, MatrixView<const T> rows);
+  template <class T>
+  void write_part(index_t first, std::span<const T> values) {
+    parts_.add(dataset_, first, values, [&](index_t matrix, index_t row, MatrixView<const T> rows) {
+      write_rows(matrix, row, rows);
+    });
+  }
   void restart(index_t matrix) {
     if (matrix_ == matrix) output_.go_back(matrix_start_);
   }
@@ -57,6 +64,7 @@ class CsvFile {
   NumberHash hash_;             // of the matrix that is being written
   Checksums checksums_;         // of complete matrices that the report does not have yet
   index_t last_complete_ = -1;  // the last matrix that is complete
+  RowCollector parts_;
 };
 
 CsvFile::CsvFile(const OutputSpec& spec, const MatrixDataset& described)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace qrtool {
 
 /// Hands all that is written to the array of its dataset. `Array` has dataset(), and write(),
-/// write_rows() and restart() as Writer has them, but without the name of a dataset.
+/// write_rows(), write_part() and restart() as Writer has them, but without the name of a dataset.
 template <class Array>
 class ArraysWriter : public Writer {
  public:
@@ -32,6 +33,13 @@ class ArraysWriter : public Writer {
   void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                   MatrixView<const double> rows) override {
     array(dataset).write_rows(matrix, first_row, rows);
+  }
+  void write_part(std::string_view dataset, index_t first, std::span<const float> values) override {
+    array(dataset).write_part(first, values);
+  }
+  void write_part(std::string_view dataset, index_t first,
+                  std::span<const double> values) override {
+    array(dataset).write_part(first, values);
   }
   void restart(std::string_view dataset, index_t matrix) override {
     array(dataset).restart(matrix);

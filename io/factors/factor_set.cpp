@@ -13,6 +13,7 @@
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
+#include "io/part_reader.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {
@@ -78,23 +79,39 @@ void apply_report(const FactorCodec& codec, const OpenFiles& files, StoredFactor
   factors.tries = std::move(report.tries);
 }
 
-template <class T>
+template <class T, class Hash>
 std::uint64_t hash_as(Reader& reader) {
   constexpr index_t numbers_at_once = 1 << 16;
   const Source& s = reader.source();
-  const index_t step = std::clamp<index_t>(numbers_at_once / std::max<index_t>(s.n, 1), 1,
+  // A vector is one long row.
+  PartReader* const parts = s.m == 1 ? part_reader_of(reader) : nullptr;
+  const index_t cols = parts == nullptr ? s.n : std::min(s.n, numbers_at_once);
+  const index_t step = std::clamp<index_t>(numbers_at_once / std::max<index_t>(cols, 1), 1,
                                            std::max<index_t>(s.m, 1));
-  const Batch<T> memory(1, step, s.n);
-  NumberHash hash;
+  const Batch<T> memory(1, step, cols);
+  Hash hash;
+  const auto add = [&](index_t count) {
+    std::for_each_n(memory.view().data, count,
+                    [&](T number) { hash.add(static_cast<double>(number)); });
+  };
   for (index_t matrix = 0; s.n > 0 && matrix < s.count(); ++matrix) {
-    for (index_t i = 0; i < s.m; i += step) {
+    for (index_t j = 0; parts != nullptr && j < s.n; j += cols) {
+      const index_t count = std::min(cols, s.n - j);
+      parts->read_part(matrix * s.n + j, count, memory.view().data);
+      add(count);
+    }
+    for (index_t i = 0; parts == nullptr && i < s.m; i += step) {
       const MatrixView<T> rows = memory.view()[0].row_block(0, std::min(step, s.m - i));
       reader.read_rows(matrix, i, rows);
-      std::for_each_n(rows.data, rows.rows * rows.cols,
-                      [&](T number) { hash.add(static_cast<double>(number)); });
+      add(rows.rows * rows.cols);
     }
   }
   return hash.value();
+}
+
+/// Text may be read as float64, whatever it was written from.
+bool is_single(const Source& source) {
+  return source.type == ElementType::float32 || source.stored_type == name_of(ElementType::float32);
 }
 
 }  // namespace
@@ -138,11 +155,13 @@ std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name
 }
 
 std::uint64_t number_hash_of(Reader& reader) {
-  const Source& source = reader.source();
-  // Text may be read as float64, whatever it was written from.
-  const bool is_single =
-      source.type == ElementType::float32 || source.stored_type == name_of(ElementType::float32);
-  return is_single ? hash_as<float>(reader) : hash_as<double>(reader);
+  return is_single(reader.source()) ? hash_as<float, NumberHash>(reader)
+                                    : hash_as<double, NumberHash>(reader);
+}
+
+std::uint64_t block_hash_of(Reader& reader) {
+  return is_single(reader.source()) ? hash_as<float, BlockHash>(reader)
+                                    : hash_as<double, BlockHash>(reader);
 }
 
 Checksums join_number_hashes(std::span<const Checksums> of_files, std::size_t matrices) {

@@ -54,6 +54,8 @@ std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name
 
 /// The NumberHash of all numbers, row by row, in the type in which they were written.
 std::uint64_t number_hash_of(Reader& reader);
+/// The BlockHash of them.
+std::uint64_t block_hash_of(Reader& reader);
 /// Does FactorCodec::join for checksums that are NumberHashes.
 Checksums join_number_hashes(std::span<const Checksums> of_files, std::size_t matrices);
 

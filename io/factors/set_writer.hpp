@@ -55,6 +55,15 @@ class SetWriter final : public ArraysWriter<File> {
     if (solution_report_) solution_report_->add(dataset, values);
     Files::write(dataset, first, values);
   }
+  void write_part(std::string_view dataset, index_t first, std::span<const float> values) override {
+    if (solution_report_) solution_report_->add(dataset, values);
+    Files::write_part(dataset, first, values);
+  }
+  void write_part(std::string_view dataset, index_t first,
+                  std::span<const double> values) override {
+    if (solution_report_) solution_report_->add(dataset, values);
+    Files::write_part(dataset, first, values);
+  }
   void write_report(index_t, std::span<const MatrixReport> report) override {
     if (!report_) return;
     std::vector<Checksums> of_files;

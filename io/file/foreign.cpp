@@ -84,12 +84,12 @@ bool is_old_mat_file(std::string_view head) {
   constexpr std::size_t header = 20;
   if (head.size() < header) return false;
   for (const bool is_little : {true, false}) {
-    std::uint32_t words[5] = {};
+    std::uint32_t numbers[5] = {};
     for (std::size_t i = 0; i < header; ++i) {
       const auto byte = static_cast<std::uint32_t>(static_cast<unsigned char>(head[i]));
-      words[i / 4] |= byte << (8 * (is_little ? i % 4 : 3 - i % 4));
+      numbers[i / 4] |= byte << (8 * (is_little ? i % 4 : 3 - i % 4));
     }
-    const auto [type, rows, columns, complex, length] = words;
+    const auto [type, rows, columns, complex, length] = numbers;
     const std::uint32_t order = is_little ? 0 : 1, digit = type % 1000;
     if (type / 1000 != order || digit / 10 > 5 || digit % 10 > 2 || rows == 0 || columns == 0 ||
         complex > 1 || length < 2 || header + length > head.size())

@@ -15,15 +15,18 @@ inline constexpr std::string_view standard_input = "standard input";
 inline bool is_standard_input(const std::string& path) { return path == "-"; }
 
 /// Opens a file, or for "-" a copy of standard input in a temporary file without a name, which is
-/// made once. Returns a descriptor that the caller must close and that can be read at any offset.
-/// Errors: InputError.
-int open_rereadable(const std::string& path);
+/// made once: in the folder `scratch`, or where that is empty in the temporary one. Returns a
+/// descriptor that the caller must close and that can be read at any offset. Errors: InputError.
+int open_rereadable(const std::string& path, const std::string& scratch = {});
 
-/// Creates a file without a name in the temporary folder, which disappears when its descriptor is
-/// closed. The input whose numbers it is for is `shown`. Errors: OutputError.
-int create_unnamed(const std::string& shown);
+/// Creates a file without a name in the folder `scratch`, or where that is empty in the temporary
+/// one, which disappears when its descriptor is closed. The input whose numbers it is for is
+/// `shown`. Errors: OutputError.
+int create_unnamed(const std::string& shown, const std::string& scratch = {});
 /// Appends to such a file. Errors: OutputError.
-void append_all(const std::string& shown, int descriptor, const char* bytes, std::size_t size);
-[[noreturn]] void throw_cannot_be_kept(const std::string& shown, int error);
+void append_all(const std::string& shown, int descriptor, const char* bytes, std::size_t size,
+                const std::string& scratch = {});
+[[noreturn]] void throw_cannot_be_kept(const std::string& shown, int error,
+                                       const std::string& scratch = {});
 
 }  // namespace qrtool

@@ -60,6 +60,13 @@ class Hdf5Writer final : public Writer {
                   MatrixView<const double> rows) override {
     append_rows(dataset, matrix, first_row, rows);
   }
+  void write_part(std::string_view dataset, index_t first, std::span<const float> values) override {
+    append_part(dataset, first, values);
+  }
+  void write_part(std::string_view dataset, index_t first,
+                  std::span<const double> values) override {
+    append_part(dataset, first, values);
+  }
   void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
@@ -85,6 +92,8 @@ class Hdf5Writer final : public Writer {
   template <class T>
   void append_rows(std::string_view dataset, index_t matrix, index_t first_row,
                    MatrixView<const T> rows);
+  template <class T>
+  void append_part(std::string_view dataset, index_t first, std::span<const T> values);
   template <class T>
   void write_gathered(Output& output, BatchView<const T> values);
   void require_position(const Output& output, index_t first) const;
@@ -337,6 +346,17 @@ void Hdf5Writer::append_rows(std::string_view dataset, index_t matrix, index_t f
   if (to.chunks->position() != (matrix * to.rows + first_row) * to.cols)
     throw InternalError(fmt::format("write_rows: {} is written out of order", dataset));
   open_->append(to, rows.data, rows.rows * rows.cols);
+}
+
+template <class T>
+void Hdf5Writer::append_part(std::string_view dataset, index_t first, std::span<const T> values) {
+  Output& to = output(dataset);
+  if (to.is_transposed || sizeof(T) != to.element_bytes)
+    throw InternalError(fmt::format("write_part: {} has another order or type", dataset));
+  if (values.empty()) return;
+  if (to.chunks->position() != first)
+    throw InternalError(fmt::format("write_part: {} is written out of order", dataset));
+  open_->append(to, values.data(), std::ssize(values));
 }
 
 void Hdf5Writer::restart(std::string_view dataset, index_t matrix) {

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
+#include "io/factors/row_collector.hpp"
 #include "io/factors/set_writer.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/file/scratch_file.hpp"
@@ -48,6 +49,12 @@ class MtxFile {
   }
   template <class T>
   void write_rows(index_t matrix, index_t first, MatrixView<const T> rows);
+  template <class T>
+  void write_part(index_t first, std::span<const T> values) {
+    parts_.add(dataset_, first, values, [&](index_t matrix, index_t row, MatrixView<const T> rows) {
+      write_rows(matrix, row, rows);
+    });
+  }
   /// The rows are written again, from the first on.
   void restart(index_t matrix);
   /// Returns the checksum of all numbers, row by row.
@@ -66,6 +73,7 @@ class MtxFile {
   std::vector<std::byte> waiting_;  // rows written_ .. end_ - 1
   index_t written_ = 0, end_ = 0;
   NumberHash hash_;
+  RowCollector parts_;
 };
 
 template <class T>

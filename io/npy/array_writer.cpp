@@ -174,6 +174,14 @@ void ArrayWriter::write_rows(index_t matrix, index_t first_row, MatrixView<const
   sum_ = 0;
 }
 
+/// Parts have no checksums of matrices.
+template <class T>
+void ArrayWriter::write_part(index_t first, std::span<const T> values) {
+  if (first != position_ || element_type<T> != dataset_.type || has_checksums_)
+    throw InternalError(fmt::format("write_part: {} has another type or place", dataset_.name));
+  append(values.data(), std::ssize(values));
+}
+
 void ArrayWriter::restart(index_t matrix) {
   const index_t first = matrix * matrix_elements();
   if (position_ == first) return;
@@ -197,5 +205,7 @@ template void ArrayWriter::write(index_t, BatchView<const float>);
 template void ArrayWriter::write(index_t, BatchView<const double>);
 template void ArrayWriter::write_rows(index_t, index_t, MatrixView<const float>);
 template void ArrayWriter::write_rows(index_t, index_t, MatrixView<const double>);
+template void ArrayWriter::write_part(index_t, std::span<const float>);
+template void ArrayWriter::write_part(index_t, std::span<const double>);
 
 }  // namespace qrtool::npy

@@ -51,6 +51,8 @@ class ArrayWriter {
   void write(index_t first, BatchView<const T> values);
   template <class T>
   void write_rows(index_t matrix, index_t first_row, MatrixView<const T> rows);
+  template <class T>
+  void write_part(index_t first, std::span<const T> values);
   /// Goes back to row 0 of a matrix, the last of which anything was written.
   void restart(index_t matrix);
 

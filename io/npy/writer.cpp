@@ -83,6 +83,11 @@ class NpyFile final : public ArrayPlace, public ArrayWriter {
     require_space();
     ArrayWriter::write_rows(matrix, first_row, rows);
   }
+  template <class T>
+  void write_part(index_t first, std::span<const T> values) {
+    require_space();
+    ArrayWriter::write_part(first, values);
+  }
 };
 
 const char* descr_of(NumberKind kind) {

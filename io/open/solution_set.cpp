@@ -25,7 +25,7 @@ namespace qrtool {
 namespace {
 
 // In the order in which a run writes them.
-constexpr const char* datasets[] = {"X", "se", "covariance"};
+constexpr const char* datasets[] = {"X", "se", "covariance", "residuals", "fitted"};
 
 /// The report beside the files, which text in columns has as CSV; empty where there is none.
 std::string report_beside(const std::string& set) {
@@ -67,7 +67,7 @@ void require_one_run_of_solutions(const std::string& set) {
   for (const char* dataset : datasets) {
     const std::unique_ptr<Reader> reader = open_solution_file(set, dataset, is_table);
     if (!reader) continue;
-    of_all.add_word(number_hash_of(*reader));
+    of_all.add_word(is_fit(dataset) ? block_hash_of(*reader) : number_hash_of(*reader));
     names.push_back(escape(reader->source().file));
   }
   if (checksum_text(of_all.value()) == recorded) return;

@@ -118,6 +118,9 @@ class Schemas(unittest.TestCase):
         table = (str(ROOT / "samples/strd/longley.csv"), self.path("t.mtx"), "--response", "y")
         self.run_json("solve", "solve", *table, "--intercept", "--basic")
         self.run_json("verify-solutions", "verify", *table)
+        groups = (str(ROOT / "samples/returns.csv"), self.path("g.csv"), "--response", "return")
+        result = self.run_json("solve-by", "solve", *groups, "--by", "date", "--intercept")
+        self.assertEqual((result["groups"], result["check"]["singular"]), (5, 1))
 
     def test_failing_matrices_are_named(self):
         a = self.write_matrices(300)

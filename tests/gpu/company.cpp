@@ -133,8 +133,11 @@ class Comparison {
 
   /// Makes a backend in which two or three matrices go to the device at a time.
   OpenclBackend in_pieces(const Problem& p, const Variant& variant) const {
-    const std::size_t one = std::max(
-        {p.input_bytes(), p.output_bytes(), variant.device_workspace_bytes(p) + std::size_t{4096}});
+    // A device that has no room for further passes would take reflectors in their place.
+    const FurtherRoute* route = further_route(gpu_variant(variant), p, backend_.limits());
+    const std::size_t one = std::max({p.input_bytes(), p.output_bytes(),
+                                      variant.device_workspace_bytes(p) + std::size_t{4096},
+                                      route == nullptr ? std::size_t{0} : route->slots(p).bytes});
     OpenclOptions options = host_options();
     options.pretend_max_allocation = 3 * one;
     return OpenclBackend(device_, options);

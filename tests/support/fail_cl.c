@@ -12,6 +12,9 @@
 //                              abort() in call -N
 // QRTOOL_DEVICE_CL=WORD        every device is an accelerator (WORD = accelerator), or is not
 //                              available (unavailable)
+// QRTOOL_MEMORY_CL=BYTES       the device's memory: the buffers that exist there at one time have
+//                              at most this size together
+// QRTOOL_PEAK_CL=FILE          FILE gets the largest size that these buffers had together
 #include <CL/cl_layer.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +26,9 @@ static struct _cl_icd_dispatch layer;
 static char name[64], flipped[64], skipped[64], ending[64], device_word[64];
 static int nth, code, flipped_nth, ending_nth;
 static long flipped_bit;
-static size_t most_items;
+static size_t most_items, most_bytes;
+static atomic_size_t bytes_in_use, peak_bytes;
+static const char* peak_file;
 static atomic_int calls, copies, calls_to_end;
 
 static void end_if_asked(const char* function) {
@@ -55,13 +60,36 @@ static cl_int CL_API_CALL build_program(cl_program program, cl_uint devices,
   return target->clBuildProgram(program, devices, list, options, notify, data);
 }
 
+static void CL_CALLBACK count_freed_bytes(cl_mem buffer, void* size) {
+  (void)buffer;
+  bytes_in_use -= (size_t)size;
+}
+
+// Written at once, because the process may end without its usual steps.
+static void note_peak(void) {
+  if (!peak_file || bytes_in_use <= peak_bytes) return;
+  peak_bytes = bytes_in_use;
+  FILE* file = fopen(peak_file, "w");
+  if (!file) return;
+  fprintf(file, "%zu\n", (size_t)peak_bytes);
+  fclose(file);
+}
+
 static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size,
                                         void* host, cl_int* error) {
-  if (fails("clCreateBuffer")) {
-    if (error) *error = code;
+  const int is_counted = (most_bytes || peak_file) && !(flags & CL_MEM_ALLOC_HOST_PTR);
+  const int is_over = is_counted && most_bytes && bytes_in_use + size > most_bytes;
+  if (is_over || fails("clCreateBuffer")) {
+    if (error) *error = is_over ? CL_MEM_OBJECT_ALLOCATION_FAILURE : code;
     return NULL;
   }
-  return target->clCreateBuffer(context, flags, size, host, error);
+  const cl_mem buffer = target->clCreateBuffer(context, flags, size, host, error);
+  if (buffer && is_counted) {
+    bytes_in_use += size;
+    note_peak();
+    target->clSetMemObjectDestructorCallback(buffer, count_freed_bytes, (void*)size);
+  }
+  return buffer;
 }
 
 static cl_context CL_API_CALL create_context(
@@ -165,6 +193,9 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
   if (!wish || sscanf(wish, "%63[^:]:%d", ending, &ending_nth) != 2) ending[0] = '\0';
   wish = getenv("QRTOOL_GROUP_CL");
   most_items = wish ? strtoul(wish, NULL, 10) : 0;
+  wish = getenv("QRTOOL_MEMORY_CL");
+  most_bytes = wish ? strtoull(wish, NULL, 10) : 0;
+  peak_file = getenv("QRTOOL_PEAK_CL");
   wish = getenv("QRTOOL_DEVICE_CL");
   if (wish) snprintf(device_word, sizeof(device_word), "%s", wish);
   target = dispatch;

@@ -49,7 +49,8 @@ Slots slots(const Problem& p) {
 bool fits(const Problem& p, const Limits& limits) {
   return p.n <= tuning::gram_twice_max_columns && gram_objection(p, limits).empty() &&
          group_objection(twice_group_size, twice_local_bytes(p), limits).empty() &&
-         slots(p).bytes <= limits.max_allocation_bytes;
+         slots(p).bytes <= limits.max_allocation_bytes &&
+         slots(p).bytes + p.input_bytes() + p.output_bytes() <= limits.device_bytes;
 }
 
 /// Matrices `first` .. of the list, one slot each.

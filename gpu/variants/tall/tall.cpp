@@ -308,6 +308,10 @@ bool tree_is_last(const FactorJob& job) {
   return has_gram(job) && job.problem.sign == Sign::positive;
 }
 
+bool rest_is_refused(const Problem& p, const Limits& limits) {
+  return gram_body(p, limits) != 0 && p.sign == Sign::positive;
+}
+
 void enqueue_rest(const FactorJob& job, Launcher& launch) {
   if (!tree_is_last(job)) return;
   const FactorShape shape = factor_shape(job.problem, job.count);
@@ -379,6 +383,7 @@ GpuVariant tall_variant() {
       .enqueue = enqueue,
       .computes_in = computes_in,
       .enqueue_rest = enqueue_rest,
+      .rest_is_refused = rest_is_refused,
       .routes = routes_of,
       .local_bytes = local_bytes,
       .heavy_kernels = heavy_kernels};

@@ -6,10 +6,13 @@ with a correct output."""
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 QRTOOL, ROOT, LAYER = sys.argv[1:4]
@@ -342,6 +345,33 @@ class Opencl(unittest.TestCase):
             env = self.layer(QRTOOL_FAIL_CL=f"{call}:{nth}:{code}")
             self.solve(a, b, env=env, expect=(0, 4, 6))
 
+    def test_memory_for_one_item_is_enough_for_many(self):
+        import numpy as np
+
+        random = np.random.default_rng(8)
+        # Items of 16 MiB, so that each is a part of its own, and parts are in flight together.
+        a = random.standard_normal((3, 1 << 18, 8))
+        b = random.standard_normal((3, 1 << 18))
+        for count in (1, 3):
+            self.write(f"a{count}.h5", A=a[:count])
+            self.write(f"b{count}.h5", b=b[:count])
+
+        def works(command, count, limit):
+            files = {"factor": [f"a{count}.h5", "--mode", "r"],
+                     "solve": [f"a{count}.h5", f"b{count}.h5"]}[command]
+            files = [os.path.join(self.folder, f) if f.endswith(".h5") else f for f in files]
+            done = self.run_tool(command, *files, self.q, "--backend", "opencl", "--force",
+                                 env=self.layer(QRTOOL_MEMORY_CL=str(limit)), expect=(0, 6))
+            if done.returncode == 6:
+                self.assertIn("has no memory left for one 262144x8", done.stderr)
+            return done.returncode == 0
+
+        for command in ("factor", "solve"):
+            limits = [int(a[0].nbytes * ratio) for ratio in (2.0, 1.5, 1.25, 1.1, 0.9)]
+            enough = [limit for limit in limits if works(command, 1, limit)]
+            self.assertTrue(0 < len(enough) < len(limits), (command, enough))
+            self.assertTrue(works(command, 3, enough[-1]), (command, enough[-1]))
+
     def test_solve_notices_a_wrong_bit(self):
         import numpy as np
 
@@ -426,6 +456,56 @@ class Opencl(unittest.TestCase):
         done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--explain",
                              "--order", "column", "--force", env=self.PIECES)
         self.assertIn("matrices at a time", done.stderr)
+
+    def test_pieces_with_nan_a_full_disk_and_signals(self):
+        import numpy as np
+
+        random = np.random.default_rng(9)
+        a = random.standard_normal((1030, 1000)).astype(np.float32)
+        self.write("a.h5", A=a)
+        command = ("factor", self.a, self.q, "--variant", "opencl/large")
+
+        def full():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000000, 2000000))
+
+        done = subprocess.run([QRTOOL, *command], env=dict(os.environ, **self.PIECES),
+                              capture_output=True, text=True, check=False, preexec_fn=full)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
+        for seconds in (0.1, 0.5, 1, 1.5, 2):
+            running = subprocess.Popen([QRTOOL, *command], env=dict(os.environ, **self.PIECES),
+                                       stderr=subprocess.DEVNULL)
+            time.sleep(seconds)
+            running.send_signal(signal.SIGTERM)
+            if running.wait() == 0:  # it had ended before
+                os.remove(self.q)
+            self.assertEqual(set(os.listdir(self.folder)), {"a.h5"}, seconds)
+
+        a[777, 5] = np.nan
+        self.write("a.h5", A=a)
+        stored = []
+        for env in ({}, self.PIECES):
+            done = self.run_tool(*command, "--force", env=env, expect=(1,))
+            self.assertIn("NaN", done.stderr)
+            with open(self.q, "rb") as file:
+                stored.append(file.read())
+        self.assertEqual(*stored)
+
+    def test_host_memory_does_not_grow_with_a_matrix_in_pieces(self):
+        """PoCL's device memory is the host's, so that its buffers are subtracted."""
+        on_host = []
+        for rows in (1100, 2200, 4400):  # 11 to 45 times the six pieces
+            self.run_tool("generate", "--shape", f"{rows}x1000", "--precision", "single", self.a,
+                          "-q", "--force")
+            peak = os.path.join(self.folder, "peak")
+            env = self.layer(**self.PIECES, QRTOOL_PEAK_CL=peak)
+            done = subprocess.Popen([QRTOOL, "factor", self.a, self.q, "--variant", "opencl/large",
+                                     "--force", "-q"], env=dict(os.environ, **env))
+            _, status, used = os.wait4(done.pid, 0)
+            self.assertEqual(status, 0)
+            with open(peak, encoding="ascii") as file:
+                on_host.append(used.ru_maxrss * 1024 - int(file.read()))
+        self.assertLess(on_host[2] - on_host[0], 6 << 20, on_host)
 
     def test_pieces_with_one_wrong_bit_or_a_failing_call(self):
         self.run_tool("generate", "--shape", "1030x1000", "--precision", "single", self.a, "-q",

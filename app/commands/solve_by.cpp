@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_by.cpp: reads rows by their groups, solves some groups at a time, and writes
+// them in the order in which their keys came first.
+#include "app/commands/solve_by.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/process/console.hpp"
+#include "app/process/progress.hpp"
+#include "app/process/signals.hpp"
+#include "app/run/cost.hpp"
+#include "app/run/source_notes.hpp"
+#include "app/run/stopwatch.hpp"
+#include "app/solve/groups/group_result.hpp"
+#include "app/solve/groups/group_solver.hpp"
+#include "app/solve/groups/keyed_input.hpp"
+#include "app/solve/solve_inputs.hpp"
+#include "core/cpu/cpu_rates.hpp"
+#include "core/error.hpp"
+#include "core/host.hpp"
+#include "core/text.hpp"
+#include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The answers of so many bytes are in memory together, or an eighth of the memory.
+constexpr std::size_t most_window_bytes = std::size_t{2} << 20;
+
+std::size_t window_bytes(const Limits& limits) {
+  return std::min(most_window_bytes, limits.host_bytes / 8);
+}
+
+void print_notes_of(const SolveOptions& o, const Source& source) {
+  if (o.quiet) return;
+  for (const std::string& note : source.notes)
+    print_message(fmt::format("note: {}: {}", escape(source.file), note));
+  if (o.verbose) print_source_details(source);
+}
+
+/// What is left of the memory beside keys, rows and answers.
+Limits limits_of_solver(Limits limits, const KeyedInput& input) {
+  limits.host_bytes -= std::min(
+      limits.host_bytes, input.key_bytes() + window_bytes(limits) + input.rows->memory_bytes());
+  return limits;
+}
+
+/// Reads the table, which alone says how many groups there are, and keeps no row.
+ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
+  require_place(o.output, /*report=*/"", o.force);
+  const Stopwatch watch;
+  const KeyedInput input = read_keyed_input(o, limits, KeepRows::count);
+  print_notes_of(o, input.source);
+  const index_t groups = input.keys.groups(), terms = input.system.terms();
+  const index_t lines = groups * input.system.count_responses();
+  const index_t mean = std::max<index_t>(input.source.m / std::max<index_t>(groups, 1), 1);
+  const auto [least, most] = std::minmax_element(input.counts.begin(), input.counts.end());
+  constexpr std::uint64_t bytes_of_number = 18;
+  const auto columns = static_cast<std::uint64_t>(columns_of(input.table).size());
+  const std::uint64_t row_bytes = sizeof(double) * static_cast<std::uint64_t>(input.source.n + 2);
+  const std::uint64_t rows = row_bytes * static_cast<std::uint64_t>(input.source.m);
+  const std::uint64_t in_memory = std::min<std::uint64_t>(rows, limits.host_bytes / 2);
+  Cost cost{
+      .input = o.a,
+      .plan = fmt::format("problem   {} groups of {} to {} rows, {} columns, float64\n"
+                          "variant   one regression for each group on cpu\n",
+                          format_count(groups), format_count(*least), format_count(*most), terms),
+      .input_bytes = input.input_bytes,
+      .output_bytes = static_cast<std::uint64_t>(lines) * columns * bytes_of_number,
+      .is_output_estimated = true,
+      .memory_bytes = in_memory + input.key_bytes(),
+      .memory_limit_bytes = limits.host_bytes,
+      .scratch_bytes = rows > in_memory ? 2 * rows : 0,
+      .read_seconds = watch.seconds(),
+      .compute_seconds = cpu_solve_seconds(
+          {.count = lines, .m = mean, .n = terms, .type = ElementType::float64, .mode = Mode::r}, 1,
+          limits.threads)};
+  print_costs(o, "solve", o.output, {cost});
+  return ExitCode::good;
+}
+
+/// Solves the groups of a part that is loaded, some at a time, and writes them.
+void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& result,
+                const Limits& limits, GroupTable& table, Progress& progress) {
+  const KeyedInput& input = result.input;
+  const index_t responses = input.system.count_responses(), terms = input.system.terms();
+  const auto of_group =
+      responses * static_cast<index_t>(sizeof(GroupLine) +
+                                       2 * sizeof(double) * static_cast<std::size_t>(terms));
+  const auto at_once = std::max<index_t>(1, static_cast<index_t>(window_bytes(limits)) / of_group);
+  const Limits of_solver = limits_of_solver(limits, input);
+  for (index_t done = 0; done < part.groups; done += at_once) {
+    std::vector<GroupRows> groups;
+    for (index_t g = done; g < std::min(done + at_once, part.groups); ++g)
+      groups.push_back(input.rows->rows_of(part.first_group + g));
+    const Stopwatch watch;
+    const GroupAnswers answers = solver.solve(groups, of_solver);
+    result.solve_seconds += watch.seconds();
+    for (index_t i = 0; i < std::ssize(answers.lines); ++i) {
+      const GroupLine& line = answers.lines[static_cast<std::size_t>(i)];
+      const index_t number = (part.first_group + done) * responses + i;
+      const auto numbers = [&](const Batch<double>& of) {
+        return std::span<const double>(&of.view()[0](i, 0), static_cast<std::size_t>(terms));
+      };
+      result.add(number, line);
+      table.add({.keys = input.keys.keys_of(number / responses),
+                 .response = input.responses[static_cast<std::size_t>(i % responses)],
+                 .rows = line.rows,
+                 .x = numbers(answers.x),
+                 .se = input.table.has_se ? numbers(answers.se) : std::span<const double>(),
+                 .rank = line.findings.rank,
+                 .r2 = line.r2,
+                 .condition = line.findings.condition,
+                 .status = status_word(line, terms)});
+    }
+    progress.add(std::ssize(groups));
+  }
+}
+
+/// Errors: InputError where A is no table; UsageError where it is a part of one.
+void require_whole_table(const std::string& path) {
+  require_table(path);
+  if (split_location(path).dataset.empty()) return;
+  throw UsageError(fmt::format("{}: --by reads a whole table, not a part of it", escape(path)),
+                   "name the file alone; --columns chooses columns");
+}
+
+}  // namespace
+
+ExitCode solve_by(const SolveOptions& o) {
+  const Stopwatch watch;
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  if (o.groups.empty()) require_whole_table(o.a);
+  for (const std::string& file : {o.a, o.b, o.system.weights, o.groups})
+    if (!file.empty()) refuse_same_file(file, o.output);
+  check_output_names(o.output, /*report=*/"", o.force);
+  if (o.dry_run) return dry_run(o, limits);
+  set_interrupt_message("qrtool: interrupted; nothing written\n");
+  KeyedInput input = read_keyed_input(o, limits, KeepRows::store);
+  print_notes_of(o, input.source);
+  GroupResult result{.input = input, .threads = limits.threads, .read_seconds = watch.seconds()};
+  GroupTable table(input.table);
+  {
+    GroupSolver solver(input.system);
+    Progress progress("solve", input.keys.groups(), o.progress_mode(), "groups");
+    for (const RowStore::Part& part : input.rows->parts()) {
+      input.rows->load(part);
+      solve_part(part, solver, result, limits, table, progress);
+    }
+  }
+  const Stopwatch sync;
+  set_interrupt_message(interrupted_while_finishing);
+  table.commit();
+  set_interrupt_message(interrupted_when_complete);
+  result.sync_seconds = sync.seconds();
+  result.total_seconds = watch.seconds();
+  print_group_result(o, result);
+  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+}
+
+}  // namespace qrtool

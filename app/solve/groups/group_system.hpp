@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// group_system.hpp: what is solved for each group of a table, and what is found.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/solve/groups/row_store.hpp"
+#include "core/solve/packing.hpp"
+#include "core/solve/system_solver.hpp"
+
+namespace qrtool {
+
+/// The columns of a table by what they are for, as places in the numbers of a row, and the problem
+/// of a group, but for its rows.
+struct GroupSystem {
+  std::string file;  // for messages
+  std::vector<index_t> others = {}, responses = {};
+  index_t weights = -1;       // -1: there are none
+  SolveProblem problem = {};  // m is that of no group
+  bool skips_missing = false;
+
+  index_t terms() const { return problem.n; }
+  index_t count_responses() const { return static_cast<index_t>(responses.size()); }
+  /// The problem of a group of m rows.
+  SolveProblem problem_of(index_t m) const;
+  /// Whether a row counts for a response: its weight is above zero, and where missing numbers are
+  /// skipped it has none.
+  bool counts(const double* numbers, index_t response) const;
+};
+
+/// What is found about one response of one group.
+struct GroupLine {
+  index_t rows = 0;  // that count
+  SolutionReport report = {};
+  MatrixFindings findings = {};
+  double r2 = not_measured;
+};
+
+/// Of some groups, response by response for each group. Solutions are rows of n.
+struct GroupAnswers {
+  GroupAnswers(index_t count, index_t terms)
+      : x(1, count, terms), se(1, count, terms), lines(static_cast<std::size_t>(count)) {}
+  Batch<double> x, se;
+  std::vector<GroupLine> lines;
+};
+
+/// R^2 = 1 - squared_residual / S. S is the sum of w (b - mean of b)^2, or without an intercept of
+/// w b^2, over the rows that count; NaN where all of these are equal, or all zero. `norm` is the
+/// norm of the residual.
+double r_squared(const GroupSystem& system, const GroupRows& rows, index_t response, double norm);
+
+}  // namespace qrtool

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// keyed_input.hpp: reads rows with keys, and keeps them by their groups: a table with --by, or A, B
+// and the groups of their rows with --groups.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/options/options.hpp"
+#include "app/solve/groups/group_system.hpp"
+#include "app/solve/groups/key_table.hpp"
+#include "app/solve/groups/row_store.hpp"
+#include "app/solve/solve_inputs.hpp"
+#include "core/problem.hpp"
+#include "io/csv/group_table.hpp"
+
+namespace qrtool {
+
+/// The input of a run of `solve` by groups.
+struct KeyedInput {
+  Source source = {};             // the table, or A
+  std::uint64_t input_bytes = 0;  // of the files; 0: not known
+  GroupSystem system = {};
+  KeyTable keys = {};
+  std::vector<index_t> counts = {};  // rows of each group that are kept
+  std::optional<RowStore> rows = {};
+  GroupTableSpec table = {};  // the names of the output's columns
+  std::vector<std::string> responses = {};
+
+  /// The memory of the keys, with what is counted of each group: its rows, the first of them, and
+  /// where the next one goes.
+  std::size_t key_bytes() const {
+    return keys.bytes() + (counts.capacity() + 2 * counts.size()) * sizeof(index_t);
+  }
+};
+
+/// Says what is done with the rows. store: they are kept, in at most half of the memory; count:
+/// only their groups are.
+enum class KeepRows { store, count };
+
+/// Reads everything in one pass. Rows that count for no response are left out. Errors: InputError,
+/// also where a column is not there, where shapes do not fit, or where a weight is none; those of
+/// RowKeeper.
+KeyedInput read_keyed_input(const SolveOptions& o, const Limits& limits, KeepRows keep);
+
+}  // namespace qrtool

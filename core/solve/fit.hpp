@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// fit.hpp: fitted values f = A x, residuals r = b - f and R^2 of solutions as they are stored, in
+// float64. The residuals are measured as they are stored, too:
+//
+//   min(||A'W r - l x|| / (a ||r||), ||r|| / hypot(a ||x||, ||b||)),  a = ||W^1/2 A||
+//
+// with norms weighted by W, and l the ridge, whose rows count in a and in ||r||. These are the
+// bounds by which x was judged (core/solve/backward_error.hpp), without the one that takes R.
+#pragma once
+
+#include <vector>
+
+#include "core/cpu/solve/fit_kernel.hpp"
+#include "core/solve/packing.hpp"
+
+namespace qrtool {
+
+/// How b spreads over the rows that count.
+using fit::Spread;
+
+/// Adds the rows of `other`, by the formula of Chan, Golub, LeVeque (1979), which loses nothing
+/// where the mean is far from 0.
+void merge(Spread& spread, const Spread& other);
+
+/// The spread of `count` numbers, `step` apart, with the squares of factors as weights.
+template <class T>
+Spread spread_of(const T* b, index_t count, index_t step, const RowFactors& rows, index_t first);
+
+/// R^2 = 1 - residual_norm^2 / total, where total is sum w (b - mean)^2 with an intercept, and
+/// sum w b^2 else. NaN where total is 0: b is constant.
+double r_squared(const Spread& b, double residual_norm, bool has_intercept);
+
+/// What is found about the fit of each right side.
+struct FitReport {
+  double r_squared = not_measured;
+  double orthogonality = not_measured;  // of the residuals, by the formula above
+};
+
+/// The sums of one right side.
+struct FitSums {
+  fit::Sums sums = {};
+  std::vector<double> gradient = {};  // A'W r; empty: residuals are not formed
+};
+
+/// Some rows of one matrix and some right sides. The places of entries are as in fit::Sides. A and
+/// b are multiplied by powers of two first; x is that of the scaled problem.
+template <class T>
+struct FitRows {
+  MatrixView<const T> a = {};
+  index_t count = 0;
+  const T* b = nullptr;
+  index_t row_step = 1, side_step = 0;
+  const T* w = nullptr;
+  index_t w_row_step = 1, w_side_step = 0;
+  const double* x = nullptr;                     // count x n
+  void *fitted = nullptr, *residuals = nullptr;  // null: not wanted
+  double scale_a = 1, scale_b = 1;
+};
+
+/// What is wanted of fits.
+struct FitWishes {
+  bool fitted = false, residuals = false;
+  ElementType type = ElementType::float64;  // of both
+  bool any() const { return fitted || residuals; }
+};
+
+/// The bar of the residuals: that of solutions of the coarser type, X's or theirs.
+double fit_bar(const SolveProblem& problem, const FitWishes& wishes);
+
+/// So many rows are summed up together. The sums of blocks are added in order, so that their bits
+/// depend neither on the threads nor on how many rows are in memory at a time.
+index_t fit_block_rows(index_t n);
+
+/// Forms and measures fits for one SolveProblem. Each thread needs its own object.
+template <class T>
+class FitWorker {
+ public:
+  /// `problem` outlives the worker.
+  FitWorker(const SolveProblem& problem, const FitWishes& wishes);
+  static std::size_t workspace_bytes(const SolveProblem& problem, const FitWishes& wishes);
+
+  /// Adds the rows, which begin with a block, to the sums of their right sides.
+  void add(const FitRows<T>& rows, std::span<FitSums> sums);
+  std::vector<FitSums> new_sums(index_t sides) const;
+  /// Judges the fit of a right side, all of whose rows were added, and whose x (n numbers) has this
+  /// report. Where the residuals are not those that were judged, the status becomes above_bar. The
+  /// scales are those of FitRows.
+  FitReport judge(const FitSums& sums, const double* x, SolutionReport& report, double scale_a = 1,
+                  double scale_b = 1) const;
+
+ private:
+  void widen(MatrixView<const T> a, double scale);
+  void add_block(const FitRows<T>& rows, std::span<FitSums> sums);
+
+  const SolveProblem& problem_;
+  FitWishes wishes_;
+  Batch<double> a_, of_rows_, workspace_;  // of_rows_: norms and counts
+  fit::Rows tile_;
+  std::vector<double> gradient_;
+};
+
+/// Some right sides in memory with their solutions. Right side s belongs to the matrix
+/// a[s / group_size].
+template <class T>
+struct FitBlock {
+  std::vector<const T*> a;
+  index_t group_size = 1;
+  RightSideBlock<T> sides = {};                  // with x and reports
+  void *fitted = nullptr, *residuals = nullptr;  // in the places of b
+  std::span<FitReport> reports = {};
+};
+
+/// Forms and measures fits on several threads.
+template <class T>
+class FitEngine {
+ public:
+  FitEngine(const SolveProblem& problem, const FitWishes& wishes, int threads);
+  static std::size_t workspace_bytes(const SolveProblem& problem, const FitWishes& wishes,
+                                     int threads);
+  void run(const FitBlock<T>& block);
+  /// Does what FitWorker does, for a part of the rows, which begins with a block.
+  void add(const FitRows<T>& rows, std::span<FitSums> sums);
+  FitWorker<T>& worker() { return workers_.front(); }
+
+ private:
+  /// Right sides of one matrix, whose places are one step apart.
+  struct Range {
+    index_t first = 0, count = 0;
+  };
+  std::vector<Range> ranges_of(const FitBlock<T>& block) const;
+  FitRows<T> rows_of(const FitBlock<T>& block, Range range, const std::vector<double>& x) const;
+  std::vector<double> solutions_of(const FitBlock<T>& block, Range range) const;
+  void run_range(const FitBlock<T>& block, Range range, FitWorker<T>& worker);
+  void judge(const FitBlock<T>& block, Range range, std::span<const FitSums> sums,
+             const std::vector<double>& x, FitWorker<T>& worker) const;
+  FitReport judge_in_range(const FitBlock<T>& block, index_t side, const FitSums& sums,
+                           const double* x, FitWorker<T>& worker) const;
+
+  const SolveProblem& problem_;
+  FitWishes wishes_;
+  std::vector<FitWorker<T>> workers_;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// group_table.cpp: writes a line for each group.
+#include "io/csv/group_table.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "io/csv/fields.hpp"
+#include "io/csv/writer.hpp"
+#include "io/factor_files.hpp"
+#include "io/file/file_set.hpp"
+
+namespace qrtool {
+
+std::vector<std::string> columns_of(const GroupTableSpec& spec) {
+  std::vector<std::string> names = spec.keys;
+  if (spec.has_responses) names.emplace_back("response");
+  names.emplace_back("n");
+  names.insert(names.end(), spec.terms.begin(), spec.terms.end());
+  for (const std::string& term : spec.terms)
+    if (spec.has_se) names.push_back("se_" + term);
+  names.insert(names.end(), {"rank", "r2", "condition", "status"});
+  return names;
+}
+
+GroupTable::GroupTable(GroupTableSpec spec)
+    : spec_(std::move(spec)),
+      separator_(separator_of(spec_.path)),
+      output_(spec_.path, spec_.force) {
+  std::string line;
+  for (const std::string& name : columns_of(spec_))
+    line += (line.empty() ? "" : std::string(1, separator_)) + field_of(name, separator_);
+  fmt::format_to(std::back_inserter(output_.buffer()), "{}\n", line);
+}
+
+void GroupTable::add(const GroupRow& row) {
+  const auto to = std::back_inserter(output_.buffer());
+  for (const std::string_view key : row.keys)
+    fmt::format_to(to, "{}{}", field_of(key, separator_), separator_);
+  if (spec_.has_responses)
+    fmt::format_to(to, "{}{}", field_of(row.response, separator_), separator_);
+  fmt::format_to(to, "{}", row.rows);
+  for (const std::span<const double> numbers : {row.x, row.se})
+    for (const double number : numbers) fmt::format_to(to, "{}{}", separator_, number_of(number));
+  const std::string rank = row.rank < 0 ? "NaN" : fmt::format("{}", row.rank);
+  fmt::format_to(to, "{0}{1}{0}{2}{0}{3}{0}{4}\n", separator_, rank, number_of(row.r2),
+                 number_of(row.condition), row.status);
+  output_.flush_if_full();
+}
+
+void GroupTable::commit() {
+  FileSet files;
+  output_.finish(files);
+  // What another run has left beside a table of this name would be taken for a part of it.
+  if (spec_.force && !is_standard_output(path())) {
+    OutputSpec others{
+        .path = path(), .force = true, .leading = {}, .datasets = {}, .attributes = {}};
+    others.with_report = true;
+    for (const std::string& file : find_obsolete(others)) files.add_obsolete(file);
+    for (const char* ending : {".csv", ".json"}) files.add_obsolete(report_file(path(), ending));
+  }
+  files.commit();
+}
+
+}  // namespace qrtool
