@@ -35,7 +35,7 @@
 //
 // What is refused goes to reflectors: pivots that are not between 1 and 2, and matrices whose first
 // column is zero below the diagonal. LAPACK has tau = 0 there, and for triangular matrices in all
-// columns, which reflectors give exactly.
+// columns, which the reflectors of `small` and `blocked` give exactly (not those of `large`).
 //
 // The signs are LAPACK's: in exact arithmetic its alpha_k is q r_kk. Behind a column that depends
 // on those before it, Q is noise, and so are the signs.
@@ -52,9 +52,8 @@
 #define VECTOR 1
 #endif
 #define FORM_WARPS BLOCKS
-#include "gpu/common/group.clh"
+#include "gpu/variants/reconstruct/form_blocks.clh"
 
-#define FORM_ROWS (16 * BLOCKS)
 #define FORM_ENTRIES 4096
 #define FORM_GROUP 256
 #define FORM_TILE 64  // of update_rest, and the columns of a group of reconstruct_columns
@@ -62,101 +61,8 @@
 #define IN_FORM_GROUPS GROUP_OF(FORM_GROUP)
 #define IN_SQUARE_GROUPS GROUP_OF(GROUP_SIZE)
 #define IN_TILE_GROUPS GROUP_OF(TILE_GROUP_SIZE)
-// The largest pivot: 2, and what ||I - Q'Q|| may add.
-#define LARGEST_PIVOT 2.0009765625
 // The place of block (b, c), c > b, of U among those of a square.
 #define PLACE_IN_UPPER(b, c) ((b) * (2 * BLOCKS - 1 - (b)) / 2 + (c) - (b) - 1)
-
-#define WIDE_STORED_float 0
-#define WIDE_STORED_double 1
-#define HAS_WIDE_STORED JOIN(WIDE_STORED_, STORED)
-typedef JOIN(STORED, 2) StoredPair;
-
-// ---- blocks in global memory
-
-// Row-major entries: x has `rows` rows and `cols` columns, `ld` apart.
-typedef struct {
-  int rows, cols, ld;
-} Extent;
-
-// block := the entries from (row, col) on, with zeros past the last row and column.
-INLINE void load_of(const Warp* at, Block block, __global const STORED* x, Extent extent, int row,
-                    int col) {
-#pragma unroll
-  for (int h = 0; h < WORD_ROWS; ++h) {
-    const int i = row + BLOCK_ROW(h, at->g);
-#pragma unroll
-    for (int e = 0; e < PAIRS; ++e) {
-      const int j = col + 2 * PAIR_COL(e, at->t), w = PAIR_WORD(h, e);
-      __global const STORED* from = x + i * (index_t)extent.ld + j;
-      const bool exists = i < extent.rows && j < extent.cols;
-      StoredPair y = (StoredPair)(0, 0);
-#if VECTOR >= 2
-      if (exists) y = *(__global const StoredPair*)from;
-#else
-      if (exists) y.x = from[0];
-      if (exists && j + 1 < extent.cols) y.y = from[1];
-#endif
-      block[w] = y.x;
-      block[w + WORD_ROWS] = y.y;
-    }
-  }
-}
-// block := the transpose of the entries from (row, col) on.
-INLINE void load_transposed_of(const Warp* at, Block block, __global const STORED* x,
-                               Extent extent, int row, int col) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    const int i = row + BLOCK_COL(w, at->t), j = col + BLOCK_ROW(w, at->g);
-    const bool exists = i < extent.rows && j < extent.cols;
-    block[w] = exists ? (double)x[i * (index_t)extent.ld + j] : 0.0;
-  }
-}
-// Stores what is below the diagonal of x.
-INLINE void store_below(const Warp* at, const Block block, __global STORED* x, Extent extent,
-                        int row, int col) {
-#pragma unroll
-  for (int h = 0; h < WORD_ROWS; ++h) {
-    const int i = row + BLOCK_ROW(h, at->g);
-#pragma unroll
-    for (int e = 0; e < PAIRS; ++e) {
-      const int j = col + 2 * PAIR_COL(e, at->t), w = PAIR_WORD(h, e);
-      __global STORED* to = x + i * (index_t)extent.ld + j;
-      const bool exists = i < extent.rows && j < extent.cols && i > j;
-      const bool has_second = exists && j + 1 < extent.cols && i > j + 1;
-#if VECTOR >= 2
-      if (has_second) {
-        const StoredPair y = {(STORED)block[w], (STORED)block[w + WORD_ROWS]};
-        *(__global StoredPair*)to = y;
-      } else if (exists) {
-        to[0] = (STORED)block[w];
-      }
-#else
-      if (exists) to[0] = (STORED)block[w];
-      if (has_second) to[1] = (STORED)block[w + WORD_ROWS];
-#endif
-    }
-  }
-}
-// Stores entries, or their transpose.
-INLINE void store_of(const Warp* at, const Block block, __global STORED* x, Extent extent, int row,
-                     int col, const bool transposes) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    const int down = BLOCK_ROW(w, at->g), across = BLOCK_COL(w, at->t);
-    const int i = row + (transposes ? across : down), j = col + (transposes ? down : across);
-    if (i < extent.rows && j < extent.cols) x[i * (index_t)extent.ld + j] = (STORED)block[w];
-  }
-}
-// Whole blocks in the order in which a warp holds them.
-INLINE void save_words(const Warp* at, const Block block, __global double* to) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) to[w * WARP_LANES + at->lane] = block[w];
-}
-INLINE void load_saved(const Warp* at, Block block, __global const double* from) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) block[w] = from[w * WARP_LANES + at->lane];
-}
 
 // ---- a matrix's work memory
 
@@ -183,142 +89,6 @@ INLINE Warp warp_of_item(void) {
   return at;
 }
 
-// ---- a pivot of 16 x 16
-
-// x = L U with S subtracted from its diagonal: on exit x has L below the diagonal and U on and
-// above it, lower is L^-1 and upper is U^-1. signs: S, 16 entries. Returns whether all pivots are
-// in range.
-#if MMA
-INLINE bool reconstruct_pivot(const Warp* at, Block x, Block lower, Block upper,
-                         __local double* signs) {
-  bool is_good = true;
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    lower[w] = upper[w] = BLOCK_ROW(w, at->g) == BLOCK_COL(w, at->t) ? 1.0 : 0.0;
-  }
-#pragma unroll
-  for (int j = 0; j < 16; ++j) {
-    // Column j is in the words `word` and word + 1 of the lanes `lane_of_col` of a row, and row j
-    // in every second word, from j / 8 on, of the lanes `row_lanes` ..
-    const int word = j % 2 * 2 + j / 8 * 4, lane_of_col = 4 * at->g + j % 8 / 2;
-    const int row_lanes = 4 * (j % 8) + at->t;
-    const double q = shuffle_double(x[word + j / 8], 4 * (j % 8) + j % 8 / 2);
-    const double sign = q >= 0 ? -1.0 : 1.0, pivot = q - sign;
-    const double inverse = reciprocal_mma(pivot);
-    is_good &= fabs(pivot) >= 1 && fabs(pivot) <= LARGEST_PIVOT;
-    if (at->lane == 0) signs[j] = sign;
-    double v[2], of_upper[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const double entry = shuffle_double(x[word + h], lane_of_col) * inverse;
-      v[h] = BLOCK_ROW(h, at->g) > j ? entry : 0.0;
-      of_upper[h] = shuffle_double(upper[word + h], lane_of_col) * inverse;
-    }
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const int col = BLOCK_COL(2 * e, at->t);
-      const double in_row = shuffle_double(x[2 * e + j / 8], row_lanes);
-      const double of_lower = shuffle_double(lower[2 * e + j / 8], row_lanes);
-      const double u = col > j ? in_row : 0.0;
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int w = 2 * e + h, row = BLOCK_ROW(h, at->g);
-        x[w] = fma(-v[h], u, x[w]);
-        lower[w] = fma(-v[h], of_lower, lower[w]);
-        upper[w] = fma(-of_upper[h], u, upper[w]);
-        if (col == j) {
-          x[w] = row > j ? v[h] : row == j ? pivot : x[w];
-          upper[w] = of_upper[h];
-        }
-      }
-    }
-  }
-  return is_good;
-}
-#else
-BLOCK_STEP bool reconstruct_pivot(const Warp* at, Block x, Block lower, Block upper,
-                             __local double* signs) {
-  bool is_good = true;
-  for (int w = 0; w < 256; ++w) lower[w] = upper[w] = w % 17 == 0 ? 1 : 0;
-  for (int j = 0; j < 16; ++j) {
-    const double q = x[17 * j], sign = q >= 0 ? -1 : 1, pivot = q - sign, inverse = 1 / pivot;
-    is_good &= fabs(pivot) >= 1 && fabs(pivot) <= LARGEST_PIVOT;
-    signs[j] = sign;
-    x[17 * j] = pivot;
-    for (int i = 0; i < 16; ++i) {
-      if (i > j) x[16 * j + i] *= inverse;
-      upper[16 * j + i] *= inverse;
-    }
-    for (int col = 0; col < 16; ++col) {
-      const double u = col > j ? x[16 * col + j] : 0, of_lower = lower[16 * col + j];
-      for (int i = 0; i < 16; ++i) {
-        const double v = i > j ? x[16 * j + i] : 0;
-        if (col > j) x[16 * col + i] = fma(-v, u, x[16 * col + i]);
-        if (col > j) upper[16 * col + i] = fma(-upper[16 * j + i], u, upper[16 * col + i]);
-        lower[16 * col + i] = fma(-v, of_lower, lower[16 * col + i]);
-      }
-    }
-  }
-  return is_good;
-}
-#endif
-
-// ---- v'v
-
-// sum += x, and *rest += what the sum has lost (Knuth's TwoSum).
-INLINE void add_to_sum(double x, double* sum, double* rest) {
-#if HAS_WIDE_STORED
-  const double next = *sum + x, part = next - *sum;
-  *rest += (*sum - (next - part)) + (x - part);
-  *sum = next;
-#else
-  *sum += x;
-#endif
-}
-INLINE void add_square_of_v(double v, double* sum, double* rest) {
-  const double square = v * v;
-#if HAS_WIDE_STORED
-  *rest += fma(v, v, -square);
-#endif
-  add_to_sum(square, sum, rest);
-}
-// sums := or +=, for `clears` or not, the squares of the columns of a strip as they are stored,
-// below the diagonal of x. sums: 2 FORM_ROWS entries in local memory of a warp, the sum and the
-// rest of each column.
-INLINE void add_squares_of(const Warp* at, const Block block, __local double* sums, int row,
-                           int col, int c, bool clears) {
-#pragma unroll
-  for (int e = 0; e < WORD_COLS; ++e) {
-    const int j = BLOCK_COL(e * WORD_ROWS, at->t);
-    double sum = 0, rest = 0;
-#pragma unroll
-    for (int h = 0; h < WORD_ROWS; ++h) {
-      const double v = (double)(STORED)block[e * WORD_ROWS + h];
-      if (row + BLOCK_ROW(h, at->g) > col + j) add_square_of_v(v, &sum, &rest);
-    }
-#if MMA
-#pragma unroll
-    for (int offset = 4; offset < 32; offset *= 2) {
-#if HAS_WIDE_STORED
-      rest += shuffle_xor_double(rest, offset);
-#endif
-      const double other = shuffle_xor_double(sum, offset);
-      // Both lanes add in the same order, so that they have the same bits.
-      const bool is_second = at->lane & offset;
-      double first = is_second ? other : sum;
-      add_to_sum(is_second ? sum : other, &first, &rest);
-      sum = first;
-    }
-#endif
-    if (at->g == 0) {
-      __local double* to = sums + 2 * (16 * c + j);
-      double whole = clears ? 0.0 : to[0], lost = clears ? 0.0 : to[1];
-      add_to_sum(sum, &whole, &lost);
-      to[0] = whole;
-      to[1] = lost + rest;
-    }
-  }
-}
 // Adds the sums of all warps, and stores those of the columns of a square as piece `piece`.
 INLINE void store_squares(__local const double* sums, __global double* slot, ReconstructShape form,
                           int piece) {
