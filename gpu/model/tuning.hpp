@@ -212,8 +212,8 @@ inline constexpr int further_passes_single = 4, further_passes_double = 5;
 /// 2000 of 256x128 in float32 6.1 and 3.6 to 9.8, in float64 10.2 and 9.9; of 32 of 512x512 in
 /// float32 two 0.9 and 1.7, all 2.6 and 2.4 to 2.9; 500 of 2000x64 in float64 5.9 and 263.
 inline constexpr std::int64_t further_least_columns = 33, further_least_entries = 1 << 16;
-/// The fewest columns for which they come before the tree of `tall`. H100, as above: 1000000x32 2.58
-/// and 4.12, 1000000x16 2.09 and 1.02, 200 of 6000x12 1.44 and 0.60.
+/// The fewest columns for which they come before the tree of `tall`. H100, as above:
+/// 1000000x32 2.58 and 4.12, 1000000x16 2.09 and 1.02, 200 of 6000x12 1.44 and 0.60.
 inline constexpr std::int64_t further_least_tall_columns = 24;
 /// Bytes of the matrices in flight: this much, and not more than this part of the device's memory.
 inline constexpr std::size_t further_most_bytes = std::size_t{1} << 30;
