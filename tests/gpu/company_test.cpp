@@ -86,7 +86,11 @@ std::vector<TakenLaunch> launches_of(const GpuVariant& variant, const Problem& p
                                                    CL_MEM_READ_WRITE, slot_bytes)};
   variant.enqueue(job, launch);
   if (variant.enqueue_rest != nullptr) variant.enqueue_rest(job, launch);
-  if (variant.leading.enqueue != nullptr) variant.leading.enqueue(job, launch);
+  if (variant.inner.variant != nullptr) {
+    const Problem inner = variant.inner.problem(p);
+    const Params of_inner = variant.inner.variant(p).plan.tune(inner, measured_gpu().limits);
+    variant.inner.enqueue(job, variant.inner.job(job, inner, of_inner), launch);
+  }
   return launches;
 }
 
@@ -118,6 +122,8 @@ TEST_F(Company, LaunchesOfAMatrixDoNotDependOnTheOthers) {
   for (int i = 0; i < 400; ++i) {
     Problem p = i % 4 == 0 ? many.next() : few.next();
     p.count = 1;
+    compare_launches(p, compared);
+    p.mode = Mode::raw;
     compare_launches(p, compared);
   }
   for (const GpuVariant& variant : gpu_variants()) {
