@@ -7,8 +7,7 @@
 #   no-opencl    a build without OpenCL
 #   no-mpi       a build without MPI
 #   long         the release's tests with the label `long`, which tests/run.sh leaves out
-#   portable     the release's tests of gpu with the kernel bodies of any device, as PoCL optimises them (tests/run.sh
-#                does without)
+#   portable     the release's tests of gpu with the kernel bodies of any device
 #
 # Without a name it takes all of them. It goes on after a failure, says at the end what failed and what was skipped,
 # and returns 1 if anything failed. QRTOOL_NIGHTLY_STEP=configure or =build stops after that step.

@@ -7,8 +7,6 @@ cd "$(dirname "$0")/.."
 ./install-deps.sh
 cmake --preset release -DQRTOOL_TESTS=ON >/dev/null
 cmake --build --preset release
-# PoCL compiles a kernel up to twelve times as fast when it does not optimise it. tests/nightly.sh has optimised kernels.
-export POCL_EXTRA_BUILD_FLAGS="${POCL_EXTRA_BUILD_FLAGS--cl-opt-disable}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
