@@ -11,7 +11,7 @@
 //   or, if GRAM_BODY is 0:
 //   measure_columns      the largest entry of each column in one slab        slab
 //   choose_scales        the scale of each column; the route is the tree     matrix
-//   then, for matrices on the tree, if further passes (gram_twice/further_passes.cl) have left some:
+//   then, for matrices on the tree, where further passes have left some:
 //   factor_level l       factors blocks of MATRIX_ROWS rows. R becomes rows of  `span` blocks
 //                        the next level, Q overwrites the block. Level 0
 //                        reads A 2^-e. The last level has one block and
