@@ -106,12 +106,8 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
   compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.enqueue_rest != nullptr && enqueue_rest(variant, job, launch))
     compute.enqueueMarkerWithWaitList(nullptr, &after);
-  if (variant.again == nullptr) return;
-  const FurtherRoute* further = further_route(variant, job.problem, info.limits);
-  const bool goes_on = leaves_refused
-                           ? further != nullptr && enqueue_further(*further, job, job.work[0])
-                           : enqueue_again(variant, job);
-  if (goes_on) compute.enqueueMarkerWithWaitList(nullptr, &after);
+  if (variant.again != nullptr && enqueue_again(variant, job, leaves_refused))
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
@@ -185,10 +181,11 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
                 [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
   if (wanted.kernels.empty()) return false;
   const FurtherRoute* further = further_route(variant, job.problem, info.limits);
-  const bool goes_further =
-      further != nullptr && enqueue_further(*further, job, *variant.routes(job));
   if (further != nullptr || !session.programs.has(wanted)) {
-    const std::vector<cl_int> routes = read_routes(*variant.routes(job), job.count);
+    const cl::Buffer& buffer = *variant.routes(job);
+    std::vector<cl_int> routes = read_routes(buffer, job.count);
+    const bool goes_further = further != nullptr && enqueue_further(*further, job, buffer, routes);
+    if (goes_further) routes = read_routes(buffer, job.count);
     const auto is_done = [](cl_int route) {
       return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
     };
@@ -200,11 +197,10 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
 }
 
 bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
-                             const cl::Buffer& routes) {
-  const std::vector<cl_int> routes_now = read_routes(routes, job.count);
+                             const cl::Buffer& routes, std::span<const cl_int> known) {
   std::vector<cl_int> refused;
-  for (std::size_t b = 0; b < routes_now.size(); ++b) {
-    if (routes_now[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
+  for (std::size_t b = 0; b < known.size(); ++b) {
+    if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
   }
   if (refused.empty()) return false;
   const auto count = static_cast<index_t>(refused.size());
@@ -226,10 +222,12 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
   return true;
 }
 
-bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
+bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
-  const bool goes_further = further != nullptr && enqueue_further(*further, job, job.work[0]);
-  if (further != nullptr && !goes_further) return false;
+  const bool goes_further =
+      further != nullptr &&
+      enqueue_further(*further, job, job.work[0], read_routes(job.work[0], job.count));
+  if (leaves_refused || (further != nullptr && !goes_further)) return goes_further;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);

@@ -62,12 +62,14 @@ struct Engine {
   void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
                       Launcher& launch) const;
   /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
-  /// those that they cannot factor. Returns false if there was none.
-  bool enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes);
+  /// those that they cannot factor. `known` is what the host has read of `routes`. Returns false if
+  /// there was none.
+  bool enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes,
+                       std::span<const cl_int> known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
-  /// take the problem, and then with the variant first.again.
-  /// Returns false if the host has read the routes and none is `reflectors`.
-  bool enqueue_again(const GpuVariant& first, const FactorJob& job);
+  /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
+  /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.
+  bool enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused);
   /// variant.enqueue_rest, after further passes where these take what it is for. Returns false if
   /// the host has read the routes and no matrix needs either.
   bool enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
