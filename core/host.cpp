@@ -159,9 +159,10 @@ int available_cores() {
 int machine_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes) {
-  constexpr std::size_t small = std::size_t{16} << 20;
-  const std::size_t of_the_program = std::size_t{memory_bytes < small ? 7u : 1u} << 20;
-  return bytes - std::min(bytes, of_the_program);
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  const bool is_small = memory_bytes < 16 * mib;
+  const std::size_t beyond = bytes - std::min(bytes, (is_small ? 7 : 1) * mib);
+  return is_small ? beyond : std::max(beyond, std::min(bytes, memory_bytes / 2));
 }
 
 std::string hint_of_memory(std::size_t bytes) {
