@@ -122,9 +122,12 @@ TEST_P(ProgramsInParts, GiveTheBitsOfWholePrograms) {
   const auto named = [](const GpuVariant& v) { return v.plan.name == GetParam(); };
   const GpuVariant& variant = *std::ranges::find_if(gpu_variants(), named);
   for (const ElementType type : {ElementType::float32, ElementType::float64}) {
-    for (const auto& [m, n] :
-         {std::pair<index_t, index_t>{8, 8}, {20, 60}, {150, 140}, {300, 40}}) {
-      const Problem p{2, m, n, type, Mode::reduced, Sign::positive};
+    for (const auto& [m, n, mode] : {std::tuple<index_t, index_t, Mode>{8, 8, Mode::reduced},
+                                     {20, 60, Mode::reduced},
+                                     {150, 140, Mode::reduced},
+                                     {300, 40, Mode::reduced},
+                                     {40, 30, Mode::raw}}) {
+      const Problem p{2, m, n, type, mode, mode == Mode::raw ? Sign::lapack : Sign::positive};
       if (!variant.plan.fits(p, device_under_test().limits).ok) continue;
       const bool is_single = type == ElementType::float32;
       const std::vector<char> a = is_single ? gaussian_bytes<float>(p) : gaussian_bytes<double>(p);
