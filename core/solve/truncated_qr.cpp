@@ -15,7 +15,7 @@ namespace {
 using Matrix = TruncatedQr::Matrix;
 using Vector = TruncatedQr::Vector;
 
-constexpr index_t block = 64, sample_rows = block + 8;
+constexpr index_t block_columns = 64, sample_rows = block_columns + 8;
 /// Blocks of columns pay from so many columns on.
 constexpr index_t least_columns = 256;
 /// Blocks are taken while their diagonal is this many times the tolerance.
@@ -54,9 +54,9 @@ void TruncatedQr::swap_columns(index_t i, index_t j) {
 void TruncatedQr::choose_by_blocks() {
   Matrix sample = signs(sample_rows, s_.rows()) * s_;
   const double least = margin * std::sqrt(static_cast<double>(sample_rows)) * least_;
-  while (std::min(s_.rows(), s_.cols()) - steps_ >= 2 * block) {
+  while (std::min(s_.rows(), s_.cols()) - steps_ >= 2 * block_columns) {
     const Eigen::ColPivHouseholderQR<Matrix> choice(sample);
-    if (!(std::abs(choice.matrixR()(block - 1, block - 1)) > least)) return;
+    if (!(std::abs(choice.matrixR()(block_columns - 1, block_columns - 1)) > least)) return;
     if (!factor_block(choice.colsPermutation().indices(), sample)) return;
   }
 }
@@ -68,25 +68,26 @@ bool TruncatedQr::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
   // A swap may have moved a chosen column: `place` says where each column is now.
   Eigen::VectorXi place = Eigen::VectorXi::LinSpaced(left, 0, static_cast<int>(left) - 1);
   Eigen::VectorXi column = place;
-  for (int j = 0; j < block; ++j) {
+  for (int j = 0; j < block_columns; ++j) {
     const int from = place(chosen(j));
     swap_columns(steps_ + j, steps_ + from);
     sample.col(j).swap(sample.col(from));
     std::swap(place(column(j)), place(column(from)));
     std::swap(column(j), column(from));
   }
-  const Eigen::HouseholderQR<Matrix> qr(s_.block(steps_, steps_, rows, block));
+  const Eigen::HouseholderQR<Matrix> qr(s_.block(steps_, steps_, rows, block_columns));
   if (!(qr.matrixQR().diagonal().cwiseAbs().minCoeff() > margin / 2 * least_)) return false;
-  s_.block(steps_, steps_, rows, block) = qr.matrixQR();
-  coefficients_.segment(steps_, block) = qr.hCoeffs();
-  auto right = s_.block(steps_, steps_ + block, rows, left - block);
+  s_.block(steps_, steps_, rows, block_columns) = qr.matrixQR();
+  coefficients_.segment(steps_, block_columns) = qr.hCoeffs();
+  auto right = s_.block(steps_, steps_ + block_columns, rows, left - block_columns);
   right.applyOnTheLeft(qr.householderQ().adjoint());
-  const Matrix first =
-      qr.matrixQR().topRows(block).triangularView<Eigen::Upper>().solve<Eigen::OnTheRight>(
-          sample.leftCols(block));
-  const Matrix rest = sample.rightCols(left - block) - first * right.topRows(block);
+  const Matrix first = qr.matrixQR()
+                           .topRows(block_columns)
+                           .triangularView<Eigen::Upper>()
+                           .solve<Eigen::OnTheRight>(sample.leftCols(block_columns));
+  const Matrix rest = sample.rightCols(left - block_columns) - first * right.topRows(block_columns);
   sample = rest;
-  steps_ += block;
+  steps_ += block_columns;
   return true;
 }
 
