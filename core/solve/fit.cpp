@@ -51,6 +51,13 @@ void run_kernel(const fit::Rows& rows, const fit::Sides<T>& sides, double* works
   }
 }
 
+void clear(std::span<FitSums> all) {
+  for (FitSums& each : all) {
+    each.sums = {};
+    std::fill(each.gradient.begin(), each.gradient.end(), 0.0);
+  }
+}
+
 /// The place of entry (i, side) of what is wanted.
 void* place_in(void* wanted, ElementType type, index_t entry) {
   if (wanted == nullptr) return nullptr;
@@ -156,6 +163,14 @@ std::vector<FitSums> FitWorker<T>::new_sums(index_t sides) const {
                               FitSums{.gradient = std::vector<double>(n, 0.0)});
 }
 
+template <class T>
+std::span<FitSums> FitWorker<T>::empty_sums(index_t sides) {
+  if (std::ssize(sums_) < sides) sums_ = new_sums(sides);
+  const std::span<FitSums> sums = std::span(sums_).first(static_cast<std::size_t>(sides));
+  clear(sums);
+  return sums;
+}
+
 /// tile_ := some rows of A, transposed. A row with NaN or infinity holds zeros and does not count;
 /// if its weight is not 0, x is NaN unless missing rows are skipped.
 template <class T>
@@ -168,7 +183,8 @@ void FitWorker<T>::widen(MatrixView<const T> a, double scale) {
            .norms = of_rows_.view().data,
            .counts = of_rows_.view().data + stride};
   std::fill_n(tile_.norms, stride, 0.0);
-  std::fill_n(tile_.counts, stride, 1.0);
+  std::fill_n(tile_.counts, stride, 0.0);
+  std::fill_n(tile_.counts, a.rows, 1.0);
   const bool needs_a = wishes_.any();
   if (!needs_a && !problem_.skips_missing) return;
   for (index_t i = 0; i < a.rows; ++i) {
@@ -223,8 +239,10 @@ void FitWorker<T>::add_block(const FitRows<T>& rows, std::span<FitSums> sums) {
 template <class T>
 void FitWorker<T>::add(const FitRows<T>& rows, std::span<FitSums> sums) {
   const index_t step = fit_block_rows(problem_.n);
+  if (std::ssize(of_block_) < rows.count) of_block_ = new_sums(rows.count);
+  const std::span<FitSums> of_block = std::span(of_block_).first(sums.size());
   for (index_t i = 0; i < rows.a.rows; i += step) {
-    std::vector<FitSums> of_block = new_sums(rows.count);
+    clear(of_block);
     add_block(part_of(rows, i, std::min(step, rows.a.rows - i), wishes_.type), of_block);
     add_sums(sums, of_block);
   }
@@ -341,7 +359,7 @@ FitRows<T> FitEngine<T>::rows_of(const FitBlock<T>& block, Range range,
 template <class T>
 void FitEngine<T>::run_range(const FitBlock<T>& block, Range range, FitWorker<T>& worker) {
   const std::vector<double> x = solutions_of(block, range);
-  std::vector<FitSums> sums = worker.new_sums(range.count);
+  const std::span<FitSums> sums = worker.empty_sums(range.count);
   worker.add(rows_of(block, range, x), sums);
   judge(block, range, sums, x, worker);
 }

@@ -82,6 +82,8 @@ class FitWorker {
   /// Adds the rows, which begin with a block, to the sums of their right sides.
   void add(const FitRows<T>& rows, std::span<FitSums> sums);
   std::vector<FitSums> new_sums(index_t sides) const;
+  /// New sums in memory of the worker, which the next call takes again.
+  std::span<FitSums> empty_sums(index_t sides);
   /// Judges the fit of a right side, all of whose rows were added, and whose x (n numbers) has this
   /// report. Where the residuals are not those that were judged, the status becomes above_bar. The
   /// scales are those of FitRows.
@@ -97,6 +99,7 @@ class FitWorker {
   Batch<double> a_, of_rows_, workspace_;  // of_rows_: norms and counts
   fit::Rows tile_;
   std::vector<double> gradient_;
+  std::vector<FitSums> of_block_, sums_;
 };
 
 /// Some right sides in memory with their solutions. Right side s belongs to the matrix

@@ -9,10 +9,10 @@
 #include <cstdint>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/parallel.hpp"
 #include "core/simd/instruction_sets.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/routines.hpp"
-#include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
@@ -338,7 +338,7 @@ template <class T>
 GapMasks SharedEngine<T>::masks_of(const RightSideBlock<T>& block,
                                    std::span<const index_t> gaps) const {
   GapMasks masks(gaps.size(), problem_.m);
-  for_each_in_team(std::ssize(gaps), static_cast<int>(workers_.size()), [&](index_t g, int) {
+  parallel_for(std::ssize(gaps), static_cast<int>(workers_.size()), [&](index_t g, int) {
     const T* b = block.b + block.b_places.start(gaps[static_cast<std::size_t>(g)]);
     for (index_t i = 0; i < problem_.m; ++i)
       if (std::isnan(b[i * block.b_places.step])) masks.set(static_cast<std::size_t>(g), i);
@@ -423,7 +423,7 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   }
   const index_t tiles = (block.count + tile - 1) / tile;
   for (Worker& worker : workers_) worker.gaps.clear();
-  for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
+  parallel_for(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
     solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
   });
   return finish_gaps(block);
@@ -434,7 +434,7 @@ template <class T>
 std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
                                                std::span<const index_t> sides) {
   for (Worker& worker : workers_) worker.gaps.clear();
-  for_each_in_team(std::ssize(sides), static_cast<int>(workers_.size()),
+  parallel_for(std::ssize(sides), static_cast<int>(workers_.size()),
                    [&](index_t i, int worker) {
                      solve_tile(block, sides[static_cast<std::size_t>(i)], 1, workers_[worker]);
                    });
@@ -449,7 +449,7 @@ std::vector<index_t> SharedEngine<T>::finish_gaps(const RightSideBlock<T>& block
   if (!solves_gaps_ || gaps.empty()) return gaps;
   const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
   const auto groups = group_by_mask(gaps, masks_of(block, gaps), lanes, most_same_mask);
-  for_each_in_team(std::ssize(groups), static_cast<int>(workers_.size()),
+  parallel_for(std::ssize(groups), static_cast<int>(workers_.size()),
                    [&](index_t i, int worker) {
                      solve_gaps(groups[static_cast<std::size_t>(i)], block, workers_[worker]);
                    });
