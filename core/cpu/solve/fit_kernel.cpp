@@ -56,23 +56,23 @@ class Fit : Lanes<double, double> {
 
   /// Calls use(c, i, x) with entries i, .., i + lanes - 1 of right side c, for all of them. Entries
   /// beyond the last row may be anything finite that the data hold, or 0.
-  template <class Use>
-  void read(const T* from, index_t row_step, index_t side_step, Use use) const {
-    using VIn = typename VectorOf<T, lanes>::type;
-    using UnalignedIn = typename VectorOf<T, lanes>::unaligned;
+  template <class In, class Use>
+  void read(const In* from, index_t row_step, index_t side_step, Use use) const {
+    using VIn = typename VectorOf<In, lanes>::type;
+    using UnalignedIn = typename VectorOf<In, lanes>::unaligned;
     const index_t count = sides_.count, rows = rows_.rows;
     if (row_step != 1) {
       for (index_t i = 0; i < rows; i += lanes)
-        batched::Tiles<T, lanes>::read({from + i * row_step, count, row_step}, rows_from(i), 1,
-                                       count, [&]<int N>(const VIn* x, index_t, index_t c) {
+        batched::Tiles<In, lanes>::read({from + i * row_step, count, row_step}, rows_from(i), 1,
+                                        count, [&]<int N>(const VIn* x, index_t, index_t c) {
 #pragma GCC unroll 16
-                                         for (int e = 0; e < N; ++e)
-                                           use(c + e, i, __builtin_convertvector(x[e], V));
-                                       });
+                                          for (int e = 0; e < N; ++e)
+                                            use(c + e, i, __builtin_convertvector(x[e], V));
+                                        });
       return;
     }
     for (index_t c = 0; c < count; ++c) {
-      const T* side = from + c * side_step;
+      const In* side = from + c * side_step;
       index_t i = 0;
       for (; i + lanes <= rows; i += lanes) {
         const VIn x = *reinterpret_cast<const UnalignedIn*>(side + i);
@@ -80,7 +80,7 @@ class Fit : Lanes<double, double> {
       }
       if (i == rows) continue;
       VIn x{};
-      __builtin_memcpy(&x, side + i, static_cast<std::size_t>(rows - i) * sizeof(T));
+      __builtin_memcpy(&x, side + i, static_cast<std::size_t>(rows - i) * sizeof(In));
       use(c, i, __builtin_convertvector(x, V));
     }
   }
@@ -131,6 +131,7 @@ class Fit : Lanes<double, double> {
     sums.b.most = largest_of(most);
     sums.b.least = -largest_of(least);
     sums.a_squares = sum_of(a_squares);
+    sums.apart_squares = 0;
     V squares{};
     for (index_t i = 0; i < rows_.rows; i += lanes) {
       const V wi = get(w + i), d = wi > 0 ? get(b + i) - sums.b.mean : V{};
@@ -176,9 +177,27 @@ class Fit : Lanes<double, double> {
     if (sides_.fitted != nullptr) write(static_cast<Out*>(sides_.fitted));
     for_vectors([&](index_t at, index_t) {
       const V r = get(b_ + at) - get(r_ + at);
-      put(r_ + at, sides_.residuals == nullptr ? r : rounded<Out>(r));
+      const bool is_stored = sides_.residuals != nullptr || sides_.given != nullptr;
+      put(r_ + at, is_stored ? rounded<Out>(r) : r);
     });
     if (sides_.residuals != nullptr) write(static_cast<Out*>(sides_.residuals));
+    if (sides_.given != nullptr) take_given(static_cast<const Out*>(sides_.given));
+  }
+  /// Puts the given residuals in the place of r, and sums up how far apart they are.
+  template <class Out>
+  void take_given(const Out* given) {
+    V apart[most_sides] = {};
+    read(given, sides_.row_step, sides_.side_step, [&](index_t c, index_t i, V stored) {
+      const V x = stored * sides_.scale, w = get(weights_of(c) + i);
+      const V r = get(r_ + c * stride_ + i), d = x - r;
+      V squares = w > 0 ? w * d * d : V{};
+      const index_t rows = rows_from(i);
+      for (index_t l = 0; l < rows; ++l)
+        if (r[l] != r[l] && x[l] == x[l]) squares[l] = __builtin_inf();
+      apart[c] += squares;
+      put(r_ + c * stride_ + i, x);
+    });
+    for (index_t c = 0; c < sides_.count; ++c) sides_.sums[c].apart_squares = sum_of(apart[c]);
   }
   /// Calls use(place in b_, w_ and r_, row) for all vectors of right sides.
   template <class Use>
