@@ -345,6 +345,7 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .ridge = std::ldexp(options.ridge.value_or(0), -inputs.weight_exponent),
           .has_intercept = options.intercept,
           .has_weights = inputs.w != nullptr,
+          .weighs_each = inputs.w != nullptr && !inputs.w_is_shared,
           .skips_missing = options.skips_missing.value_or(false),
           .takes_few_rows = options.least_norm};
 }

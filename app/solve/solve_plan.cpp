@@ -121,8 +121,8 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
   const bool are_single = sides.shares_a() && sides.as_rows && (shares || plan.splits);
   plan.groups = are_single ? all : sides.items();
   plan.group_size = are_single ? 1 : sides.p;
-  const bool is_shared =
-      (shares && !has_own_weights) || (!plan.splits && pays_as_shared(problem.n, sides.p));
+  const bool is_shared = (shares && (!has_own_weights || takes_own_weights(problem))) ||
+                         (!plan.splits && pays_as_shared(problem.n, sides.p));
   plan.route = is_shared ? SolveRoute::shared : SolveRoute::each;
   const auto plan_systems = [&](index_t p) { return plan_factor(problem, all, p, limits, forced); };
   if (!is_shared) {
