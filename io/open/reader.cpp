@@ -204,7 +204,9 @@ std::unique_ptr<Reader> open_beside_solutions(const std::string& path, const std
     spec.path = named;
     return open_array(spec);
   }
-  if (!location.dataset.empty() || !has_datasets(location.file)) return nullptr;
+  // A set has no file of its own name.
+  const bool is_file = std::filesystem::exists(location.file);
+  if (!is_file || !location.dataset.empty() || !has_datasets(location.file)) return nullptr;
   for (const Entry& entry : list_entries(location.file))
     if (name_in_output(entry.name) == name) {
       spec.dataset = entry.name;
