@@ -14,6 +14,7 @@
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/part_reader.hpp"
+#include "io/report_file.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {
