@@ -23,6 +23,9 @@ inline bool is_fit(std::string_view name) {
   return name == "residuals" || name == "fitted" || name == "leverage";
 }
 
+/// The attribute of a JSON report of factors that has the checksum of their leverages.
+inline constexpr const char* leverage_checksum = "leverage_checksum";
+
 /// Returns the file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of
 /// dataset "A" has the name itself, and so has standard output.
 std::string factor_file(const std::string& path, const std::string& dataset);

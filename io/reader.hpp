@@ -175,6 +175,10 @@ StoredFactors open_factors(const std::string& path, Order order, int threads = 1
 /// an HDF5 file or a .npz; out.X.csv for out.csv (also .npy, .mtx), or the file itself.
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1,
                                        std::size_t memory_bytes = SIZE_MAX);
+/// The dataset `name` that a run of `solve` of this tool wrote beside X; nothing where there is
+/// none.
+std::unique_ptr<Reader> open_beside_solutions(const std::string& path, const std::string& name,
+                                              int threads = 1, std::size_t memory_bytes = SIZE_MAX);
 /// Returns the named attributes that an output of this tool records; empty texts for those that it
 /// does not record, and where another program wrote the file. CSV records few.
 std::vector<std::string> recorded_attributes(const std::string& path,

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
@@ -116,8 +117,52 @@ void SolutionReport::write_csv() {
   }
 }
 
+namespace {
+
+/// Values of a column as JSON, which has no NaN and no infinity. A comma precedes each of them.
+std::string json_values(NumberKind kind, std::span<const double> values) {
+  std::string text;
+  const auto to = std::back_inserter(text);
+  for (const double value : values) {
+    if (kind != NumberKind::real) {
+      fmt::format_to(to, FMT_COMPILE(",{}"),
+                     std::isnan(value) ? -1 : static_cast<std::int64_t>(value));
+    } else if (std::isfinite(value)) {
+      fmt::format_to(to, FMT_COMPILE(",{}"), value);
+    } else {
+      text += ",null";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+/// All threads make text of numbers.
+void SolutionReport::append_values(Column& column) {
+  constexpr index_t of_piece = 8192;
+  const index_t wave = of_piece * std::max(threads_, 1);
+  for (index_t first = 0; first < column.count; first += wave) {
+    std::vector<double> values(static_cast<std::size_t>(std::min(wave, column.count - first)));
+    column.numbers.read(static_cast<std::uint64_t>(first) * sizeof(double), values.data(),
+                        values.size() * sizeof(double));
+    const index_t all = std::ssize(values);
+    std::vector<std::string> texts(static_cast<std::size_t>((all + of_piece - 1) / of_piece));
+    parallel_for(std::ssize(texts), threads_, [&](index_t i, int) {
+      const auto place = static_cast<std::size_t>(i * of_piece);
+      const auto count = static_cast<std::size_t>(std::min(of_piece, all - i * of_piece));
+      texts[static_cast<std::size_t>(i)] =
+          json_values(column.described.kind, std::span(values).subspan(place, count));
+    });
+    for (const std::string& text : texts) {
+      const bool begins = first == 0 && &text == &texts.front();
+      output_.buffer().append(std::string_view(text).substr(begins ? 1 : 0));
+      output_.flush_if_full();
+    }
+  }
+}
+
 void SolutionReport::append_json(Column& column) {
-  using Kind = NumberDataset::Kind;
   const NumberDataset& described = column.described;
   const auto to = std::back_inserter(output_.buffer());
   nlohmann::ordered_json head{{"description", described.description},
@@ -128,20 +173,7 @@ void SolutionReport::append_json(Column& column) {
   head["shape"] = described.dims;
   const std::string text = head.dump();
   fmt::format_to(to, "\"{}\":{},\"values\":[", described.name, text.substr(0, text.size() - 1));
-  std::string_view separator = "";
-  for (index_t i = 0; i < column.count; ++i) {
-    const double value = column.value(i);
-    if (described.kind != Kind::real) {
-      fmt::format_to(to, FMT_COMPILE("{}{}"), separator,
-                     std::isnan(value) ? -1 : static_cast<std::int64_t>(value));
-    } else if (std::isfinite(value)) {
-      fmt::format_to(to, FMT_COMPILE("{}{}"), separator, value);
-    } else {
-      fmt::format_to(to, FMT_COMPILE("{}null"), separator);  // JSON has no NaN and no infinity
-    }
-    separator = ",";
-    output_.flush_if_full();
-  }
+  append_values(column);
   fmt::format_to(to, "]}}");
 }
 

@@ -59,6 +59,7 @@ class SolutionReport {
   void write_csv();
   void write_json();
   void append_json(Column& column);
+  void append_values(Column& column);
 
   std::uint64_t checksum() const;
 

@@ -32,19 +32,9 @@ constexpr std::pair<std::string_view, std::optional<Sign>> bench_signs[] = {
 /// A case has at most so many elements. A larger one is taken for a typing mistake.
 constexpr double most_elements = 0x1p50;
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 std::vector<std::pair<index_t, index_t>> parse_shapes(const std::string& text) {
   std::vector<std::pair<index_t, index_t>> shapes;
-  for (const std::string& word : split(text)) {
+  for (const std::string& word : split(text, ',')) {
     const Shape shape = parse_shape("--shape", word,
                                     "allowed is MxN, for example 64x32; --batch 1000 measures 1000 "
                                     "matrices of it");
@@ -61,7 +51,7 @@ std::vector<std::pair<index_t, index_t>> parse_shapes(const std::string& text) {
 
 std::vector<index_t> parse_batches(const std::string& text) {
   std::vector<index_t> batches;
-  for (const std::string& word : split(text))
+  for (const std::string& word : split(text, ','))
     batches.push_back(parse_whole("--batch", word, 1, 1'000'000'000));
   return batches;
 }
@@ -96,7 +86,7 @@ std::string_view parse_kind(std::string_view name) {
 
 void parse_baselines(const std::string& text, BenchOptions& o) {
   std::vector<const Baseline*>& against = o.against.emplace();
-  const std::vector<std::string> words = split(text);
+  const std::vector<std::string> words = split(text, ',');
   if (words.size() > 1 && std::find(words.begin(), words.end(), "none") != words.end())
     throw UsageError(fmt::format("--against {}: none stands alone", escape(text)),
                      "leave none away, or the others");

@@ -11,14 +11,14 @@
 
 #include "core/join.hpp"
 #include "core/text.hpp"
+#include "core/whole_number.hpp"
 
 namespace qrtool {
 namespace {
 
 /// Parses `text` as a number; nothing where a part of it is left over.
-template <class T>
-std::optional<T> parse_all(std::string_view text) {
-  T value{};
+std::optional<double> parse_all(std::string_view text) {
+  double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
@@ -61,7 +61,7 @@ std::string_view our_word(std::string_view option, std::string_view word) {
 
 std::uint64_t parse_size(std::string_view option, const std::string& text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-  const std::optional<double> number = parse_all<double>(std::string_view(text).substr(0, digits));
+  const std::optional<double> number = parse_all(std::string_view(text).substr(0, digits));
   const double bytes = number.value_or(0) * unit_bytes(text.substr(digits));
   if (!(bytes >= 1 && bytes < 0x1p63))
     throw UsageError(
@@ -73,7 +73,7 @@ std::uint64_t parse_size(std::string_view option, const std::string& text) {
 
 std::int64_t parse_whole(std::string_view option, const std::string& text, std::int64_t least,
                          std::int64_t most) {
-  const std::optional<std::int64_t> value = parse_all<std::int64_t>(text);
+  const std::optional<std::int64_t> value = whole_number(text);
   if (!value || *value < least || *value > most) {
     const std::string range = most == std::numeric_limits<std::int64_t>::max()
                                   ? fmt::format("of at least {}", least)
@@ -84,7 +84,7 @@ std::int64_t parse_whole(std::string_view option, const std::string& text, std::
 }
 
 double parse_number(std::string_view option, const std::string& text, double least) {
-  const std::optional<double> value = parse_all<double>(text);
+  const std::optional<double> value = parse_all(text);
   if (!value || !(*value >= least) || std::isinf(*value))
     throw UsageError(
         fmt::format("{}: '{}' is not a number of at least {}", option, escape(text), least));
@@ -97,8 +97,8 @@ Shape parse_shape(std::string_view option, const std::string& text, std::string_
   bool overflow = false;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('x', begin), text.size());
-    const auto extent = parse_all<index_t>(std::string_view(text).substr(begin, end - begin));
-    if (!extent || *extent < 0) {
+    const auto extent = whole_number(std::string_view(text).substr(begin, end - begin));
+    if (!extent) {
       extents.clear();
       break;
     }

@@ -132,6 +132,15 @@ void check_solutions(const SolveInputs& inputs, const Reader& x) {
                                join(dims_of(inputs.b->source()), "x"), join(expected, "x")));
 }
 
+/// There is one for each number of B.
+void require_residuals(const SolveInputs& inputs, const Reader& residuals) {
+  const Dims found = dims_of(residuals.source()), b = dims_of(inputs.b->source());
+  if (count_of(found) == count_of(b)) return;
+  throw InputError(fmt::format("{}: the residuals are {}, and B is {}",
+                               escape(residuals.source().file), join(found, "x"), join(b, "x")),
+                   "they belong to another B: solve again with --residuals --force");
+}
+
 /// The type that x is judged by. Text is read as float64, but may say that it holds float32.
 ElementType type_of_solutions(const Source& x) {
   return x.stored_type == name_of(ElementType::float32) ? ElementType::float32 : x.type;
@@ -141,6 +150,7 @@ ElementType type_of_solutions(const Source& x) {
 struct Listed {
   index_t solution;
   SolutionReport report;
+  bool has_other_residuals = false;
 };
 
 struct VerifiedSolutions {
@@ -154,25 +164,30 @@ VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
   VerifiedSolutions out;
   Progress progress("verify", count_of(job.inputs.sides.solution_dims), o.progress_mode(),
                     "solutions");
-  const SolveSink<T> sink{
-      .keep_x = [](index_t, index_t, const T*, const T*) {},
-      .keep_reports =
-          [&](index_t first, std::span<const SolutionReport> reports) {
-            out.verdict.add(first, reports);
-            for (std::size_t i = 0; i < reports.size(); ++i) {
-              const bool passes =
-                  reports[i].status == Status::ok || reports[i].status == Status::too_few_rows;
-              const bool fails = !passes && out.listed.size() < listed_failures;
-              if (o.all || fails)
-                out.listed.push_back({first + static_cast<index_t>(i), reports[i]});
-            }
-            progress.add(std::ssize(reports));
-          },
-      .keep_findings =
-          [&](index_t, std::span<const MatrixFindings> findings) {
-            for (const MatrixFindings& each : findings)
-              out.verdict.add_matrix(each, job.problem.k());
-          }};
+  SolveSink<T> sink{.keep_x = [](index_t, index_t, const T*, const T*) {},
+                    .keep_reports =
+                        [&](index_t first, std::span<const SolutionReport> reports) {
+                          out.verdict.add(first, reports);
+                          for (std::size_t i = 0; i < reports.size(); ++i) {
+                            const bool passes = reports[i].status == Status::ok ||
+                                                reports[i].status == Status::too_few_rows;
+                            const bool fails = !passes && out.listed.size() < listed_failures;
+                            if (o.all || fails)
+                              out.listed.push_back({first + static_cast<index_t>(i), reports[i]});
+                          }
+                          progress.add(std::ssize(reports));
+                        },
+                    .keep_findings =
+                        [&](index_t, std::span<const MatrixFindings> findings) {
+                          for (const MatrixFindings& each : findings)
+                            out.verdict.add_matrix(each, job.problem.k());
+                        }};
+  if (job.residuals != nullptr)
+    sink.keep_fits = [&](index_t first, std::span<const FitReport> fits) {
+      for (Listed& one : out.listed)
+        if (one.solution >= first && one.solution < first + std::ssize(fits))
+          one.has_other_residuals = fits[one.solution - first].has_other_residuals;
+    };
   out.times = run_solve_stages<T>(job, sink);
   return out;
 }
@@ -186,6 +201,8 @@ std::string line_of(const Listed& one, const Dims& dims) {
   if (std::isnan(r.backward_error))
     return name + " fails: it holds numbers, and too few rows count for it";
   if (!std::isfinite(r.backward_error)) return name + " fails: it holds NaN or Inf";
+  if (one.has_other_residuals)
+    return name + " fails: the residuals beside it are not b - A x within their bar";
   std::string text =
       fmt::format("{} {}: {}", name, r.status == Status::ok ? "passes" : "fails",
                   error_text("backward error", r.backward_error, r.bar, " of its bar"));
@@ -247,6 +264,12 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   if (o.system.response.empty()) refuse_factors(inputs, *x);
   check_solutions(inputs, *x);
   fit_weights(inputs, type_of_solutions(x->source()));
+  const std::unique_ptr<Reader> residuals =
+      open_beside_solutions(o.solutions, "residuals", all.threads, memory_of_file(all));
+  if (residuals) {
+    require_residuals(inputs, *residuals);
+    inputs.fits = {.type = type_of_solutions(residuals->source()), .checks = true};
+  }
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
   problem.only_checks = true;
   // Another program's solutions are not held to the least norm, which only this tool promises.
@@ -254,13 +277,18 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const Limits limits =
       limits_beside_files(inputs, problem.type, x->workspace_bytes(problem.type), all);
   const SolvePlan plan = plan_solve(inputs, problem, limits);
-  const SolveJob job{
-      .inputs = inputs, .problem = problem, .plan = plan, .limits = limits, .x = x.get()};
+  const SolveJob job{.inputs = inputs,
+                     .problem = problem,
+                     .plan = plan,
+                     .limits = limits,
+                     .x = x.get(),
+                     .residuals = residuals.get()};
   const VerifiedSolutions found = problem.type == ElementType::float32
                                       ? verify_typed<float>(o, job)
                                       : verify_typed<double>(o, job);
   inputs.require_unchanged();
   x->require_unchanged();
+  if (residuals) residuals->require_unchanged();
   const VerifyAnswer answer =
       answer_of(found, o.solutions, inputs.sides.solution_dims, problem.type);
   if (o.json) {

@@ -297,25 +297,32 @@ void print_bad_matrices(const FactorResult& result) {
   const std::string file = escape(result.source.file);
   const std::string matrices = fmt::format("{} {}", format_count(verdict.matrices()),
                                            verdict.matrices() == 1 ? "matrix" : "matrices");
-  const auto say = [&](Status status, const char* what, const char* consequence) {
+  // What is said of one matrix, and of several.
+  struct Fault {
+    const char *of_one, *of_more;
+  };
+  const auto say = [&](Status status, Fault fault, const char* consequence) {
     if (verdict.count(status) == 0) return false;
+    const char* what = verdict.count(status) == 1 ? fault.of_one : fault.of_more;
     print_failure(fmt::format(
         "{}: {} of {} {} (first: {}){}", file, format_count(verdict.count(status)), matrices, what,
         matrix_name(result.source.leading, verdict.first(status)), consequence));
     return true;
   };
   const Mode mode = result.plan.problem.mode;
-  say(Status::non_finite, "contain NaN or Inf",
+  say(Status::non_finite, {"contains NaN or Inf", "contain NaN or Inf"},
       mode == Mode::r     ? "; their R is NaN"
       : mode == Mode::raw ? "; their V and tau are NaN"
                           : "; their Q and R are NaN");
   const bool single = result.plan.problem.type == ElementType::float32;
   if (say(Status::r_overflows,
-          single ? "have an R that exceeds the float32 range"
-                 : "have an R that exceeds the float64 range",
+          single ? Fault{"has an R that exceeds the float32 range",
+                         "have an R that exceeds the float32 range"}
+                 : Fault{"has an R that exceeds the float64 range",
+                         "have an R that exceeds the float64 range"},
           ""))
     print_hint(single ? "use --precision double" : "divide the matrices by a power of two");
-  say(Status::above_bar, "miss the bar", "; see status 1 in the report");
+  say(Status::above_bar, {"misses the bar", "miss the bar"}, "; see status 1 in the report");
 }
 
 }  // namespace qrtool

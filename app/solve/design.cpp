@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "app/solve/solve_inputs.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
+#include "core/whole_number.hpp"
 #include "io/file/input_file.hpp"
 
 namespace qrtool {
@@ -20,18 +20,12 @@ namespace {
 /// Powers beyond this are no fit, but rounding errors.
 constexpr int most_degree = 20;
 
-int whole_of(std::string_view text) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
-}
-
 /// The place of a column by its name, or by its number from 1.
 index_t place_of(const std::string& column, const std::vector<std::string>& names, index_t count,
                  const std::string& file) {
   const auto found = std::find(names.begin(), names.end(), column);
   if (found != names.end()) return found - names.begin();
-  const int number = whole_of(column);
+  const index_t number = whole_number(column).value_or(0);
   if (number >= 1 && number <= count) return number - 1;
   const std::string text =
       fmt::format("{}: --polynomial: A has no column {}", escape(file), escape(column));
@@ -100,27 +94,19 @@ std::string path_of(const std::string& file, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> items_of(const std::string& list) {
-  std::vector<std::string> items;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    items.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return items;
-}
-
 std::vector<Polynomial> parse_polynomial(std::string_view text) {
   std::vector<Polynomial> all;
-  for (const std::string& item : items_of(std::string(text))) {
+  for (const std::string& item : split(text, ',')) {
     const std::size_t colon = item.rfind(':');
-    const int degree = colon == std::string::npos ? -1 : whole_of(item.substr(colon + 1));
-    if (degree < 1 || degree > most_degree || colon == 0)
+    const auto degree = colon == std::string::npos
+                            ? std::nullopt
+                            : whole_number(std::string_view(item).substr(colon + 1));
+    if (!degree || *degree < 1 || *degree > most_degree || colon == 0)
       throw UsageError(
           fmt::format("--polynomial: {} is not COLUMN:DEGREE, with a degree from 1 to {}",
                       escape(item), most_degree),
           "for t and t^2 give t:2");
-    all.push_back({.column = item.substr(0, colon), .degree = degree});
+    all.push_back({.column = item.substr(0, colon), .degree = static_cast<int>(*degree)});
   }
   return all;
 }
@@ -149,7 +135,7 @@ Design design_of(const SystemOptions& o, const std::vector<std::string>& names, 
 std::unique_ptr<Reader> open_vectors(const std::string& file, const std::string& list,
                                      const InputSpec& spec) {
   std::vector<std::unique_ptr<Reader>> vectors;
-  for (const std::string& name : items_of(list)) {
+  for (const std::string& name : split(list, ',')) {
     InputSpec one = spec;
     one.path = path_of(file, name);
     one.takes_vectors = true;
@@ -164,7 +150,7 @@ std::unique_ptr<Reader> open_vectors(const std::string& file, const std::string&
     if (dims != wanted)
       throw InputError(
           fmt::format("{}: --a: {} has {} numbers, and {} has {}", escape(file),
-                      escape(items_of(list).front()), wanted.front(), escape(name), dims.front()),
+                      escape(split(list, ',').front()), wanted.front(), escape(name), dims.front()),
           "the columns of A have one number for each row");
   }
   return std::make_unique<VectorReader>(std::move(vectors), split_location(file).file, list);

@@ -36,7 +36,5 @@ Design design_of(const SystemOptions& options, const std::vector<std::string>& n
 /// has another number of entries, or more dimensions.
 std::unique_ptr<Reader> open_vectors(const std::string& file, const std::string& list,
                                      const InputSpec& spec);
-/// The items of --a.
-std::vector<std::string> items_of(const std::string& list);
 
 }  // namespace qrtool

@@ -3,6 +3,7 @@
 #include "app/solve/row_sweeper.hpp"
 
 #include <cmath>
+#include <optional>
 
 namespace qrtool {
 
@@ -70,8 +71,32 @@ template <class T>
 void RowSweeper<T>::add_spreads(MatrixView<const T> b, const RowFactors& factors) {
   for (index_t i = 0; i < b.rows; i += shape_.leaf_rows())
     for (index_t c = 0; c < p_; ++c)
-      merge(spreads_[c],
-            spread_of<T>(&b(i, c), std::min(shape_.leaf_rows(), b.rows - i), b.ld, factors, i));
+      merge(spreads_[c], spread_of<T>({&b(i, c), std::min(shape_.leaf_rows(), b.rows - i), 1, b.ld},
+                                      std::ldexp(1.0, spread_exponents_[c]), factors, i));
+}
+
+template <class T>
+void RowSweeper<T>::bring_into_range() {
+  bool is_in = true;
+  for (index_t c = 0; c < p_; ++c) {
+    const std::optional<int> exponent = exponent_into_range(spreads_[c]);
+    if (is_in_range(spreads_[c].b_squares) || !exponent || spread_exponents_[c] != 0) continue;
+    spread_exponents_[c] = *exponent;
+    is_in = is_in && *exponent == 0;
+  }
+  if (is_in) return;
+  forget_spreads();
+  in_memory_ = false;
+  const auto sides = static_cast<std::size_t>(p_);
+  sweep({.a = 0, .b = std::vector<int>(sides), .is_zero = std::vector<char>(sides)},
+        [](index_t, MatrixView<const T>) {});
+}
+
+template <class T>
+double RowSweeper<T>::r_squared_of(index_t c, double residual_norm) {
+  bring_into_range();
+  return r_squared(spreads_[c], std::ldexp(residual_norm, spread_exponents_[c]),
+                   job_.problem.has_intercept);
 }
 
 template <class T>

@@ -41,19 +41,25 @@ class RowSweeper {
     column_ = first_column;
     found_ = {};
     in_memory_ = false;
-    spreads_.assign(static_cast<std::size_t>(p_), {});
-    has_spreads_ = false;
+    spread_exponents_.assign(static_cast<std::size_t>(p_), 0);
+    forget_spreads();
   }
   void sweep(const RowScales& scales, const VisitRows<T>& visit);
   const SweepFindings& found() const { return found_; }
-  /// How each right side spreads over the rows that count, after a sweep.
-  const std::vector<Spread>& spreads() const { return spreads_; }
+  /// R^2 of right side c, whose residual has this norm, after a sweep. Squares that leave the range
+  /// of float64 take one sweep more.
+  double r_squared_of(index_t c, double residual_norm);
 
  private:
   void read(RowsChunk<T>& chunk);
   void read_columns(Reader& reader, index_t first, MatrixView<T> to);
   void read_weights(index_t first, index_t rows, T* w);
   void add_spreads(MatrixView<const T> b, const RowFactors& factors);
+  void forget_spreads() {
+    spreads_.assign(static_cast<std::size_t>(p_), {});
+    has_spreads_ = false;
+  }
+  void bring_into_range();
   void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
   bool is_single() const { return job_.plan.divides_items(job_.inputs.sides); }
   index_t group_size() const { return std::max<index_t>(job_.plan.group_size, 1); }
@@ -72,7 +78,8 @@ class RowSweeper {
   StageSeconds& seconds_;
   std::vector<RowsChunk<T>> chunks_;
   SweepFindings found_;
-  std::vector<Spread> spreads_;
+  std::vector<Spread> spreads_;  // how right sides times 2^exponent spread
+  std::vector<int> spread_exponents_;
   bool has_spreads_ = false;
   bool in_memory_ = false;  // the only chunk holds all rows, packed without scales
 };

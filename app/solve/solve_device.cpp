@@ -23,6 +23,8 @@ bool is_shared(const SolveInputs& inputs, const SolvePlan& plan) {
 std::string objection_to(const SolveOptions& o, const SolveInputs& inputs,
                          const SolveProblem& problem, const SolvePlan& plan) {
   if (problem.wants_covariance) return "covariances are asked for";
+  if (is_shared(inputs, plan) && problem.weighs_each)
+    return "each right side has weights of its own";
   if (is_shared(inputs, plan))
     return o.backend.variant.empty() ? "" : "the CPU factors an A that serves all right sides";
   if (inputs.sides.shares_a()) return "one A serves few right sides";

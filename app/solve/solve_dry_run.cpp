@@ -51,9 +51,11 @@ double solutions_by_r(const Problem& factored, index_t sides, const Backend& bac
   return cpu_solve_seconds(factored, sides, threads) / cpu_seconds(factored, threads);
 }
 
-/// Q'b, x and the error of every right side are products with A and Q.
+/// Q'b, x and the error of every right side are products with A and Q. Where right sides have
+/// weights of their own, A'WA is formed for each.
 double product_flops(const SolveInputs& inputs, const SolveProblem& p) {
-  return 8.0 * static_cast<double>(p.packed_rows()) * static_cast<double>(p.n) *
+  const auto n = static_cast<double>(p.n);
+  return (8 * n + (p.weighs_each ? n * (n + 1) : 0)) * static_cast<double>(p.packed_rows()) *
          static_cast<double>(count_of(inputs.sides.solution_dims));
 }
 

@@ -229,7 +229,7 @@ RecordedInput recorded_weights(const SolveFiles& files) {
 /// Puts powers of its columns, and a column of ones, into an A that is no table.
 void complete_design(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
   if (!o.intercept && o.polynomial.empty() && o.a.empty()) return;
-  const std::vector<std::string> names = o.a.empty() ? std::vector<std::string>{} : items_of(o.a);
+  const std::vector<std::string> names = o.a.empty() ? std::vector<std::string>{} : split(o.a, ',');
   Design design = design_of(o, names, inputs.n(), files.a);
   inputs.added_columns = std::ssize(design.columns) + (o.intercept ? 1 : 0) - inputs.n();
   inputs.names = std::move(design.names);
@@ -345,6 +345,7 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .ridge = std::ldexp(options.ridge.value_or(0), -inputs.weight_exponent),
           .has_intercept = options.intercept,
           .has_weights = inputs.w != nullptr,
+          .weighs_each = inputs.w != nullptr && !inputs.w_is_shared,
           .skips_missing = options.skips_missing.value_or(false),
           .takes_few_rows = options.least_norm};
 }

@@ -37,7 +37,8 @@ std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const 
   const index_t of_x =
       p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
   return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
-         of_fit * static_cast<std::size_t>(inputs.fits.fitted + inputs.fits.residuals) +
+         of_fit * static_cast<std::size_t>(inputs.fits.fitted + inputs.fits.residuals +
+                                           inputs.fits.checks) +
          static_cast<std::size_t>(plan.group_size) *
              (sizeof(SolutionReport) + sizeof(MatrixFindings) + sizeof(FitReport) +
               6 * sizeof(double));
@@ -120,8 +121,8 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
   const bool are_single = sides.shares_a() && sides.as_rows && (shares || plan.splits);
   plan.groups = are_single ? all : sides.items();
   plan.group_size = are_single ? 1 : sides.p;
-  const bool is_shared =
-      (shares && !has_own_weights) || (!plan.splits && pays_as_shared(problem.n, sides.p));
+  const bool is_shared = (shares && (!has_own_weights || takes_own_weights(problem))) ||
+                         (!plan.splits && pays_as_shared(problem.n, sides.p));
   plan.route = is_shared ? SolveRoute::shared : SolveRoute::each;
   const auto plan_systems = [&](index_t p) { return plan_factor(problem, all, p, limits, forced); };
   if (!is_shared) {

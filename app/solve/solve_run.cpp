@@ -115,9 +115,10 @@ void SolveRun::make_plan(const std::shared_ptr<Backend>& before) {
   device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_, before);
   if (device_) take_device(inputs_, problem_, limits_, plan_);
   result_.route = std::string(name_of(plan_.route));
-  result_.variant = device_                             ? device_->variant()
-                    : plan_.route == SolveRoute::shared ? "one QR for all"
-                                                        : std::string(plan_.factor.variant->name);
+  result_.variant = device_ ? device_->variant()
+                    : plan_.route == SolveRoute::shared
+                        ? (problem_.weighs_each ? "a Gram matrix for each" : "one QR for all")
+                        : std::string(plan_.factor.variant->name);
   result_.backend = device_ ? device_->backend->name() : "cpu";
   result_.device = device_ ? name_of_device(*device_->backend) : "cpu";
   result_.threads = plan_.threads;

@@ -27,6 +27,7 @@ struct GroupChunk {
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;  // one for each right side
   HostMemory fitted, residuals;          // in the places of b; null: not wanted
+  HostMemory given;                      // residuals that are checked
   std::vector<FitReport> fits;
 };
 
@@ -77,6 +78,7 @@ class GroupSteps {
     const auto fit_bytes = static_cast<std::size_t>(groups * p.m * size) * size_of(wishes.type);
     if (wishes.fitted) chunk.fitted = allocate_host(fit_bytes);
     if (wishes.residuals) chunk.residuals = allocate_host(fit_bytes);
+    if (wishes.checks) chunk.given = allocate_host(fit_bytes);
     chunk.fits.resize(chunk.reports.size());
     return chunk;
   }
@@ -106,6 +108,7 @@ class GroupSteps {
         [&](index_t i, index_t g, index_t count) {
           if (size == 0) return;
           read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
+          if (chunk.given) read_given(job_, g * size, count * size, i * size, chunk.given);
           if (!has_own_weights()) return;
           T* w = chunk.w.view()[i].data;
           read_numbers(*job_.inputs.w, g * size, count * size, w);
@@ -283,6 +286,7 @@ class GroupSteps {
                       .sides = block_of(chunk),
                       .fitted = chunk.fitted.get(),
                       .residuals = chunk.residuals.get(),
+                      .given = chunk.given.get(),
                       .reports = chunk.fits};
     for (index_t g = 0; g < chunk.count; ++g) block.a.push_back(a_of(chunk, g));
     fits_->run(block);
@@ -290,7 +294,7 @@ class GroupSteps {
   void keep_fits(const GroupChunk<T>& chunk, std::size_t count) {
     const index_t size = job_.plan.group_size, entries = job_.problem.m * size;
     sink_.keep_fits(chunk.first * size, std::span(chunk.fits).first(count));
-    if (job_.inputs.fits.any())
+    if (sink_.keep_fitted)
       sink_.keep_fitted(chunk.first * entries, chunk.count * entries, chunk.residuals.get(),
                         chunk.fitted.get());
   }
@@ -358,8 +362,7 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
            .findings = std::span(findings).subspan(place, count),
            .covariance = p.wants_covariance ? covariance.data() + first * p.n * p.n : nullptr});
       for (index_t c = 0; c < size; ++c)
-        fits[place + c].r_squared =
-            r_squared(sweeper->spreads()[c], reports[place + c].residual_norm, p.has_intercept);
+        fits[place + c].r_squared = sweeper->r_squared_of(c, reports[place + c].residual_norm);
     }
     if (sink.keep_fits && job.inputs.fits.any()) {
       sweeper.reset();
@@ -376,6 +379,17 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
 }
 
 }  // namespace
+
+void read_given(const SolveJob& job, index_t first, index_t count, index_t place,
+                const HostMemory& given) {
+  std::byte* const to =
+      given.get() + static_cast<std::size_t>(place) * size_of(job.inputs.fits.type);
+  if (job.inputs.fits.type == ElementType::float32) {
+    read_numbers(*job.residuals, first, count, reinterpret_cast<float*>(to));
+  } else {
+    read_numbers(*job.residuals, first, count, reinterpret_cast<double*>(to));
+  }
+}
 
 template <class T>
 SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {

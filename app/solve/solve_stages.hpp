@@ -39,8 +39,14 @@ struct SolveJob {
   const SolvePlan& plan;
   const Limits& limits;
   Reader* x = nullptr;
+  Reader* residuals = nullptr;  // with x, where inputs.fits.checks: they are checked, too
   SolveDevice* device = nullptr;
 };
+
+/// Reads residuals that are checked: `count` from number `first` of their file on, in the type of
+/// inputs.fits, to number `place` of `given`.
+void read_given(const SolveJob& job, index_t first, index_t count, index_t place,
+                const HostMemory& given);
 
 struct SolveTimes {
   StageSeconds stages;

@@ -34,7 +34,8 @@ TallFits<T>::TallFits(const SolveJob& job, const SolveSink<T>& sink, StageSecond
                        .b = Batch<T>(1, rows_at_once_, sides_),
                        .w = Batch<T>(1, rows_at_once_, of_w),
                        .fitted = wishes.fitted ? allocate_host(fit_bytes) : nullptr,
-                       .residuals = wishes.residuals ? allocate_host(fit_bytes) : nullptr});
+                       .residuals = wishes.residuals ? allocate_host(fit_bytes) : nullptr,
+                       .given = wishes.checks ? allocate_host(fit_bytes) : nullptr});
 }
 
 template <class T>
@@ -60,6 +61,7 @@ void TallFits<T>::Steps::read(Chunk& chunk) const {
   const index_t of_group = m * std::max<index_t>(fits.job_.plan.group_size, 1);
   const index_t start = fits.item_of(group) * of_group + first_side * m + chunk.first * sides;
   read_numbers(*in.b, start, chunk.count * sides, chunk.b.view().data);
+  if (chunk.given) read_given(fits.job_, start, chunk.count * sides, 0, chunk.given);
   if (!in.w) return;
   T* const w = chunk.w.view().data;
   const index_t first = in.w_is_shared ? chunk.first : start;
@@ -70,10 +72,15 @@ void TallFits<T>::Steps::read(Chunk& chunk) const {
 
 template <class T>
 void TallFits<T>::Steps::work(Chunk& chunk) {
+  const MatrixView<const T> a = chunk.a.view()[0].row_block(0, chunk.count);
+  if (again != nullptr && again->finds_largest) {
+    again->largest_a = largest_finite<T>(a, again->largest_a);
+    return;
+  }
   const SolveInputs& in = fits.job_.inputs;
   const index_t sides = fits.sides_;
   const bool has_own_weights = in.w && !in.w_is_shared;
-  fits.engine_.add({.a = chunk.a.view()[0].row_block(0, chunk.count),
+  fits.engine_.add({.a = a,
                     .count = sides,
                     .b = chunk.b.view().data,
                     .row_step = sides,
@@ -82,17 +89,47 @@ void TallFits<T>::Steps::work(Chunk& chunk) {
                     .w_row_step = has_own_weights ? sides : 1,
                     .w_side_step = has_own_weights ? 1 : 0,
                     .x = x.data(),
-                    .fitted = chunk.fitted.get(),
-                    .residuals = chunk.residuals.get()},
+                    .fitted = again == nullptr ? chunk.fitted.get() : nullptr,
+                    .residuals = again == nullptr ? chunk.residuals.get() : nullptr,
+                    .given = chunk.given.get(),
+                    .scale_a = again == nullptr ? 1 : again->scaled.a,
+                    .scale_b = again == nullptr ? 1 : again->scaled.b},
                    sums);
 }
 
 template <class T>
 void TallFits<T>::Steps::keep(Chunk& chunk) const {
+  if (again != nullptr || !fits.sink_.keep_fitted) return;
   const index_t m = fits.job_.problem.m, sides = fits.sides_;
   const index_t of_group = m * std::max<index_t>(fits.job_.plan.group_size, 1);
   fits.sink_.keep_fitted(group * of_group + first_side * m + chunk.first * sides,
                          chunk.count * sides, chunk.residuals.get(), chunk.fitted.get());
+}
+
+template <class T>
+void TallFits<T>::sweep(Steps& steps) {
+  const StageSeconds seconds =
+      run_stages((job_.problem.m + rows_at_once_ - 1) / rows_at_once_, chunks_, steps);
+  seconds_.read += seconds.read;
+  seconds_.write += seconds.write;
+}
+
+/// Sweeps twice more, for a right side whose sums have left the range of float64.
+template <class T>
+FitReport TallFits<T>::judge_scaled(const Steps& first, index_t side, SolutionReport& report) {
+  const index_t n = job_.problem.n;
+  Again again;
+  std::vector<FitSums> sums = engine_.worker().new_sums(sides_);
+  Steps largest{*this, first.group, first.first_side, first.x, sums, &again};
+  sweep(largest);
+  again.finds_largest = false;
+  const FitSums& found = first.sums[static_cast<std::size_t>(side)];
+  again.scaled = scaled_fit(found.sums.b, again.largest_a, first.x);
+  Steps scaled{*this, first.group, first.first_side, again.scaled.x, sums, &again};
+  sweep(scaled);
+  return engine_.worker().judge(sums[static_cast<std::size_t>(side)],
+                                again.scaled.x.data() + side * n, report, again.scaled.a,
+                                again.scaled.b);
 }
 
 template <class T>
@@ -109,13 +146,13 @@ void TallFits<T>::run(index_t group, const std::vector<T>& x, std::span<Solution
             static_cast<double>(x[static_cast<std::size_t>(places.start(c) + j * places.step)]));
     std::vector<FitSums> sums = engine_.worker().new_sums(sides_);
     Steps steps{*this, group, first, solutions, sums};
-    const StageSeconds seconds =
-        run_stages((job_.problem.m + rows_at_once_ - 1) / rows_at_once_, chunks_, steps);
-    seconds_.read += seconds.read;
-    seconds_.write += seconds.write;
-    for (index_t c = 0; c < sides_; ++c)
-      fits[first + c] =
-          engine_.worker().judge(sums[c], solutions.data() + c * n, reports[first + c]);
+    sweep(steps);
+    for (index_t c = 0; c < sides_; ++c) {
+      SolutionReport& report = reports[first + c];
+      fits[first + c] = engine_.worker().needs_scales(sums[c], report)
+                            ? judge_scaled(steps, c, report)
+                            : engine_.worker().judge(sums[c], solutions.data() + c * n, report);
+    }
   }
 }
 

@@ -27,7 +27,13 @@ class TallFits {
   struct Chunk {
     index_t first = 0, count = 0;
     Batch<T> a, b, w;
-    HostMemory fitted, residuals;
+    HostMemory fitted, residuals, given;
+  };
+  /// A sweep that writes nothing: it finds the largest entry of A, or sums of scaled data.
+  struct Again {
+    bool finds_largest = true;
+    double largest_a = 0;
+    ScaledFit scaled = {};
   };
   /// The steps for run_stages(), for right sides first_side, ... of a group.
   struct Steps {
@@ -35,6 +41,7 @@ class TallFits {
     index_t group, first_side;
     const std::vector<double>& x;
     std::vector<FitSums>& sums;
+    Again* again = nullptr;
 
     void begin(Chunk& chunk, index_t number) const;
     void read(Chunk& chunk) const;
@@ -42,6 +49,8 @@ class TallFits {
     void keep(Chunk& chunk) const;
   };
   index_t item_of(index_t group) const;
+  void sweep(Steps& steps);
+  FitReport judge_scaled(const Steps& first, index_t side, SolutionReport& report);
 
   const SolveJob& job_;
   const SolveSink<T>& sink_;

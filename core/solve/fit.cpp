@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "core/parallel.hpp"
 #include "core/simd/instruction_sets.hpp"
@@ -28,13 +29,11 @@ index_t tile_rows(index_t n) {
   return std::clamp(numbers / std::max<index_t>(n, 1) / least * least, least, most);
 }
 
-/// Sums of squares between these have lost nothing to the range of float64.
-bool is_in_range(double squares) { return squares > 1e-250 && squares < 1e250; }
-
 void add_sums(FitSums& to, const fit::Sums& from, const double* gradient) {
   merge(to.sums.b, from.b);
   to.sums.r_squares += from.r_squares;
   to.sums.a_squares += from.a_squares;
+  to.sums.apart_squares += from.apart_squares;
   for (std::size_t j = 0; j < to.gradient.size(); ++j) to.gradient[j] += gradient[j];
 }
 void add_sums(std::span<FitSums> to, std::span<const FitSums> from) {
@@ -51,10 +50,19 @@ void run_kernel(const fit::Rows& rows, const fit::Sides<T>& sides, double* works
   }
 }
 
-/// The place of entry (i, side) of what is wanted.
-void* place_in(void* wanted, ElementType type, index_t entry) {
-  if (wanted == nullptr) return nullptr;
-  return static_cast<std::byte*>(wanted) + static_cast<std::size_t>(entry) * size_of(type);
+void clear(std::span<FitSums> all) {
+  for (FitSums& each : all) {
+    each.sums = {};
+    std::fill(each.gradient.begin(), each.gradient.end(), 0.0);
+  }
+}
+
+/// The place of entry (i, side) of what is wanted, or given.
+template <class Void>
+Void* place_in(Void* all, ElementType type, index_t entry) {
+  using Byte = std::conditional_t<std::is_const_v<Void>, const std::byte, std::byte>;
+  if (all == nullptr) return nullptr;
+  return static_cast<Byte*>(all) + static_cast<std::size_t>(entry) * size_of(type);
 }
 
 /// Some of the rows.
@@ -67,6 +75,7 @@ FitRows<T> part_of(const FitRows<T>& rows, index_t first, index_t count, Element
   if (rows.w != nullptr) part.w += first * rows.w_row_step;
   part.fitted = place_in(rows.fitted, type, entry);
   part.residuals = place_in(rows.residuals, type, entry);
+  part.given = place_in(rows.given, type, entry);
   return part;
 }
 
@@ -86,13 +95,13 @@ void merge(Spread& spread, const Spread& other) {
 }
 
 template <class T>
-Spread spread_of(const T* b, index_t count, index_t step, const RowFactors& rows, index_t first) {
+Spread spread_of(MatrixView<const T> column, double scale, const RowFactors& rows, index_t first) {
   Spread spread;
   double sum = 0;
   const auto for_each = [&](auto use) {
-    for (index_t i = 0; i < count; ++i) {
+    for (index_t i = 0; i < column.rows; ++i) {
       const double root = rows[first + i];
-      if (root != 0) use(root * root, static_cast<double>(b[i * step]));
+      if (root != 0) use(root * root, static_cast<double>(column(i, 0)) * scale);
     }
   };
   for_each([&](double w, double value) {
@@ -108,8 +117,35 @@ Spread spread_of(const T* b, index_t count, index_t step, const RowFactors& rows
   });
   return spread;
 }
-template Spread spread_of(const float*, index_t, index_t, const RowFactors&, index_t);
-template Spread spread_of(const double*, index_t, index_t, const RowFactors&, index_t);
+template Spread spread_of(MatrixView<const float>, double, const RowFactors&, index_t);
+template Spread spread_of(MatrixView<const double>, double, const RowFactors&, index_t);
+
+bool is_in_range(double squares) { return squares > 1e-250 && squares < 1e250; }
+
+std::optional<int> exponent_into_range(const Spread& b) {
+  const double largest = std::max(std::abs(b.least), std::abs(b.most));
+  if (!(largest > 0) || !std::isfinite(largest) || !std::isfinite(b.weight)) return {};
+  return -std::ilogb(largest) - std::ilogb(b.weight) / 2;
+}
+
+ScaledFit scaled_fit(const Spread& b, double largest_a, std::span<const double> x) {
+  const int of_b = exponent_into_range(b).value_or(0);
+  const int of_a = largest_a > 0 ? -std::ilogb(largest_a) - std::ilogb(b.weight) / 2 : 0;
+  ScaledFit scaled{.a = std::ldexp(1.0, of_a), .b = std::ldexp(1.0, of_b), .x = {}};
+  for (const double xj : x) scaled.x.push_back(std::ldexp(xj, of_b - of_a));
+  return scaled;
+}
+
+template <class T>
+double largest_finite(MatrixView<const T> a, double largest) {
+  for (index_t i = 0; i < a.rows; ++i)
+    for (index_t j = 0; j < a.cols; ++j)
+      if (const double aij = std::abs(static_cast<double>(a(i, j))); std::isfinite(aij))
+        largest = std::max(largest, aij);
+  return largest;
+}
+template double largest_finite(MatrixView<const float>, double);
+template double largest_finite(MatrixView<const double>, double);
 
 double r_squared(const Spread& b, double residual_norm, bool has_intercept) {
   const double total = has_intercept ? b.squares : b.b_squares;
@@ -156,6 +192,14 @@ std::vector<FitSums> FitWorker<T>::new_sums(index_t sides) const {
                               FitSums{.gradient = std::vector<double>(n, 0.0)});
 }
 
+template <class T>
+std::span<FitSums> FitWorker<T>::empty_sums(index_t sides) {
+  if (std::ssize(sums_) < sides) sums_ = new_sums(sides);
+  const std::span<FitSums> sums = std::span(sums_).first(static_cast<std::size_t>(sides));
+  clear(sums);
+  return sums;
+}
+
 /// tile_ := some rows of A, transposed. A row with NaN or infinity holds zeros and does not count;
 /// if its weight is not 0, x is NaN unless missing rows are skipped.
 template <class T>
@@ -168,7 +212,8 @@ void FitWorker<T>::widen(MatrixView<const T> a, double scale) {
            .norms = of_rows_.view().data,
            .counts = of_rows_.view().data + stride};
   std::fill_n(tile_.norms, stride, 0.0);
-  std::fill_n(tile_.counts, stride, 1.0);
+  std::fill_n(tile_.counts, stride, 0.0);
+  std::fill_n(tile_.counts, a.rows, 1.0);
   const bool needs_a = wishes_.any();
   if (!needs_a && !problem_.skips_missing) return;
   for (index_t i = 0; i < a.rows; ++i) {
@@ -212,6 +257,7 @@ void FitWorker<T>::add_block(const FitRows<T>& rows, std::span<FitSums> sums) {
           .is_single = is_single,
           .fitted = place_in(rows.fitted, wishes_.type, entry),
           .residuals = place_in(rows.residuals, wishes_.type, entry),
+          .given = place_in(rows.given, wishes_.type, entry),
           .sums = found.data(),
           .gradient = gradient_.data()};
       run_kernel(tile_, sides, workspace_.view().data);
@@ -223,11 +269,21 @@ void FitWorker<T>::add_block(const FitRows<T>& rows, std::span<FitSums> sums) {
 template <class T>
 void FitWorker<T>::add(const FitRows<T>& rows, std::span<FitSums> sums) {
   const index_t step = fit_block_rows(problem_.n);
+  if (std::ssize(of_block_) < rows.count) of_block_ = new_sums(rows.count);
+  const std::span<FitSums> of_block = std::span(of_block_).first(sums.size());
   for (index_t i = 0; i < rows.a.rows; i += step) {
-    std::vector<FitSums> of_block = new_sums(rows.count);
+    clear(of_block);
     add_block(part_of(rows, i, std::min(step, rows.a.rows - i), wishes_.type), of_block);
     add_sums(sums, of_block);
   }
+}
+
+template <class T>
+bool FitWorker<T>::needs_scales(const FitSums& sums, const SolutionReport& report) const {
+  const bool is_solved = report.status == Status::ok || report.status == Status::above_bar;
+  const bool fits = is_in_range(sums.sums.b.b_squares) &&
+                    (!wishes_.any() || is_in_range(sums.sums.a_squares) || problem_.n == 0);
+  return is_solved && !fits && exponent_into_range(sums.sums.b).has_value();
 }
 
 template <class T>
@@ -257,7 +313,11 @@ FitReport FitWorker<T>::judge(const FitSums& found, const double* x, SolutionRep
   // Where a closer bound was needed for x, the residuals must be those from which it was found.
   const double apart = std::abs(std::sqrt(sums.r_squares) - residual_norm);
   const bool agrees = apart <= bar * std::hypot(norms.a * norms.x, norms.b);
-  if (report.status == Status::ok && !(fit.orthogonality <= bar) && !agrees)
+  const double largest_apart = bar * std::hypot(norms.a * norms.x, norms.b);
+  fit.has_other_residuals = !(std::sqrt(sums.apart_squares) <= largest_apart) ||
+                            (wishes_.checks && !(fit.orthogonality <= bar) && !agrees);
+  if (report.status == Status::ok &&
+      (fit.has_other_residuals || (!(fit.orthogonality <= bar) && !agrees)))
     report.status = Status::above_bar;
   return fit;
 }
@@ -335,13 +395,14 @@ FitRows<T> FitEngine<T>::rows_of(const FitBlock<T>& block, Range range,
           .w_side_step = side_step(w),
           .x = x.data(),
           .fitted = place_in(block.fitted, type, start),
-          .residuals = place_in(block.residuals, type, start)};
+          .residuals = place_in(block.residuals, type, start),
+          .given = place_in(block.given, type, start)};
 }
 
 template <class T>
 void FitEngine<T>::run_range(const FitBlock<T>& block, Range range, FitWorker<T>& worker) {
   const std::vector<double> x = solutions_of(block, range);
-  std::vector<FitSums> sums = worker.new_sums(range.count);
+  const std::span<FitSums> sums = worker.empty_sums(range.count);
   worker.add(rows_of(block, range, x), sums);
   judge(block, range, sums, x, worker);
 }
@@ -400,30 +461,17 @@ template <class T>
 FitReport FitEngine<T>::judge_in_range(const FitBlock<T>& block, index_t side, const FitSums& sums,
                                        const double* x, FitWorker<T>& worker) const {
   SolutionReport& report = block.sides.reports[side];
-  const Spread& b = sums.sums.b;
-  const double largest = std::max(std::abs(b.least), std::abs(b.most));
-  const bool is_solved = report.status == Status::ok || report.status == Status::above_bar;
-  const bool fits = is_in_range(b.b_squares) &&
-                    (!wishes_.any() || is_in_range(sums.sums.a_squares) || problem_.n == 0);
-  if (fits || !is_solved || !(largest > 0) || !std::isfinite(largest) || !std::isfinite(b.weight))
-    return worker.judge(sums, x, report);
-  const int of_weights = std::ilogb(b.weight) / 2;
-  std::vector<double> scaled(x, x + problem_.n);
-  FitRows<T> rows = rows_of(block, {.first = side, .count = 1}, scaled);
-  double largest_a = 0;
-  for (index_t i = 0; i < rows.a.rows; ++i)
-    for (index_t j = 0; j < rows.a.cols; ++j)
-      if (const double aij = std::abs(static_cast<double>(rows.a(i, j))); std::isfinite(aij))
-        largest_a = std::max(largest_a, aij);
-  const int of_b = -std::ilogb(largest) - of_weights;
-  const int of_a = largest_a > 0 ? -std::ilogb(largest_a) - of_weights : 0;
-  rows.scale_a = std::ldexp(1.0, of_a);
-  rows.scale_b = std::ldexp(1.0, of_b);
+  if (!worker.needs_scales(sums, report)) return worker.judge(sums, x, report);
+  FitRows<T> rows = rows_of(block, {.first = side, .count = 1}, {});
+  const ScaledFit scaled = scaled_fit(sums.sums.b, largest_finite<T>(rows.a, 0),
+                                      {x, static_cast<std::size_t>(problem_.n)});
+  rows.x = scaled.x.data();
+  rows.scale_a = scaled.a;
+  rows.scale_b = scaled.b;
   rows.fitted = rows.residuals = nullptr;
-  for (double& xj : scaled) xj = std::ldexp(xj, of_b - of_a);
   std::vector<FitSums> again = worker.new_sums(1);
   worker.add(rows, again);
-  return worker.judge(again.front(), scaled.data(), report, rows.scale_a, rows.scale_b);
+  return worker.judge(again.front(), scaled.x.data(), report, scaled.a, scaled.b);
 }
 
 template class FitEngine<float>;

@@ -8,6 +8,8 @@
 // bounds by which x was judged (core/solve/backward_error.hpp), without the one that takes R.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "core/cpu/solve/fit_kernel.hpp"
@@ -22,9 +24,16 @@ using fit::Spread;
 /// where the mean is far from 0.
 void merge(Spread& spread, const Spread& other);
 
-/// The spread of `count` numbers, `step` apart, with the squares of factors as weights.
+/// The spread of `count` numbers times `scale`, `step` apart, with the squares of factors as
+/// weights.
 template <class T>
-Spread spread_of(const T* b, index_t count, index_t step, const RowFactors& rows, index_t first);
+Spread spread_of(MatrixView<const T> column, double scale, const RowFactors& rows, index_t first);
+
+/// Whether sums of squares between 0 and infinity have lost nothing to the range of float64.
+bool is_in_range(double squares);
+/// The exponent of the power of two by which right sides of this spread are multiplied where their
+/// squares are out of range; nothing where that cannot help: all are 0, or one is not finite.
+std::optional<int> exponent_into_range(const Spread& b);
 
 /// R^2 = 1 - residual_norm^2 / total, where total is sum w (b - mean)^2 with an intercept, and
 /// sum w b^2 else. NaN where total is 0: b is constant.
@@ -34,6 +43,7 @@ double r_squared(const Spread& b, double residual_norm, bool has_intercept);
 struct FitReport {
   double r_squared = not_measured;
   double orthogonality = not_measured;  // of the residuals, by the formula above
+  bool has_other_residuals = false;     // residuals were given, and are not those of x
 };
 
 /// The sums of one right side.
@@ -54,6 +64,7 @@ struct FitRows {
   index_t w_row_step = 1, w_side_step = 0;
   const double* x = nullptr;                     // count x n
   void *fitted = nullptr, *residuals = nullptr;  // null: not wanted
+  const void* given = nullptr;                   // residuals that are checked; null: none
   double scale_a = 1, scale_b = 1;
 };
 
@@ -61,7 +72,8 @@ struct FitRows {
 struct FitWishes {
   bool fitted = false, residuals = false;
   ElementType type = ElementType::float64;  // of both
-  bool any() const { return fitted || residuals; }
+  bool checks = false;                      // residuals are given, and nothing is written
+  bool any() const { return fitted || residuals || checks; }
 };
 
 /// The bar of the residuals: that of solutions of the coarser type, X's or theirs.
@@ -82,6 +94,11 @@ class FitWorker {
   /// Adds the rows, which begin with a block, to the sums of their right sides.
   void add(const FitRows<T>& rows, std::span<FitSums> sums);
   std::vector<FitSums> new_sums(index_t sides) const;
+  /// New sums in memory of the worker, which the next call takes again.
+  std::span<FitSums> empty_sums(index_t sides);
+  /// Whether the sums of a right side that was solved have left the range of float64, so that they
+  /// must be found again of scaled data.
+  bool needs_scales(const FitSums& sums, const SolutionReport& report) const;
   /// Judges the fit of a right side, all of whose rows were added, and whose x (n numbers) has this
   /// report. Where the residuals are not those that were judged, the status becomes above_bar. The
   /// scales are those of FitRows.
@@ -97,7 +114,20 @@ class FitWorker {
   Batch<double> a_, of_rows_, workspace_;  // of_rows_: norms and counts
   fit::Rows tile_;
   std::vector<double> gradient_;
+  std::vector<FitSums> of_block_, sums_;
 };
+
+/// The powers of two for FitRows, and the x of the scaled problem.
+struct ScaledFit {
+  double a = 1, b = 1;
+  std::vector<double> x;
+};
+/// Scales for a right side that needs them. largest_a: the largest |a_ij| that is finite; x: its n
+/// solutions.
+ScaledFit scaled_fit(const Spread& b, double largest_a, std::span<const double> x);
+/// The largest |a_ij| that is finite, or `largest`.
+template <class T>
+double largest_finite(MatrixView<const T> a, double largest);
 
 /// Some right sides in memory with their solutions. Right side s belongs to the matrix
 /// a[s / group_size].
@@ -107,6 +137,7 @@ struct FitBlock {
   index_t group_size = 1;
   RightSideBlock<T> sides = {};                  // with x and reports
   void *fitted = nullptr, *residuals = nullptr;  // in the places of b
+  const void* given = nullptr;                   // so, too
   std::span<FitReport> reports = {};
 };
 

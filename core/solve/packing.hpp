@@ -23,6 +23,7 @@ struct SolveProblem {
   double ridge = 0;            // min ||A x - b||^2 + ridge ||x||^2
   bool has_intercept = false;  // column 0 of A is all ones, and a ridge leaves its x alone
   bool has_weights = false;    // of the rows
+  bool weighs_each = false;    // with has_weights: each right side has weights of its own
   bool skips_missing = false;  // a row with NaN in A or b is left out of that problem
   bool wants_se = false;
   bool wants_covariance = false;  // with wants_se

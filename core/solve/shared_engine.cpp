@@ -7,12 +7,13 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/parallel.hpp"
 #include "core/simd/instruction_sets.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/routines.hpp"
-#include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
@@ -39,7 +40,7 @@ const systems::Routine<T>& gap_routine() {
 constexpr index_t most_same_mask = 128;
 static_assert(most_same_mask >= tile);
 
-/// Columns up to which A'MA of each right side is formed, and the condition up to which R of A'MA
+/// Columns up to which A'WA of each right side is formed, and the condition up to which R of A'WA
 /// and one correction are as good as reflectors: the error is then about kappa u (16 kappa^2 u),
 /// where kappa is that of A with scaled columns, float64 data.
 constexpr index_t most_gap_columns = 128;
@@ -69,7 +70,20 @@ Problem factored_problem(const SolveProblem& problem) {
           .mode = Mode::reduced};
 }
 
+/// Whether A'WA is formed for right sides with rows or weights of their own.
+bool forms_own_grams(const SolveProblem& problem) {
+  const SolveRules rules = problem.rules();
+  const index_t n = problem.n;
+  // The kernel keeps no R for the covariance of each right side.
+  return !problem.wants_covariance && n > 0 && n <= most_gap_columns && rules.m >= n &&
+         rules.m <= most_kernel_rows;
+}
+
 }  // namespace
+
+bool takes_own_weights(const SolveProblem& problem) {
+  return problem.weighs_each && forms_own_grams(problem);
+}
 
 template <class T>
 SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
@@ -87,9 +101,11 @@ SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
       solves_gaps_ ? gap_routine<T>().workspace_bytes(gap_shape_) : std::size_t{0};
   const index_t at_once = solves_gaps_ ? most_same_mask : tile;
   const std::size_t workspace_bytes = routine_.workspace_bytes({.m = rows, .n = n});
+  const index_t weighted = problem.weighs_each ? gap_routine<T>().lanes : 0;
   for (int i = 0; i < limits.threads; ++i)
     workers_.push_back({.solver = SystemSolver<T>(problem.rules()),
                         .b = Batch<T>(1, rows, at_once),
+                        .w = Batch<T>(1, problem.m, weighted),
                         .x = Batch<T>(2, n, at_once),
                         .z = Batch<double>(1, std::max<index_t>(k, 1), tile),
                         .workspace = allocate_host(workspace_bytes),
@@ -103,10 +119,11 @@ std::size_t SharedEngine<T>::workspace_bytes(const SolveProblem& problem, int th
   const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k());
   // A twice, Q, and what factoring A takes; the tile of each thread, twice.
   const std::size_t of_a = rows * n * (sizeof(T) + 6 * sizeof(double)) + 4 * k * n * sizeof(double);
-  const std::size_t of_tile =
-      (2 * rows + 12 * n) * tile * sizeof(double) +
-      (problem.skips_missing ? (rows + 2 * n) * most_same_mask * sizeof(T) : 0) +
-      4 * n * n * sizeof(double);
+  const std::size_t of_tile = (2 * rows + 12 * n) * tile * sizeof(double) +
+                              (problem.skips_missing || problem.weighs_each
+                                   ? (2 * rows + 2 * n) * most_same_mask * sizeof(T)
+                                   : 0) +
+                              4 * n * n * sizeof(double);
   return of_a + of_tile * static_cast<std::size_t>(threads);
 }
 
@@ -131,6 +148,7 @@ MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, i
       for (index_t j = 0; j < padded.cols; ++j)
         padded(i, j) = j < problem_.n ? wide_.view()[0](i, j) : 0.0;
   }
+  if (problem_.weighs_each) return {};
   factor();
   for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const double>(r_.view()[0]));
   prepare_kernel();
@@ -153,18 +171,23 @@ template <class T>
 void SharedEngine<T>::prepare_gaps() {
   const SolveRules rules = problem_.rules();
   const index_t n = problem_.n;
-  // The kernel keeps no R for the covariance of each right side.
-  solves_gaps_ = problem_.skips_missing && !problem_.wants_covariance && n > 0 &&
-                 n <= most_gap_columns && rules.m >= n && rules.m <= most_kernel_rows;
+  solves_gaps_ = (problem_.skips_missing || problem_.weighs_each) && forms_own_grams(problem_);
   if (!solves_gaps_) return;
-  gap_shape_ = {.m = rules.m, .n = n, .p = 1, .data_rows = problem_.m, .is_masked = true};
+  gap_shape_ = {.m = rules.m,
+                .n = n,
+                .p = 1,
+                .data_rows = problem_.m,
+                .is_masked = true,
+                .skips_missing = problem_.skips_missing};
   gap_rules_ = {
       .bar = solution_bar(rules.type, rules.m, n),
       .least_singular_value = std::max(rank_margin * rules.rank.tolerance, 1 / most_gap_condition),
       .most_condition = most_gap_condition,
       .is_given = rules.only_checks,
       .wants_se = rules.wants_se};
-  padded_ = Batch<double>(1, rules.m, (n + 3) / 4 * 4);
+  // Rows a power of two apart would share few places of the first-level cache.
+  const index_t columns = (n + 3) / 4 * 4;
+  padded_ = Batch<double>(1, rules.m, columns + (columns % 16 == 0 ? 4 : 0));
 }
 
 /// The kernel takes matrices of full column rank whose solutions need no correction.
@@ -338,7 +361,7 @@ template <class T>
 GapMasks SharedEngine<T>::masks_of(const RightSideBlock<T>& block,
                                    std::span<const index_t> gaps) const {
   GapMasks masks(gaps.size(), problem_.m);
-  for_each_in_team(std::ssize(gaps), static_cast<int>(workers_.size()), [&](index_t g, int) {
+  parallel_for(std::ssize(gaps), static_cast<int>(workers_.size()), [&](index_t g, int) {
     const T* b = block.b + block.b_places.start(gaps[static_cast<std::size_t>(g)]);
     for (index_t i = 0; i < problem_.m; ++i)
       if (std::isnan(b[i * block.b_places.step])) masks.set(static_cast<std::size_t>(g), i);
@@ -346,11 +369,13 @@ GapMasks SharedEngine<T>::masks_of(const RightSideBlock<T>& block,
   return masks;
 }
 
-/// The rows that count for a right side with gaps.
+/// The rows that count for a right side with gaps, or with weights. null: all weights are 1.
 template <class T>
-index_t SharedEngine<T>::rows_of(const T* b) const {
+index_t SharedEngine<T>::rows_of(const T* b, const T* w) const {
   index_t rows = 0;
-  for (index_t i = 0; i < problem_.m; ++i) rows += row_factors_[i] != 0 && !std::isnan(b[i]);
+  for (index_t i = 0; i < problem_.m; ++i)
+    rows += row_factors_[i] != 0 && (w == nullptr || w[i] > 0) &&
+            !(problem_.skips_missing && std::isnan(b[i]));
   return rows;
 }
 
@@ -362,6 +387,7 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
   const index_t n = problem_.n, m = problem_.m;
   const MatrixView<T> x = worker.x.view()[0], se = worker.x.view()[1];
   T* b = worker.b.view().data;
+  T* w = problem_.weighs_each ? worker.w.view().data : nullptr;
   systems::Solution solutions[most_same_mask];
   systems::Matrix matrices[most_same_mask];
   int shifts[most_same_mask];
@@ -369,6 +395,8 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
   for (index_t l = 0; l < count; ++l) {
     const T* from = block.b + block.b_places.start(gaps[l]);
     for (index_t i = 0; i < m; ++i) b[l * m + i] = from[i * block.b_places.step];
+    for (index_t i = 0; w != nullptr && i < m; ++i)
+      w[l * m + i] = block.w[block.w_places.start(gaps[l]) + i * block.w_places.step];
     take_solution<T>(problem_, block, gaps[l], {x.data + l * n, n, 1, 1}, 0);
     shifts[l] = -of_a_.scale;
   }
@@ -379,6 +407,7 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
                  .b = {b, m, m},
                  .b_has_rows = true,
                  .shared = {padded_.view().data, padded_.view().ld, row_factors_.data()},
+                 .w = {w, m, m},
                  .shifts = shifts,
                  .x = x.data,
                  .se = block.se != nullptr ? se.data : nullptr,
@@ -386,7 +415,7 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
                  .matrices = matrices},
                 worker.gap_workspace.get());
   for (index_t l = 0; l < count; ++l) {
-    const index_t rows_used = rows_of(b + l * m);
+    const index_t rows_used = rows_of(b + l * m, w == nullptr ? nullptr : w + l * m);
     if (solutions[l].needs_care || rows_used < problem_.least_rows()) {
       worker.gaps.push_back(gaps[l]);
       continue;
@@ -415,15 +444,33 @@ void SharedEngine<T>::refuse_all(const RightSideBlock<T>& block) const {
   }
 }
 
+/// Solves with weights of each right side, and returns the right sides that it leaves.
+template <class T>
+std::vector<index_t> SharedEngine<T>::run_weighted(const RightSideBlock<T>& block) {
+  std::vector<index_t> all(static_cast<std::size_t>(block.count));
+  std::iota(all.begin(), all.end(), index_t{0});
+  // A row that is not finite may count for no right side.
+  if (!of_a_.is_finite || has_few_rows() || !solves_gaps_) return all;
+  const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
+  const auto packs = static_cast<index_t>((all.size() + lanes - 1) / lanes);
+  parallel_for(packs, static_cast<int>(workers_.size()), [&](index_t i, int worker) {
+    const std::size_t first = static_cast<std::size_t>(i) * lanes;
+    solve_gaps(std::span(all).subspan(first, std::min(lanes, all.size() - first)), block,
+               workers_[worker]);
+  });
+  return collect_gaps();
+}
+
 template <class T>
 std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
+  if (problem_.weighs_each) return run_weighted(block);
   if (!of_a_.is_finite || has_few_rows()) {
     refuse_all(block);
     return {};
   }
   const index_t tiles = (block.count + tile - 1) / tile;
   for (Worker& worker : workers_) worker.gaps.clear();
-  for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
+  parallel_for(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
     solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
   });
   return finish_gaps(block);
@@ -434,10 +481,9 @@ template <class T>
 std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
                                                std::span<const index_t> sides) {
   for (Worker& worker : workers_) worker.gaps.clear();
-  for_each_in_team(std::ssize(sides), static_cast<int>(workers_.size()),
-                   [&](index_t i, int worker) {
-                     solve_tile(block, sides[static_cast<std::size_t>(i)], 1, workers_[worker]);
-                   });
+  parallel_for(std::ssize(sides), static_cast<int>(workers_.size()), [&](index_t i, int worker) {
+    solve_tile(block, sides[static_cast<std::size_t>(i)], 1, workers_[worker]);
+  });
   return finish_gaps(block);
 }
 
@@ -449,10 +495,9 @@ std::vector<index_t> SharedEngine<T>::finish_gaps(const RightSideBlock<T>& block
   if (!solves_gaps_ || gaps.empty()) return gaps;
   const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
   const auto groups = group_by_mask(gaps, masks_of(block, gaps), lanes, most_same_mask);
-  for_each_in_team(std::ssize(groups), static_cast<int>(workers_.size()),
-                   [&](index_t i, int worker) {
-                     solve_gaps(groups[static_cast<std::size_t>(i)], block, workers_[worker]);
-                   });
+  parallel_for(std::ssize(groups), static_cast<int>(workers_.size()), [&](index_t i, int worker) {
+    solve_gaps(groups[static_cast<std::size_t>(i)], block, workers_[worker]);
+  });
   return collect_gaps();
 }
 

@@ -16,6 +16,9 @@
 
 namespace qrtool {
 
+/// Whether SharedEngine takes weights of its own for every right side.
+bool takes_own_weights(const SolveProblem& problem);
+
 /// Solves for many right sides of one A on the CPU. Not thread-safe: it has threads of its own.
 template <class T>
 class SharedEngine {
@@ -26,13 +29,14 @@ class SharedEngine {
   static std::size_t workspace_bytes(const SolveProblem& problem, int threads);
 
   /// Takes a (m x n) and m weights w, which are `step` apart; null: no weights. Both are copied.
-  /// Returns what was found about A.
+  /// Returns what was found about A, which is nothing where each right side has its own weights.
   MatrixFindings take_matrix(MatrixView<const T> a, const T* w, index_t step);
   /// A = QR for a device; none where some solutions would need more care than products give.
   std::optional<SharedFactors> factors() const;
   /// Solves for the block's right sides. Where rows with missing entries are skipped, the right
-  /// sides with such entries are solved by Cholesky's method, with A'MA of their own; those that
-  /// need more care are left out, and their numbers returned in ascending order.
+  /// sides with such entries are solved by Cholesky's method, with A'WA of their own, and so are
+  /// all that have weights of their own; those that need more care are left out, and their numbers
+  /// returned in ascending order.
   std::vector<index_t> run(const RightSideBlock<T>& block);
   /// Does what run() does for the right sides with the numbers `sides`, in ascending order.
   std::vector<index_t> run_some(const RightSideBlock<T>& block, std::span<const index_t> sides);
@@ -40,7 +44,7 @@ class SharedEngine {
  private:
   struct Worker {
     SystemSolver<T> solver;
-    Batch<T> b, x;  // a tile of right sides; X and its errors
+    Batch<T> b, w, x;  // a tile of right sides; weights of a pack of them; X and its errors
     Batch<double> z;
     HostMemory workspace, gap_workspace;
     std::vector<index_t> gaps;
@@ -56,7 +60,8 @@ class SharedEngine {
                        Worker& worker);
   void prepare_gaps();
   GapMasks masks_of(const RightSideBlock<T>& block, std::span<const index_t> gaps) const;
-  index_t rows_of(const T* b) const;
+  index_t rows_of(const T* b, const T* w) const;
+  std::vector<index_t> run_weighted(const RightSideBlock<T>& block);
   void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
   std::vector<index_t> collect_gaps();
   std::vector<index_t> finish_gaps(const RightSideBlock<T>& block);

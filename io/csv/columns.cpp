@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
+#include "core/whole_number.hpp"
 
 namespace qrtool {
 namespace {
@@ -22,13 +22,6 @@ struct Item {
   bool is_name = false;
   index_t first = 0, last = 0;  // last 0: up to the last of the file
 };
-
-std::optional<index_t> whole_number(std::string_view text) {
-  index_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text[0] == '-') return {};
-  return value;
-}
 
 Item parse_item(const char* option, const std::string& text) {
   Item item{.text = text};
@@ -54,18 +47,14 @@ Item parse_item(const char* option, const std::string& text) {
 }
 
 std::vector<Item> parse_list(const ColumnList& asked) {
-  const std::string& list = asked.text;
   std::vector<Item> items;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    std::string text = list.substr(at, end - at);
+  for (std::string text : split(asked.text, ',')) {
     text.erase(0, std::min(text.find_first_not_of(' '), text.size()));
     text.erase(text.find_last_not_of(' ') + 1);
     if (text.empty())
-      throw UsageError(fmt::format("{}: '{}' has an empty item", asked.option, escape(list)),
+      throw UsageError(fmt::format("{}: '{}' has an empty item", asked.option, escape(asked.text)),
                        fmt::format("for example {0} 2-5,8 or {0} height,weight", asked.option));
     items.push_back(parse_item(asked.option, text));
-    at = end + 1;
   }
   return items;
 }

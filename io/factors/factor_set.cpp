@@ -14,6 +14,7 @@
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/part_reader.hpp"
+#include "io/report_file.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {
@@ -62,6 +63,19 @@ void require_recorded(const std::string& path, const OpenFiles& files, const Fac
                   report));
 }
 
+/// The leverages beside factors, where their report has their checksum.
+void require_leverages(const std::string& path, const FactorCodec& codec, const Record& record) {
+  const auto recorded = record.find(leverage_checksum);
+  const std::string file = factor_file(path, "leverage");
+  if (recorded == record.end() || !file_exists(file)) return;
+  const std::unique_ptr<Reader> reader = codec.open(file, /*is_vector=*/true, /*threads=*/1).reader;
+  if (checksum_text(block_hash_of(*reader)) == recorded->second) return;
+  throw InputError(fmt::format("{}: {} are not the leverages that {} describes", escape(path),
+                               escape(file), escape(report_file(path, codec.report_ending))),
+                   "the files are of different runs, or were changed: factor again with --force, "
+                   "or remove the leverages");
+}
+
 /// A report in CSV has no attributes, and one without checksums binds nothing.
 void apply_report(const FactorCodec& codec, const OpenFiles& files, StoredFactors& factors) {
   const std::string& path = factors.file;
@@ -75,6 +89,7 @@ void apply_report(const FactorCodec& codec, const OpenFiles& files, StoredFactor
   StoredReport report = read_report_of_set(path);
   apply_record(report.record, escape(path), factors);
   refuse_two_modes(factors, files);
+  require_leverages(path, codec, report.record);
   if (!report.checksums.empty()) require_recorded(path, files, codec, report.checksums);
   factors.tries = std::move(report.tries);
 }

@@ -12,6 +12,7 @@
 #include "io/factor_files.hpp"
 #include "io/factors/arrays_writer.hpp"
 #include "io/factors/factor_set.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/text_output.hpp"
 #include "io/report_file.hpp"
 #include "io/solution_report.hpp"
@@ -35,7 +36,7 @@ class SetWriter final : public ArraysWriter<File> {
 
  public:
   SetWriter(const OutputSpec& spec, const FactorCodec& codec)
-      : codec_(codec), obsolete_(find_obsolete(spec)) {
+      : codec_(codec), obsolete_(find_obsolete(spec)), threads_(spec.threads) {
     for (const MatrixDataset& dataset : spec.datasets)
       this->arrays_.push_back(std::make_unique<File>(spec, dataset));
     if (is_standard_output(spec.path)) return;
@@ -56,12 +57,12 @@ class SetWriter final : public ArraysWriter<File> {
     Files::write(dataset, first, values);
   }
   void write_part(std::string_view dataset, index_t first, std::span<const float> values) override {
-    if (solution_report_) solution_report_->add(dataset, values);
+    add_fit(dataset, values);
     Files::write_part(dataset, first, values);
   }
   void write_part(std::string_view dataset, index_t first,
                   std::span<const double> values) override {
-    if (solution_report_) solution_report_->add(dataset, values);
+    add_fit(dataset, values);
     Files::write_part(dataset, first, values);
   }
   void write_report(index_t, std::span<const MatrixReport> report) override {
@@ -80,6 +81,8 @@ class SetWriter final : public ArraysWriter<File> {
   }
   void finish(FileSet& files) override {
     for (const auto& file : this->arrays_) file->finish(files);
+    if (report_ && has_leverages_)
+      report_->add_attribute(leverage_checksum, checksum_text(leverages_.value()));
     if (report_) report_->finish(files);
     if (solution_report_) solution_report_->finish(files);
     for (const std::string& path : obsolete_) files.add_obsolete(path);
@@ -92,11 +95,23 @@ class SetWriter final : public ArraysWriter<File> {
   }
 
  private:
+  /// Of factors these are the leverages.
+  template <class T>
+  void add_fit(std::string_view dataset, std::span<const T> values) {
+    if (solution_report_) solution_report_->add(dataset, values);
+    if (!report_) return;
+    leverages_.add(values, threads_);
+    has_leverages_ = true;
+  }
+
   const FactorCodec& codec_;
   std::vector<std::string> obsolete_;  // files of another --mode under the same name
   std::string report_path_;
   std::unique_ptr<ReportFile> report_;
   std::unique_ptr<SolutionReport> solution_report_;
+  BlockHash leverages_;
+  bool has_leverages_ = false;
+  int threads_;
 };
 
 }  // namespace qrtool

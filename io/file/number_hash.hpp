@@ -2,6 +2,7 @@
 // number_hash.hpp: a checksum of numbers, whatever the text that they are written with.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -31,12 +32,16 @@ class NumberHash {
 };
 
 /// The hash of the hashes of blocks of numbers, which several threads find together. It does not
-/// depend on how the numbers come in parts.
+/// depend on how the numbers come in parts. A block has several chains of numbers, since each step
+/// of a chain waits for the one before it.
 class BlockHash {
  public:
   void add(double number) {
-    part_.add(number);
-    if (++count_ == block_size) end_block(part_.value());
+    part_[count_ % chains].add(number);
+    if (++count_ < block_size) return;
+    of_blocks_.add_word(value_of(part_));
+    part_ = {};
+    count_ = 0;
   }
   template <class T>
   void add(std::span<const T> numbers, int threads) {
@@ -44,30 +49,38 @@ class BlockHash {
       add(static_cast<double>(numbers.front()));
     std::vector<std::uint64_t> words(numbers.size() / block_size);
     parallel_for(std::ssize(words), threads, [&](index_t i, int) {
-      NumberHash hash;
-      for (const T number : numbers.subspan(static_cast<std::size_t>(i) * block_size, block_size))
-        hash.add(static_cast<double>(number));
-      words[static_cast<std::size_t>(i)] = hash.value();
+      const auto place = static_cast<std::size_t>(i);
+      words[place] = value_of_block(numbers.subspan(place * block_size, block_size));
     });
-    for (const std::uint64_t word : words) end_block(word);
+    for (const std::uint64_t word : words) of_blocks_.add_word(word);
     for (const T number : numbers.subspan(words.size() * block_size))
       add(static_cast<double>(number));
   }
   std::uint64_t value() const {
     NumberHash all = of_blocks_;
-    if (count_ > 0) all.add_word(part_.value());
+    if (count_ > 0) all.add_word(value_of(part_));
     return all.value();
   }
 
  private:
-  static constexpr std::size_t block_size = 1 << 16;
-  void end_block(std::uint64_t word) {
-    of_blocks_.add_word(word);
-    part_ = {};
-    count_ = 0;
+  static constexpr std::size_t block_size = 1 << 16, chains = 8;
+  using Chains = std::array<NumberHash, chains>;
+
+  static std::uint64_t value_of(const Chains& all) {
+    NumberHash hash;
+    for (const NumberHash& each : all) hash.add_word(each.value());
+    return hash.value();
+  }
+  template <class T>
+  static std::uint64_t value_of_block(std::span<const T> numbers) {
+    Chains all;
+    for (std::size_t i = 0; i < block_size; i += chains)
+      for (std::size_t k = 0; k < chains; ++k) all[k].add(static_cast<double>(numbers[i + k]));
+    return value_of(all);
   }
 
-  NumberHash of_blocks_, part_;
+  NumberHash of_blocks_;
+  Chains part_;
   std::size_t count_ = 0;  // numbers in part_
 };
 

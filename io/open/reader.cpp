@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reader.cpp: opens inputs and stored factors through their formats.
 #include "io/reader.hpp"
+#include "io/contents.hpp"
 
 #include <fmt/format.h>
 
@@ -187,6 +188,31 @@ std::unique_ptr<Reader> open_solutions(const std::string& path, int threads,
     if (format.has_datasets) spec.dataset = format.find_solutions(location.file);
   }
   return open_array(spec);
+}
+
+std::unique_ptr<Reader> open_beside_solutions(const std::string& path, const std::string& name,
+                                              int threads, std::size_t memory_bytes) {
+  if (recorded_attributes(path, {"command"}).front() != "solve") return nullptr;
+  InputSpec spec{.path = path,
+                 .dataset = {},
+                 .order = Order::row,
+                 .threads = threads,
+                 .memory_bytes = memory_bytes,
+                 .takes_vectors = true};
+  const Location location = split_location(path);
+  if (const std::string named = factor_file(location.file, name); std::filesystem::exists(named)) {
+    spec.path = named;
+    return open_array(spec);
+  }
+  // A set has no file of its own name.
+  const bool is_file = std::filesystem::exists(location.file);
+  if (!is_file || !location.dataset.empty() || !has_datasets(location.file)) return nullptr;
+  for (const Entry& entry : list_entries(location.file))
+    if (name_in_output(entry.name) == name) {
+      spec.dataset = entry.name;
+      return open_array(spec);
+    }
+  return nullptr;
 }
 
 std::vector<std::string> recorded_attributes(const std::string& path,

@@ -76,7 +76,7 @@ class FirstContact(FolderTest):
         alone = self.factors(a)
         a[1, 2, 3] = np.nan
         out = self.factors(a, status=1)
-        self.assertIn("contain NaN or Inf", self.said)
+        self.assertIn("1 of 3 matrices contains NaN or Inf", self.said)
         self.assertEqual(list(out["report_status"]), [0, 2, 0])
         self.assertTrue(np.isnan(out["Q"][1]).all() and np.isnan(out["R"][1]).all())
         for name in "QR":

@@ -346,6 +346,52 @@ class Fits(FolderTest):
         for more in (("--a", "t"), ("--intercept",)):
             self.assertIn(f"--groups contradicts {more[0]}", said(*files, *more, status=2))
 
+    def test_verify_measures_residuals(self):
+        """In every format, on every route, with weights and gaps: those of another x are found."""
+        a, b = self.random.standard_normal((40, 3)), self.random.standard_normal((40, 25))
+        b[3, 4] = np.nan
+        w = self.random.uniform(0, 2, 40)
+        np.save("a.npy", a)
+        np.save("b.npy", b)
+        np.save("w.npy", w)
+        options = ("--weights", "w.npy")
+        for out in ("o.npy", "o.npz", "o.h5"):
+            for kind in ("f8", "f4"):
+                np.save("b.npy", b.astype(kind))
+                command = ("a.npy", "b.npy", out, *options)
+                run("solve", *command, "-f", "--residuals", "--missing", "skip", "--rows", "first")
+                run("verify", *command)
+                if out != "o.h5":
+                    continue
+                # One number of one right side, by far less than anyone would see.
+                with h5py.File(out, "r+") as file:
+                    r = file["residuals"][...]
+                    r[7, 11] *= 1 + (1e-9 if kind == "f8" else 1e-2)
+                    file["residuals"][...] = r
+                text = said("verify", *command, status=1)
+                self.assertIn("solution 11 fails: the residuals beside it are not b - A x", text)
+                self.assertIn("24 of 25 pass", text)
+                # A number where a row is missing.
+                with h5py.File(out, "r+") as file:
+                    r[7, 11] /= 1 + (1e-9 if kind == "f8" else 1e-2)
+                    r[3, 4] = 0
+                    file["residuals"][...] = r
+                self.assertIn("solution 4 fails: the residuals", said("verify", *command, status=1))
+        # By rows, and where squares leave the range of float64.
+        a, b = self.random.standard_normal((60000, 2)), 1e180 * self.random.standard_normal(60000)
+        with h5py.File("tall.h5", "w") as file:
+            file["A"], file["b"] = a * 1e170, b
+        command = ("tall.h5:/A", "tall.h5:/b", "t.h5")
+        run("solve", *command, "-f", "--residuals", "--memory", "12MiB", "--variant", "cpu/tall")
+        run("verify", *command)
+        with h5py.File("t.h5", "r+") as file:
+            x = np.linalg.lstsq(a, b / 1e180, rcond=None)[0]
+            r = b / 1e180 - a @ x
+            self.assertAlmostEqual(file["report/r_squared"][0],
+                                   1 - r @ r / np.sum((b / 1e180) ** 2), places=12)
+            file["residuals"][17] = 0
+        self.assertIn("not b - A x", said("verify", *command, status=1))
+
     def test_certified_r_squared(self):
         """Of all eleven sets of NIST to at least 8 digits, where 1 - R^2 has them."""
         with open(ROOT / "samples/strd/certified.csv", encoding="utf-8") as file:

@@ -50,6 +50,18 @@ class Leverage(FolderTest):
             self.assertFalse((error[...] > bar).any())
             return file["leverage"][...]
 
+    def test_the_report_of_factors_binds_them(self):
+        np.save("a.npy", self.random.standard_normal((3, 9, 4)))
+        run("factor", "a.npy", "q.npy", "--leverage")
+        run("verify", "a.npy", "q.npy")
+        h = np.load("q.leverage.npy")
+        h[1, 2] += 1e-3
+        np.save("q.leverage.npy", h)
+        self.assertIn("q.leverage.npy are not the leverages that q.report.json describes",
+                      said("verify", "a.npy", "q.npy", status=3))
+        pathlib.Path("q.leverage.npy").unlink()
+        run("verify", "a.npy", "q.npy")
+
     def test_small_and_large(self):
         for kind, atol in (("f4", 1e-7), ("f8", 1e-12)):
             for shape in ((12, 4), (300, 30), (5, 5), (9, 1), (70001, 6), (3000, 140)):

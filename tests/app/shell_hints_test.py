@@ -67,6 +67,13 @@ CASES = [
          "sh('qrtool factor a.npy f.npy -q')\n"
          "for name, turn in (('Q', lambda q: q @ SIGNS), ('R', lambda r: SIGNS @ r)):\n"
          "    numpy.save(f'f.{name}.npy', turn(numpy.load(f'f.{name}.npy')))"),
+    Case("qrtool verify a.npy f.npy", r"or (remove) the leverages", "rm f.leverage.npy && {0}",
+         "sh('qrtool factor a.npy f.npy -q --leverage')\n"
+         "numpy.save('f.leverage.npy', 0 * numpy.load('f.leverage.npy'))"),
+    Case("qrtool verify a.npy b.npy s.h5", r"solve again with --residuals (--force)",
+         "qrtool solve a.npy b.npy s.h5 --residuals {1} && {0}",
+         "sh('qrtool solve a.npy b.npy s.h5 -q --residuals')\n"
+         "with h5py.File('s.h5', 'a') as file: del file['residuals']; file['residuals'] = B[:2]"),
     Case("qrtool verify a.npy f.npy", r"(factor) again with (--force)",
          "qrtool {1} a.npy f.npy {2} && {0}",
          "sh('qrtool factor a.npy f.npy -q'); write('f.report.json', '{')"),

@@ -45,7 +45,7 @@ double r_squared(const GroupSystem& system, const GroupRows& rows, index_t respo
     const auto count = std::ssize(some_b);
     RowFactors factors(count);
     factors.weigh(some_w.data(), 1);
-    merge(spread, spread_of(some_b.data(), count, 1, factors, 0));
+    merge(spread, spread_of<double>({some_b.data(), count, 1, 1}, 1.0, factors, 0));
     some_b.clear();
     some_w.clear();
   };

@@ -4,6 +4,7 @@
 // right sides share what is read of A.
 #include "core/cpu/solve/fit_kernel.hpp"
 
+#include "core/cpu/batched/tiles.hpp"
 #include "core/simd/simd.hpp"
 
 namespace qrtool::fit {
@@ -53,36 +54,67 @@ class Fit : Lanes<double, double> {
     return largest;
   }
 
-  /// w is 0 for a row that does not count. b keeps what was read, NaN too.
-  void load() {
-    const index_t count = sides_.count;
-    if (sides_.row_step == 1) {
-      for (index_t c = 0; c < count; ++c)
-        for (index_t i = 0; i < rows_.rows; ++i) load_entry(i, c);
-    } else {
-      for (index_t i = 0; i < rows_.rows; ++i)
-        for (index_t c = 0; c < count; ++c) load_entry(i, c);
+  /// Calls use(c, i, x) with entries i, .., i + lanes - 1 of right side c, for all of them. Entries
+  /// beyond the last row may be anything finite that the data hold, or 0.
+  template <class In, class Use>
+  void read(const In* from, index_t row_step, index_t side_step, Use use) const {
+    using VIn = typename VectorOf<In, lanes>::type;
+    using UnalignedIn = typename VectorOf<In, lanes>::unaligned;
+    const index_t count = sides_.count, rows = rows_.rows;
+    if (row_step != 1) {
+      for (index_t i = 0; i < rows; i += lanes)
+        batched::Tiles<In, lanes>::read({from + i * row_step, count, row_step}, rows_from(i), 1,
+                                        count, [&]<int N>(const VIn* x, index_t, index_t c) {
+#pragma GCC unroll 16
+                                          for (int e = 0; e < N; ++e)
+                                            use(c + e, i, __builtin_convertvector(x[e], V));
+                                        });
+      return;
     }
-    // The sides that fill up the last group have no b, and no weight.
-    const index_t all = (count + group - 1) / group * group;
-    for (index_t c = 0; c < all; ++c)
-      for (index_t i = c < count ? rows_.rows : 0; i < stride_; ++i)
-        b_[c * stride_ + i] = w_[c * stride_ + i] = 0;
+    for (index_t c = 0; c < count; ++c) {
+      const In* side = from + c * side_step;
+      index_t i = 0;
+      for (; i + lanes <= rows; i += lanes) {
+        const VIn x = *reinterpret_cast<const UnalignedIn*>(side + i);
+        use(c, i, __builtin_convertvector(x, V));
+      }
+      if (i == rows) continue;
+      VIn x{};
+      __builtin_memcpy(&x, side + i, static_cast<std::size_t>(rows - i) * sizeof(In));
+      use(c, i, __builtin_convertvector(x, V));
+    }
   }
-  void load_entry(index_t i, index_t c) {
-    const double b =
-        static_cast<double>(sides_.b[i * sides_.row_step + c * sides_.side_step]) * sides_.scale;
-    double w = rows_.counts[i];
+  /// The rows of a vector that begins with row i.
+  index_t rows_from(index_t i) const {
+    return rows_.rows - i < lanes ? rows_.rows - i : index_t{lanes};
+  }
+
+  /// b keeps what was read, NaN too. Weights are 0 in rows that do not count.
+  void load() {
+    read(sides_.b, sides_.row_step, sides_.side_step,
+         [&](index_t c, index_t i, V x) { put(b_ + c * stride_ + i, x * sides_.scale); });
     if (sides_.w != nullptr)
-      w *= static_cast<double>(sides_.w[i * sides_.w_row_step + c * sides_.w_side_step]);
-    b_[c * stride_ + i] = b;
-    w_[c * stride_ + i] = sides_.skips_missing && b != b ? 0 : w;
+      read(sides_.w, sides_.w_row_step, sides_.w_side_step, [&](index_t c, index_t i, V x) {
+        put(w_ + c * stride_ + i, x * get(rows_.counts + i));
+      });
+    if (!sides_.skips_missing) return;
+    for (index_t c = 0; c < sides_.count; ++c)
+      for (index_t i = 0; i < rows_.rows; i += lanes) {
+        const V b = get(b_ + c * stride_ + i);
+        const V w = get((sides_.w == nullptr ? rows_.counts : w_ + c * stride_) + i);
+        put(w_ + c * stride_ + i, b == b ? w : V{});
+      }
+  }
+  /// Whether all right sides have the weights of the rows, which are ones and zeros.
+  bool has_plain_weights() const { return sides_.w == nullptr && !sides_.skips_missing; }
+  const double* weights_of(index_t c) const {
+    return has_plain_weights() ? rows_.counts : w_ + c * stride_;
   }
 
   void sum_up_b(index_t c) {
-    const double *b = b_ + c * stride_, *w = w_ + c * stride_;
+    const double *b = b_ + c * stride_, *w = weights_of(c);
     V weight{}, sum{}, b_squares{}, a_squares{}, most = V{} - __builtin_inf(), least = most;
-    for (index_t i = 0; i < stride_; i += lanes) {
+    for (index_t i = 0; i < rows_.rows; i += lanes) {
       const V wi = get(w + i), bi = wi > 0 ? get(b + i) : V{};
       weight += wi;
       sum += wi * bi;
@@ -99,8 +131,9 @@ class Fit : Lanes<double, double> {
     sums.b.most = largest_of(most);
     sums.b.least = -largest_of(least);
     sums.a_squares = sum_of(a_squares);
+    sums.apart_squares = 0;
     V squares{};
-    for (index_t i = 0; i < stride_; i += lanes) {
+    for (index_t i = 0; i < rows_.rows; i += lanes) {
       const V wi = get(w + i), d = wi > 0 ? get(b + i) - sums.b.mean : V{};
       squares += wi * d * d;
     }
@@ -113,8 +146,8 @@ class Fit : Lanes<double, double> {
     const double* x[group];
     for (index_t q = 0; q < group; ++q)
       x[q] = sides_.x + (c + q < sides_.count ? c + q : sides_.count - 1) * n;
-    for (index_t i = 0; i < stride_; i += 2 * lanes) {
-      const bool has_two = i + lanes < stride_;
+    for (index_t i = 0; i < rows_.rows; i += 2 * lanes) {
+      const bool has_two = i + lanes < rows_.rows;
       const index_t second = has_two ? i + lanes : i;
       V f[2][group] = {};
       for (index_t j = 0; j < n; ++j) {
@@ -132,38 +165,86 @@ class Fit : Lanes<double, double> {
     }
   }
 
-  /// Stores fitted values and residuals, and leaves w r in r_, of r as it is stored; 0 where the
-  /// row does not count. A row that is missing has NaN.
+  /// Stores what is wanted, and leaves w r in r_, of r as it is stored; 0 where the row does not
+  /// count. A row that is missing has NaN.
   template <class Out>
   void store() {
-    if (sides_.row_step == 1) {
-      for (index_t c = 0; c < sides_.count; ++c)
-        for (index_t i = 0; i < rows_.rows; ++i) store_entry<Out>(i, c);
-    } else {
-      for (index_t i = 0; i < rows_.rows; ++i)
-        for (index_t c = 0; c < sides_.count; ++c) store_entry<Out>(i, c);
-    }
+    for_vectors([&](index_t at, index_t i) {
+      const V b = get(b_ + at), nan = V{} + __builtin_nan("");
+      const V f = get(rows_.counts + i) == 0 ? nan : get(r_ + at);
+      put(r_ + at, sides_.skips_missing ? (b == b ? f : nan) : f);
+    });
+    if (sides_.fitted != nullptr) write(static_cast<Out*>(sides_.fitted));
+    for_vectors([&](index_t at, index_t) {
+      const V r = get(b_ + at) - get(r_ + at);
+      const bool is_stored = sides_.residuals != nullptr || sides_.given != nullptr;
+      put(r_ + at, is_stored ? rounded<Out>(r) : r);
+    });
+    if (sides_.residuals != nullptr) write(static_cast<Out*>(sides_.residuals));
+    if (sides_.given != nullptr) take_given(static_cast<const Out*>(sides_.given));
+  }
+  /// Puts the given residuals in the place of r, and sums up how far apart they are.
+  template <class Out>
+  void take_given(const Out* given) {
+    V apart[most_sides] = {};
+    read(given, sides_.row_step, sides_.side_step, [&](index_t c, index_t i, V stored) {
+      const V x = stored * sides_.scale, w = get(weights_of(c) + i);
+      const V r = get(r_ + c * stride_ + i), d = x - r;
+      V squares = w > 0 ? w * d * d : V{};
+      const index_t rows = rows_from(i);
+      for (index_t l = 0; l < rows; ++l)
+        if (r[l] != r[l] && x[l] == x[l]) squares[l] = __builtin_inf();
+      apart[c] += squares;
+      put(r_ + c * stride_ + i, x);
+    });
+    for (index_t c = 0; c < sides_.count; ++c) sides_.sums[c].apart_squares = sum_of(apart[c]);
+  }
+  /// Calls use(place in b_, w_ and r_, row) for all vectors of right sides.
+  template <class Use>
+  void for_vectors(Use use) const {
+    for (index_t c = 0; c < sides_.count; ++c)
+      for (index_t i = 0; i < rows_.rows; i += lanes) use(c * stride_ + i, i);
   }
   template <class Out>
-  void store_entry(index_t i, index_t c) {
-    const index_t at = c * stride_ + i, place = i * sides_.row_step + c * sides_.side_step;
-    const double b = b_[at];
-    const bool is_missing = rows_.counts[i] == 0 || (sides_.skips_missing && b != b);
-    const double f = is_missing ? __builtin_nan("") : r_[at];
-    const auto r = static_cast<Out>(b - f);
-    if (sides_.fitted != nullptr) static_cast<Out*>(sides_.fitted)[place] = static_cast<Out>(f);
-    if (sides_.residuals != nullptr) static_cast<Out*>(sides_.residuals)[place] = r;
-    const bool is_stored = sides_.residuals != nullptr;
-    r_[at] = w_[at] > 0 ? (is_stored ? static_cast<double>(r) : b - f) : 0;
+  static V rounded(V x) {
+    using VO = typename VectorOf<Out, lanes>::type;
+    return __builtin_convertvector(__builtin_convertvector(x, VO), V);
+  }
+  /// Stores r_ in the places of b.
+  template <class Out>
+  void write(Out* to) const {
+    using VO = typename VectorOf<Out, lanes>::type;
+    using UnalignedVO = typename VectorOf<Out, lanes>::unaligned;
+    const index_t count = sides_.count, step = sides_.row_step;
+    if (step != 1) {
+      for (index_t i = 0; i < rows_.rows; i += lanes)
+        batched::Tiles<Out, lanes>::write({to + i * step, count, step}, rows_from(i), 1, count,
+                                          [&]<int N>(index_t, index_t c, VO* x) {
+#pragma GCC unroll 16
+                                            for (int e = 0; e < N; ++e)
+                                              x[e] = __builtin_convertvector(
+                                                  get(r_ + (c + e) * stride_ + i), VO);
+                                          });
+      return;
+    }
+    for (index_t c = 0; c < count; ++c)
+      for (index_t i = 0; i < rows_.rows; i += lanes) {
+        const VO x = __builtin_convertvector(get(r_ + c * stride_ + i), VO);
+        Out* at = to + c * sides_.side_step + i;
+        if (rows_from(i) == lanes) {
+          *reinterpret_cast<UnalignedVO*>(at) = x;
+        } else {
+          __builtin_memcpy(at, &x, static_cast<std::size_t>(rows_from(i)) * sizeof(Out));
+        }
+      }
   }
 
   void sum_up_r(index_t c) {
     double* r = r_ + c * stride_;
-    const double* w = w_ + c * stride_;
-    for (index_t i = rows_.rows; i < stride_; ++i) r[i] = 0;
+    const double* w = weights_of(c);
     V squares{};
-    for (index_t i = 0; i < stride_; i += lanes) {
-      const V ri = get(r + i), weighted = get(w + i) * ri;
+    for (index_t i = 0; i < rows_.rows; i += lanes) {
+      const V wi = get(w + i), ri = wi > 0 ? get(r + i) : V{}, weighted = wi * ri;
       squares += weighted * ri;
       put(r + i, weighted);
     }
@@ -177,7 +258,7 @@ class Fit : Lanes<double, double> {
     for (index_t j = 0; j < n; ++j) {
       const double* a = rows_.a + j * stride_;
       V g[group] = {};
-      for (index_t i = 0; i < stride_; i += lanes) {
+      for (index_t i = 0; i < rows_.rows; i += lanes) {
         const V ai = get(a + i);
         for (int q = 0; q < group; ++q) g[q] += ai * get(r + q * stride_ + i);
       }

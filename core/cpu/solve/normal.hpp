@@ -19,11 +19,88 @@ using batched::block;
 /// Rows in a plain sum of A'A.
 constexpr index_t gram_rows = 32;
 
+/// Factors a Gram matrix that lies where R' will be, by Cholesky's method, one tile of 4 x 4
+/// entries after another: the tiles above it and to its left are complete.
+template <class T>
+class GramTiles : SolveArithmetic<T> {
+  using Base = SolveArithmetic<T>;
+  using Base::square_roots;
+  using typename Base::V;
+  using Products = batched::PanelProducts<double>;
+
+ public:
+  explicit GramTiles(const SystemColumns<T>& columns) : columns_(columns) {}
+
+  /// For columns of panels, of which the first `panels` are those of A. entry(left, right, o, e)
+  /// returns entry (o, e) of a tile of the Gram matrix.
+  template <class Entry>
+  void factor(index_t panels, index_t all, Entry entry) const {
+    for (index_t right = 0; right < all; ++right)
+      for (index_t left = 0; left <= right && left < panels; ++left) {
+        V tile[width][width];
+        reduce_tile(left, right, tile, entry);
+        left == right ? factor_tile(left, tile) : solve_tile(left, tile);
+        V* to = columns_.upper_row(left * width, right);
+        for (int o = 0; o < columns_.columns_of(left); ++o)
+#pragma GCC unroll 4
+          for (int e = 0; e < width; ++e) to[o * width + e] = tile[o][e];
+      }
+  }
+
+ private:
+  /// tile := its entries less R'^T R' of the rows above.
+  template <class Entry>
+  [[gnu::noinline]] void reduce_tile(index_t left, index_t right, V (&tile)[width][width],
+                                     Entry entry) const {
+    for (index_t q = 0; q < width; q += block) {
+      V sums[width][block];
+#pragma GCC unroll 4
+      for (int o = 0; o < width; ++o)
+#pragma GCC unroll 4
+        for (int e = 0; e < block; ++e)
+          sums[o][e] = o < columns_.columns_of(left) ? entry(left, right, o, q + e) : V{};
+      for (index_t e = 0; left == right && e < block; ++e)
+        if (e < columns_.columns_of(right) - q)
+          columns_.square(right * width + q + e) = sums[q + e][e];
+      Products::template add<-1>(columns_.row_of(left, 0), columns_.row_of(right, 0) + q,
+                                 left * width, sums);
+#pragma GCC unroll 4
+      for (int o = 0; o < width; ++o)
+#pragma GCC unroll 4
+        for (int e = 0; e < block; ++e) tile[o][q + e] = sums[o][e];
+    }
+  }
+
+  /// tile := U^-T tile, where U is the diagonal tile of R'.
+  void solve_tile(index_t left, V (&tile)[width][width]) const {
+    const V* top = columns_.diagonal_row(left * width);
+#pragma GCC unroll 4
+    for (int o = 0; o < width; ++o)
+#pragma GCC unroll 4
+      for (int q = 0; q < width; ++q) {
+#pragma GCC unroll 4
+        for (int e = 0; e < o; ++e) tile[o][q] -= top[e * width + o] * tile[e][q];
+        tile[o][q] *= columns_.inverse(left * width + o);
+      }
+  }
+  /// tile := U with U'U = tile, beside its right sides.
+  void factor_tile(index_t p, V (&tile)[width][width]) const {
+    for (int o = 0; o < columns_.columns_of(p); ++o) {
+      const V inverse = columns_.inverse(p * width + o) = 1 / square_roots(tile[o][o]);
+      for (int q = o; q < width; ++q) tile[o][q] *= inverse;
+      for (int e = o + 1; e < width; ++e)
+        for (int q = e; q < width; ++q) tile[e][q] -= tile[o][e] * tile[o][q];
+    }
+  }
+
+  const SystemColumns<T>& columns_;
+};
+
 /// Keeps A and b, which the check reads, beside `columns`, which get R' and z.
 template <class T>
 class NormalEquations : SolveArithmetic<T> {
   using Base = SolveArithmetic<T>;
-  using Base::power, Base::square_roots;
+  using Base::power;
   using typename Base::V, typename Base::VT;
   using InMemory = typename SystemColumns<T>::InMemory;
   using Products = batched::PanelProducts<double>;
@@ -60,20 +137,14 @@ class NormalEquations : SolveArithmetic<T> {
       down_[j] = j < columns ? power(-columns_.exponent(j)) : V{};
   }
 
-  /// Factors A'^T A' by Cholesky's method, one tile of 4 x 4 entries after another: the tiles above
-  /// it and to its left are complete.
+  /// Factors A'^T A', which is A^T A scaled, beside its right sides.
   void factor() {
-    const index_t panels = columns_.panels_of(s_.n);
-    for (index_t right = 0; right < columns_.panels_of(s_.n + s_.p); ++right)
-      for (index_t left = 0; left <= right && left < panels; ++left) {
-        V tile[width][width];
-        reduce_tile(left, right, tile);
-        left == right ? factor_tile(left, tile) : solve_tile(left, tile);
-        V* to = columns_.upper_row(left * width, right);
-        for (int o = 0; o < columns_.columns_of(left); ++o)
-#pragma GCC unroll 4
-          for (int e = 0; e < width; ++e) to[o * width + e] = tile[o][e];
-      }
+    const GramTiles<T> tiles(columns_);
+    tiles.factor(columns_.panels_of(s_.n), columns_.panels_of(s_.n + s_.p),
+                 [&](index_t left, index_t right, index_t o, index_t e) {
+                   const V* from = columns_.upper_row(left * width, right);
+                   return from[o * width + e] * down_[left * width + o] * down_[right * width + e];
+                 });
   }
 
  private:
@@ -134,52 +205,6 @@ class NormalEquations : SolveArithmetic<T> {
 #pragma GCC unroll 4
       for (int e = 0; e < C; ++e)
         to[o * width + e] = first == 0 ? sums[o][e] : to[o * width + e] + sums[o][e];
-  }
-
-  /// tile := the products, scaled, less R'^T R' of the rows above.
-  [[gnu::noinline]] void reduce_tile(index_t left, index_t right, V (&tile)[width][width]) {
-    const V* from = columns_.upper_row(left * width, right);
-    for (index_t q = 0; q < width; q += block) {
-      V sums[width][block];
-#pragma GCC unroll 4
-      for (int o = 0; o < width; ++o)
-#pragma GCC unroll 4
-        for (int e = 0; e < block; ++e)
-          sums[o][e] =
-              o < columns_.columns_of(left)
-                  ? from[o * width + q + e] * down_[left * width + o] * down_[right * width + q + e]
-                  : V{};
-      for (index_t e = 0; left == right && e < block; ++e)
-        if (right * width + q + e < s_.n) columns_.square(right * width + q + e) = sums[q + e][e];
-      Products::template add<-1>(columns_.row_of(left, 0), columns_.row_of(right, 0) + q,
-                                 left * width, sums);
-#pragma GCC unroll 4
-      for (int o = 0; o < width; ++o)
-#pragma GCC unroll 4
-        for (int e = 0; e < block; ++e) tile[o][q + e] = sums[o][e];
-    }
-  }
-
-  /// tile := U^-T tile, where U is the diagonal tile of R'.
-  void solve_tile(index_t left, V (&tile)[width][width]) const {
-    const V* top = columns_.diagonal_row(left * width);
-#pragma GCC unroll 4
-    for (int o = 0; o < width; ++o)
-#pragma GCC unroll 4
-      for (int q = 0; q < width; ++q) {
-#pragma GCC unroll 4
-        for (int e = 0; e < o; ++e) tile[o][q] -= top[e * width + o] * tile[e][q];
-        tile[o][q] *= columns_.inverse(left * width + o);
-      }
-  }
-  /// tile := U with U'U = tile, beside its right sides.
-  void factor_tile(index_t p, V (&tile)[width][width]) const {
-    for (int o = 0; o < columns_.columns_of(p); ++o) {
-      const V inverse = columns_.inverse(p * width + o) = 1 / square_roots(tile[o][o]);
-      for (int q = o; q < width; ++q) tile[o][q] *= inverse;
-      for (int e = o + 1; e < width; ++e)
-        for (int q = e; q < width; ++q) tile[e][q] -= tile[o][e] * tile[o][q];
-    }
   }
 
   const Shape& s_;

@@ -109,7 +109,7 @@ class Residuals : SolveArithmetic<T> {
   void load_masked_rows(const SharedMatrix& shared, index_t row, index_t rows) {
     for (index_t i = 0; i < rows; ++i) {
       for (index_t j = 0; j < s_.n; ++j)
-        tile_[i * s_.n + j] = masked_.mask(row + i) * shared.a[(row + i) * shared.ld + j];
+        tile_[i * s_.n + j] = masked_.root(row + i) * shared.a[(row + i) * shared.ld + j];
       right_sides_[i * group] = masked_.b(row + i);
     }
   }

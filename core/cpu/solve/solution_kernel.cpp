@@ -19,7 +19,7 @@
 //
 //   system_columns.hpp   A and b come into panels of four columns, which R' and z overwrite
 //   normal.hpp           R' and z by the normal equations
-//   masked.hpp           the same for one A and right sides with gaps
+//   masked.hpp           the same for one A whose rows each right side weighs or leaves out
 //   triangle.hpp         solves and products with R'
 //   condition.hpp        the condition of A
 //   residuals.hpp        r and g
@@ -171,7 +171,7 @@ class Systems : SolveArithmetic<T> {
       for (index_t e = 0; e < group * s_.n; ++e) y_[e] = V{};
       for (index_t q = 0; q < group && first + q < s_.n; ++q)
         y_[(first + q) * group + q] = broadcast(1);
-      triangle_.template solve_upper<group>(y_);
+      triangle_.template solve_leading<group>(first + group < s_.n ? first + group : s_.n, y_);
       for (index_t i = 0; i < s_.n && i < first + group; ++i)
         for (int q = 0; q < group; ++q) row_norms_[i] += y_[i * group + q] * y_[i * group + q];
     }
@@ -263,7 +263,7 @@ class Systems : SolveArithmetic<T> {
     }
     error = is_exact ? V{} : error;
     const Int needs_care = is_bad_[q] | ~(error <= rules.bar / 2);
-    const Int up = columns_.exponent(s_.n + j);
+    const Int up = columns_.exponent(s_.n + j) + masked_.exponent();
     const V residual = square_roots(found.data) * power(up);
     for (index_t l = 0; l < pack.count; ++l)
       pack.solutions[l * s_.p + j] = {residual[l], error[l], needs_care[l] != 0};

@@ -18,7 +18,8 @@ struct Shape {
   std::int64_t data_rows = 0;  // the rows below belong to a penalty
   bool is_factored = false;    // R of [A B] is given
   bool is_gram = false;        // R of A from A'A; what needs care is left to reflectors
-  bool is_masked = false;      // one A for all, without the rows in which b has NaN; p = 1
+  bool is_masked = false;      // one A for all, with weights and rows of each right side; p = 1
+  bool skips_missing = false;  // where is_masked: rows in which b has NaN do not count
 };
 
 /// Says which solutions the kernel leaves to the slower, more careful way.
@@ -51,9 +52,9 @@ struct SharedMatrix {
   const double* row_factors = nullptr;  // of the data_rows rows of b; 0 leaves a row out
 };
 
-/// `count` systems, at most `lanes`; more where is_masked and all right sides leave out the same
-/// rows. x, se: n entries for right side j of system l, beginning with number (l p + j) n. What is
-/// stored is x 2^shift, with one shift for each right side.
+/// `count` systems, at most `lanes`; more where is_masked, there are no weights and all right sides
+/// leave out the same rows. x, se: n entries for right side j of system l, beginning with number (l
+/// p + j) n. What is stored is x 2^shift, with one shift for each right side.
 template <class T>
 struct Pack {
   std::int64_t count = 0;
@@ -62,6 +63,7 @@ struct Pack {
   Strided<const T> b;  // m x p, or p x m where right sides are rows
   bool b_has_rows = false;
   SharedMatrix shared;                      // where is_masked, in place of a
+  Strided<const T> w;                       // where is_masked: 1 x data_rows weights; null: all 1
   const int* shifts = nullptr;              // null: 0
   const std::int64_t* rows_used = nullptr;  // of each system, for the degrees of freedom
   T *x = nullptr, *se = nullptr;

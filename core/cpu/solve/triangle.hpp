@@ -34,8 +34,13 @@ class Triangle {
 
   /// y := R'^-1 y for K vectors; entry i of vector v is y[i K + v].
   template <int K>
-  [[gnu::noinline]] void solve_upper(V* y) const {
-    for (index_t p = r_.panels_of(n_) - 1; p >= 0; --p) {
+  void solve_upper(V* y) const {
+    solve_leading<K>(n_, y);
+  }
+  /// The same where only the first `entries` entries of y are not 0.
+  template <int K>
+  [[gnu::noinline]] void solve_leading(index_t entries, V* y) const {
+    for (index_t p = r_.panels_of(entries) - 1; p >= 0; --p) {
       const index_t first = p * width, columns = r_.columns_of(p);
       const V* top = r_.diagonal_row(first);
       for (index_t q = columns - 1; q >= 0; --q) {

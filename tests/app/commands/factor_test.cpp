@@ -367,7 +367,8 @@ TEST_F(Factor, PositionOfABadMatrixHasAllLeadingDimensions) {
   a.view()[5](0, 0) = std::numeric_limits<float>::quiet_NaN();
   write_matrices<float>(dir_ / "a.h5", {2, 3}, a.view());
   const ToolResult result = run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5"});
-  EXPECT_NE(result.err.find("1 of 6 matrices contain NaN or Inf (first: [1,2])"), std::string::npos)
+  EXPECT_NE(result.err.find("1 of 6 matrices contains NaN or Inf (first: [1,2])"),
+            std::string::npos)
       << result.err;
   EXPECT_NE(result.out.find("5 of 6 pass, 1 not finite"), std::string::npos) << result.out;
 }

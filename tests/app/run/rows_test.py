@@ -228,7 +228,7 @@ class Rows(unittest.TestCase):
         with h5py.File(self.a, "w") as file:
             file["A"] = values
         said, found = self.factor("b.h5", "--memory", "12MiB", expect=1)
-        self.assertIn("1 of 2 matrices contain NaN or Inf", said)
+        self.assertIn("1 of 2 matrices contains NaN or Inf", said)
         self.assertTrue(np.isnan(found["Q"][0]).all() and np.isnan(found["R"][0]).all())
         self.assertEqual(list(found["status"]), [2, 0])
 

@@ -61,8 +61,10 @@ struct Run {
     return {.count = count,
             .b = b.data(),
             .b_places = b_places,
+            .w = each_w.empty() ? nullptr : each_w.data(),
+            .w_places = b_places,
             .x = x.data(),
-            .se = se.data(),
+            .se = problem.wants_se ? se.data() : nullptr,
             .x_places = x_places,
             .reports = reports,
             .findings = findings};
@@ -82,8 +84,10 @@ struct Run {
     const Batch<T> ab(1, m, n + 1);
     const Batch<double> r(1, n, n), z(1, n, 1);
     RightSideBlock<T> places = block();
-    places.w = weights();
-    places.w_places = {1, 0, 0, 1};
+    if (each_w.empty()) {
+      places.w = weights();
+      places.w_places = {1, 0, 0, 1};
+    }
     for (index_t s = 0; s < count; ++s) {
       const MatrixView<T> all = ab.view()[0];
       PackedSystem packed;
@@ -100,6 +104,8 @@ struct Run {
   index_t count;
   VectorPlaces b_places, x_places;
   std::vector<T> a, b, x, se, w;
+  std::vector<T> each_w;  // in the places of b
+  double unit = 1;        // of residual norms: the root of the scale of weights
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;
 };
@@ -117,7 +123,8 @@ void expect_same(const Run<T>& found, const Run<T>& expected, const std::vector<
     EXPECT_LE(one.backward_error, one.bar);
     EXPECT_EQ(one.bar, other.bar);
     const double kappa = expected.findings[s].condition;
-    EXPECT_NEAR(one.residual_norm, other.residual_norm, 1e-3 * other.residual_norm + 1e-3);
+    EXPECT_NEAR(one.residual_norm, other.residual_norm,
+                1e-3 * (other.residual_norm + expected.unit));
     EXPECT_EQ(found.findings[s].rank, expected.findings[s].rank);
     if (std::isinf(kappa)) {
       EXPECT_EQ(found.findings[s].condition, kappa);
@@ -208,6 +215,72 @@ TYPED_TEST(Shared, GapsAreSolvedWithTheRowsThatCount) {
       EXPECT_LT(std::ssize(left), shape.m > 3 * shape.n ? 3 : 61);
       expect_same(found, expected, left);
     }
+  }
+}
+
+/// Gives every right side weights of its own, some of them 0.
+template <class T>
+void weigh_each(Run<T>& run, double scale) {
+  run.problem.has_weights = run.problem.weighs_each = true;
+  run.unit = std::sqrt(scale);
+  std::mt19937_64 random(11);
+  for (index_t e = 0; e < std::ssize(run.b); ++e)
+    run.each_w.push_back(static_cast<T>(scale * static_cast<double>(random() % 9)));
+}
+
+TYPED_TEST(Shared, EachRightSideHasWeights) {
+  using T = TypeParam;
+  const double far = sizeof(T) == 4 ? 1e30 : 1e290;
+  for (const Shape& shape : shapes)
+    for (const bool skips : {false, true})
+      for (const double scale : {1.0, far, 1 / far}) {
+        SCOPED_TRACE(testing::Message()
+                     << shape.m << "x" << shape.n << " skips " << skips << " scale " << scale);
+        Run<T> found(shape.m, shape.n, 60);
+        found.problem.skips_missing = skips;
+        found.problem.ridge = shape.m == 40 && scale == 1 ? 0.5 : 0.0;
+        found.problem.wants_se = found.problem.ridge == 0;
+        if (shape.m == 50) found.use_columns(60);
+        weigh_each(found, scale);
+        const auto weight = [&](index_t s, index_t i) -> T& {
+          return found.each_w[found.b_places.start(s) + i * found.b_places.step];
+        };
+        for (index_t i = 0; i < shape.m; ++i) weight(3, i) = T(0);
+        found.at(5, 0) = static_cast<T>(nan);
+        weight(5, 0) = static_cast<T>(scale);
+        found.at(6, 0) = static_cast<T>(INFINITY);
+        weight(6, 0) = T(0);
+        Run<T> expected = found;
+        expected.solve_one_by_one();
+        const std::vector<index_t> left = found.solve();
+        for (const index_t s : left) {
+          const double scaled_condition = expected.findings[s].scaled_condition;
+          EXPECT_TRUE(s == 3 || (s == 5 && !skips) || expected.findings[s].rank < shape.n ||
+                      scaled_condition > 50)
+              << s << " " << scaled_condition;
+        }
+        EXPECT_LT(std::ssize(left), shape.m > 3 * shape.n ? 4 : 61);
+        expect_same(found, expected, left);
+      }
+}
+
+/// In what company a right side is solved depends on how many fit the memory.
+TYPED_TEST(Shared, OwnWeightsGiveTheSameBitsInEveryPlace) {
+  using T = TypeParam;
+  Run<T> found(40, 5, 50);
+  weigh_each(found, 1);
+  Run<T> expected = found;
+  EXPECT_TRUE(found.solve().empty());
+  for (index_t s = 0; s < 50; ++s) {
+    Run<T> one(40, 5, 1);
+    one.problem.has_weights = one.problem.weighs_each = true;
+    one.a = expected.a;
+    one.b.assign(expected.b.begin() + s * 40, expected.b.begin() + (s + 1) * 40);
+    one.each_w.assign(expected.each_w.begin() + s * 40, expected.each_w.begin() + (s + 1) * 40);
+    EXPECT_TRUE(one.solve().empty());
+    EXPECT_EQ(found.reports[s].residual_norm, one.reports[0].residual_norm);
+    EXPECT_EQ(found.reports[s].backward_error, one.reports[0].backward_error);
+    for (index_t j = 0; j < 5; ++j) EXPECT_EQ(found.x_at(s, j), one.x_at(0, j));
   }
 }
 
