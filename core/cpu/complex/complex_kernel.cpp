@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// complex_kernel.cpp: Householder QR of complex matrices, compiled once for every instruction set.
+// Methods: complex_pack.hpp for packs of small matrices, complex_strips.hpp for one matrix.
+#include "core/cpu/complex/complex_kernel.hpp"
+
+#include "core/cpu/complex/complex_pack.hpp"
+
+namespace qrtool::complex_qr {
+namespace {
+
+template <class T, class C>
+constexpr Routine<T> routine{PackQr<T, C>::lanes, PackQr<T, C>::workspace_bytes,
+                             PackQr<T, C>::factor, nullptr, nullptr};
+
+}  // namespace
+
+extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
+                                                   routine<float, float>, routine<float, double>,
+                                                   routine<double, double>};
+
+}  // namespace qrtool::complex_qr

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// complex_qr.cpp: chooses the kernels for this processor and calls them with packs of matrices.
+#include "core/cpu/complex/complex_qr.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "core/simd/instruction_sets.hpp"
+
+namespace qrtool {
+namespace {
+
+batched::Shape shape_of(const Problem& p) {
+  const bool raw = p.mode == Mode::raw;
+  return {.m = p.m,
+          .n = p.n,
+          .k = p.k(),
+          .q_cols = p.q_cols(),
+          .r_rows = p.r_rows(),
+          .is_raw = raw,
+          .is_positive = !raw && p.sign == Sign::positive};
+}
+
+template <class T>
+const complex_qr::Routine<T>& routine_of(const complex_qr::Kernels& kernels, index_t m) {
+  if constexpr (sizeof(T) == 8) {
+    return kernels.in_double;
+  } else {
+    return m < 16 ? kernels.float_in_double : kernels.in_float;
+  }
+}
+
+/// The real m x 2n matrices in memory.
+template <class Complex>
+auto strided(BatchView<Complex> view) {
+  using Part = std::conditional_t<std::is_const_v<Complex>, const typename Complex::value_type,
+                                  typename Complex::value_type>;
+  return batched::Strided<Part>{reinterpret_cast<Part*>(view.data), 2 * view.ld, 2 * view.stride};
+}
+
+template <class T>
+void fill_with_nan(MatrixView<std::complex<T>> view) {
+  constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+  for (index_t i = 0; i < view.rows; ++i)
+    std::fill_n(view.data + i * view.ld, view.cols, std::complex<T>(nan, nan));
+}
+
+}  // namespace
+
+std::span<const complex_qr::Kernels* const> complex_kernels() {
+  static constexpr std::array all{QRTOOL_EACH_SET(complex_qr, kernels)};
+  return supported(all);
+}
+
+template <class T>
+ComplexRoute complex_route(const Problem&) {
+  return ComplexRoute::packs;
+}
+
+template <class T>
+ComplexQr<T>::ComplexQr(const Problem& problem, ComplexRoute route,
+                        const complex_qr::Kernels& kernels)
+    : shape_(shape_of(problem)), route_(route), routine_(routine_of<T>(kernels, problem.m)) {
+  const auto bytes = route == ComplexRoute::packs ? routine_.pack_bytes : routine_.strip_bytes;
+  workspace_ = allocate_host(bytes(shape_));
+}
+
+template <class T>
+void ComplexQr<T>::factor(BatchView<const Complex> a, const Factors<Complex>& out,
+                          std::span<batched::Outcome> outcomes) {
+  const auto run = route_ == ComplexRoute::packs ? routine_.factor_pack : routine_.factor_strips;
+  run(shape_,
+      {.count = a.count,
+       .a = strided(a),
+       .q = strided(out.q),
+       .r = strided(out.r),
+       .v = strided(out.v),
+       .tau = strided(out.tau),
+       .outcomes = outcomes.data()},
+      workspace_.get());
+}
+
+template <class T>
+std::size_t complex_qr_workspace_bytes(const Problem& problem, ComplexRoute route) {
+  const auto& routine = routine_of<T>(*complex_kernels().front(), problem.m);
+  const auto bytes = route == ComplexRoute::packs ? routine.pack_bytes : routine.strip_bytes;
+  return bytes(shape_of(problem));
+}
+
+template <class T>
+void factor_complex(const Problem& problem, BatchView<const std::complex<T>> a,
+                    const Factors<std::complex<T>>& out, int threads,
+                    std::span<batched::Outcome> outcomes) {
+  std::vector<std::unique_ptr<ComplexQr<T>>> workers(static_cast<std::size_t>(threads));
+  workers[0] = std::make_unique<ComplexQr<T>>(problem);
+  const index_t size = workers[0]->matrices_at_once();
+  parallel_for((a.count + size - 1) / size, threads, [&](index_t pack, int worker) {
+    auto& qr = workers[static_cast<std::size_t>(worker)];
+    if (qr == nullptr) qr = std::make_unique<ComplexQr<T>>(problem);
+    const index_t first = pack * size, count = std::min(size, a.count - first);
+    const auto part = slice(out, first, count);
+    const auto found =
+        outcomes.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    qr->factor(a.slice(first, count), part, found);
+    for (index_t b = 0; b < count; ++b) {
+      if (found[static_cast<std::size_t>(b)].is_finite) continue;
+      for (const auto& view : {part.q, part.r, part.v, part.tau}) fill_with_nan(view[b]);
+    }
+  });
+}
+
+#define QRTOOL_COMPLEX_QR(T)                                                                \
+  template class ComplexQr<T>;                                                              \
+  template ComplexRoute complex_route<T>(const Problem&);                                   \
+  template std::size_t complex_qr_workspace_bytes<T>(const Problem&, ComplexRoute);         \
+  template void factor_complex<T>(const Problem&, BatchView<const std::complex<T>>,         \
+                                  const Factors<std::complex<T>>&, int,                     \
+                                  std::span<batched::Outcome>);
+QRTOOL_COMPLEX_QR(float)
+QRTOOL_COMPLEX_QR(double)
+#undef QRTOOL_COMPLEX_QR
+
+}  // namespace qrtool
