@@ -4,13 +4,15 @@
 #include "core/cpu/complex/complex_kernel.hpp"
 
 #include "core/cpu/complex/complex_pack.hpp"
+#include "core/cpu/complex/complex_strips.hpp"
 
 namespace qrtool::complex_qr {
 namespace {
 
 template <class T, class C>
 constexpr Routine<T> routine{PackQr<T, C>::lanes, PackQr<T, C>::workspace_bytes,
-                             PackQr<T, C>::factor, nullptr, nullptr};
+                             PackQr<T, C>::factor, StripQr<T, C>::workspace_bytes,
+                             StripQr<T, C>::factor};
 
 }  // namespace
 

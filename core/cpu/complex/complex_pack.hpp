@@ -64,6 +64,7 @@ class PackQr : Lanes<T, C> {
   }
 
   static V broadcast(C x) { return V{} + x; }
+  static IntT greater(IntT x, IntT y) { return x > y ? x : y; }
   static index_t panels_of(index_t columns) { return (columns + width - 1) / width; }
 
   /// A row more than a panel has: panels a power of two apart would share few places of the
@@ -91,13 +92,17 @@ class PackQr : Lanes<T, C> {
     InMemory::template read<false>(
         pack.a, pack.count, s_.m, 2 * s_.n, [&]<int N>(const VT* x, index_t i, index_t j) {
           V* to = &at(i, j);
+          IntT* largest = largest_ + j / 2;
+          constexpr int parts = N > 1 ? 2 : 1;
 #pragma GCC unroll 16
-          for (int e = 0; e < N; ++e) {
-            const IntT bits = magnitude_bits(x[e]);
-            IntT& largest = largest_[(j + e) / 2];
-            largest = bits > largest ? bits : largest;
-            to[e / row_vectors * panel + e % row_vectors] = __builtin_convertvector(x[e], V);
+          for (int e = 0; e < N; e += parts) {
+            IntT bits = magnitude_bits(x[e]);
+            if (parts > 1) bits = greater(bits, magnitude_bits(x[e + parts - 1]));
+            largest[e / 2] = greater(bits, largest[e / 2]);
           }
+#pragma GCC unroll 16
+          for (int e = 0; e < N; ++e)
+            to[e / row_vectors * panel + e % row_vectors] = __builtin_convertvector(x[e], V);
         });
     IntT most{};
     for (index_t j = 0; j < s_.n; ++j) most = largest_[j] > most ? largest_[j] : most;
@@ -136,23 +141,36 @@ class PackQr : Lanes<T, C> {
     for (index_t i = s_.k; i < s_.q_cols; ++i) sign_[i] = one;
   }
 
-  /// Entry (i, j) of the real matrix R D^-1, rounded once, where adding 0 turns -0 into +0.
-  [[gnu::always_inline]] VT upper_entry(index_t i, index_t j, V sign) {
-    const V* up = up_ + j / 2 * 2;
-    const VT x = __builtin_convertvector(r_at(i, j) * sign * up[0] * up[1], VT) + VT{};
-    const IntT bits = magnitude_bits(x);
-    largest_r_ = bits > largest_r_ ? bits : largest_r_;
-    return x;
+  /// Entries (i, j), .., (i, j + N - 1) of the real matrix R D^-1, rounded once, where adding 0
+  /// turns -0 into +0, and lower(...) left of the diagonal.
+  template <int N, class Lower>
+  [[gnu::always_inline]] void upper_row(index_t i, index_t j, V sign, VT* x, Lower lower) {
+    constexpr int step = N < row_vectors ? N : row_vectors;
+    IntT largest{};
+#pragma GCC unroll 4
+    for (int e = 0; e < N; e += step) {
+      if (i <= (j + e + step - 1) / 2) {
+        const V *from = &r_at(i, j + e), *up = up_ + (j + e) / 2 * 2;
+#pragma GCC unroll 8
+        for (int l = 0; l < step; ++l) {
+          x[e + l] = __builtin_convertvector(
+                         from[l] * sign * up[l / 2 * 2] * up[l / 2 * 2 + 1], VT) +
+                     VT{};
+          largest = greater(magnitude_bits(x[e + l]), largest);
+        }
+      }
+#pragma GCC unroll 8
+      for (int l = 0; l < step; ++l)
+        if (i > (j + e + l) / 2) x[e + l] = lower(j + e + l);
+    }
+    largest_r_ = greater(largest, largest_r_);
   }
 
   [[gnu::noinline]] void store_r(const Pack<T>& pack) {
     InMemory::write(pack.r, pack.count, s_.r_rows, 2 * s_.n,
                     [&]<int N>(index_t i, index_t j, VT* x) {
-                      const V sign = i < s_.k ? sign_[i] : V{};
-                      if (N > 1 && (j + N) / 2 <= i) return;  // x is zero
-#pragma GCC unroll 16
-                      for (int e = 0; e < N; ++e)
-                        x[e] = (j + e) / 2 < i ? VT{} : upper_entry(i, j + e, sign);
+                      upper_row<N>(i, j, i < s_.k ? sign_[i] : V{}, x,
+                                   [](index_t) { return VT{}; });
                     });
   }
 
@@ -175,10 +193,8 @@ class PackQr : Lanes<T, C> {
   [[gnu::noinline]] void store_reflectors(const Pack<T>& pack) {
     const V one = broadcast(1);
     InMemory::write(pack.v, pack.count, s_.m, 2 * s_.n, [&]<int N>(index_t i, index_t j, VT* x) {
-#pragma GCC unroll 16
-      for (int e = 0; e < N; ++e)
-        x[e] = (j + e) / 2 < i ? __builtin_convertvector(at(i, j + e), VT)
-                               : upper_entry(i, j + e, one);
+      upper_row<N>(i, j, one, x,
+                   [&](index_t column) { return __builtin_convertvector(at(i, column), VT); });
     });
     InMemory::write(pack.tau, pack.count, 1, 2 * s_.k, [&]<int N>(index_t, index_t j, VT* x) {
       for (int e = 0; e < N; ++e) {
