@@ -19,7 +19,7 @@ namespace {
 struct AttackOptions {
   index_t matrices = 10000, most = 0;
   unsigned seed = 1;
-  std::string route, kind, target;
+  std::string route, kind, target, mode;
 };
 
 struct Worst {
@@ -65,7 +65,10 @@ class Attack {
     Problem p{.count = 16, .m = sizes[draw(most)], .n = sizes[draw(most)]};
     if (draw(3) == 0) p.n = p.m;
     p.sign = draw(2) == 0 ? Sign::positive : Sign::lapack;
-    p.mode = draw(4) == 0 ? Mode::raw : draw(8) == 0 ? Mode::complete : Mode::reduced;
+    if (!o_.mode.empty())
+      p.mode = o_.mode == "raw" ? Mode::raw : o_.mode == "complete" ? Mode::complete : Mode::reduced;
+    else
+      p.mode = draw(4) == 0 ? Mode::raw : draw(8) == 0 ? Mode::complete : Mode::reduced;
     const auto& kinds = complex_kinds();
     const std::string kind =
         o_.kind.empty() ? kinds[draw(static_cast<index_t>(kinds.size()))] : o_.kind;
@@ -127,6 +130,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", o.seed);
   app.add_option("--kind", o.kind)->check(CLI::IsMember(qrtool::test::complex_kinds()));
   app.add_option("--route", o.route, "packs or strips");
+  app.add_option("--mode", o.mode)->check(CLI::IsMember({"raw", "complete", "reduced"}));
   app.add_option("--target", o.target, "generic, avx2 or avx512");
   app.add_option("--most", o.most, "of 26 sizes");
   CLI11_PARSE(app, argc, argv);

@@ -155,7 +155,7 @@ class Leaf : Lanes<C, C> {
 
   struct Reflector {
     C beta, raise;
-    Scalar tau, inverse;  // v = x raise inverse
+    Scalar inverse, t;  // v = x raise inverse; t is tau up to rounding, or 0
   };
 
   /// H^H (alpha, x) = (beta, 0) with real beta (LAPACK larfg; see complex_panel.hpp). Column c has
@@ -180,10 +180,8 @@ class Leaf : Lanes<C, C> {
     const C inverse = 1 / (difference * difference + alpha.im * alpha.im);
     const C keep = tail > 0 ? inverse : 0;
     const Scalar h{difference * keep, -alpha.im * keep};
-    // s = v^H v - 1 with the rounded `inverse` that v is computed from.
-    const C s = (h.re * h.re + h.im * h.im) * tail, over = -1 / beta;
-    return {raise == 1 ? beta : beta * F::lower, raise,
-            unitary_tau(Scalar{1 + alpha.re * over, alpha.im * over}, s), h};
+    const C over = -1 / beta;
+    return {raise == 1 ? beta : beta * F::lower, raise, h, {1 + alpha.re * over, alpha.im * over}};
   }
 
   /// Makes reflector c and column c of the group's T, and updates the columns right of it in the
@@ -198,7 +196,7 @@ class Leaf : Lanes<C, C> {
     put(c, c, {0, 0});
     const Reflector h = make_reflector(c, alpha);
     r.entry[c][c] = {h.beta, 0};
-    // v^H a_l for the columns right of c, and v^H v_l for the columns left of it.
+    // v^H a_l for the columns right of c, v^H v_l for the columns left of it, and v^H v - 1.
     Scalar dots[group];
     switch (c - g) {
       case 0: form_v<0>(g, h, dots); break;
@@ -206,16 +204,18 @@ class Leaf : Lanes<C, C> {
       case 2: form_v<2>(g, h, dots); break;
       default: form_v<3>(g, h, dots);
     }
+    const Scalar squares = dots[c - g];
+    const Scalar tau = h.t.re > 0 ? unitary_tau(h.t, squares.re + squares.im) : h.t;
     put(c, c, {1, 0});
     for (index_t l = 0; l < group; ++l) dots[l] += get(c, g + l);  // times the one of v
     for (index_t p = g; p < c; ++p) {
       Scalar sum{0, 0};
       for (index_t q = p; q < c; ++q) add_product(sum, t.entry[p][q], conj(dots[q - g]));
-      t.entry[p][c] = -(h.tau * sum);
+      t.entry[p][c] = -(tau * sum);
     }
-    t.entry[c][c] = h.tau;
+    t.entry[c][c] = tau;
     Scalar w[group];
-    for (index_t l = 0; l < group; ++l) w[l] = conj(h.tau) * dots[l];
+    for (index_t l = 0; l < group; ++l) w[l] = conj(tau) * dots[l];
     switch (c - g) {
       case 0: update<0>(g, w); break;
       case 1: update<1>(g, w); break;
@@ -232,6 +232,8 @@ class Leaf : Lanes<C, C> {
 #pragma GCC unroll 4
       for (int l = 0; l < group; ++l)
         if (l != P) add_inner(part[l], v, vectors(rows, g + l));
+      part[P].re += v.re * v.re;
+      part[P].im += v.im * v.im;
     });
   }
 

@@ -130,10 +130,10 @@ class Panel : Lanes<C, C> {
 
   /// Calls step(i, terms) for the rows from `first` on, which adds to N terms, and adds all of them
   /// to `sums`. Even and odd rows are summed apart, which halves a bias (batched/panel.hpp).
-  template <int N, class S, class Step>
-  [[gnu::always_inline]] void add_by_parity(index_t first, S (&sums)[N], Step step) const {
+  template <int N, class Step>
+  [[gnu::always_inline]] void add_by_parity(index_t first, Z (&sums)[N], Step step) const {
     for_sums(first, rows_, [&](index_t i, index_t end) {
-      S even[N] = {}, odd[N] = {};
+      Z even[N] = {}, odd[N] = {};
       for (; i + 1 < end; i += 2) {
         step(i, even);
         step(i + 1, odd);
@@ -149,24 +149,24 @@ class Panel : Lanes<C, C> {
 
   static V broadcast(C x) { return V{} + x; }
 
-  [[gnu::always_inline]] static void add_square(V (&sums)[2], const Z& x) {
-    sums[0] += x.re * x.re;
-    sums[1] += x.im * x.im;
+  [[gnu::always_inline]] static void add_square(Z& sum, const Z& x) {
+    sum.re += x.re * x.re;
+    sum.im += x.im * x.im;
   }
 
   /// The sum of squares of column P below its diagonal, with each entry multiplied by `factor`.
   template <int P>
   V sum_of_squares(C factor = 1) const {
-    V sum[2] = {};
+    Z sum[1] = {};
     add_by_parity(P + 1, sum,
-                  [&](index_t i, V (&terms)[2]) { add_square(terms, scaled(at(i, P), factor)); });
-    return sum[0] + sum[1];
+                  [&](index_t i, Z(&terms)[1]) { add_square(terms[0], scaled(at(i, P), factor)); });
+    return sum[0].re + sum[0].im;
   }
 
   struct Reflector {
-    V beta;
-    Z tau, inverse;  // v = x raise inverse
-    V raise;
+    V beta, raise;
+    Z inverse, t;  // v = x raise inverse; t is tau up to rounding
+    Int is_zero;   // H = I
   };
 
   /// H^H (alpha, x) = (beta, 0) with real beta, tail = x^H x (LAPACK larfg). Where squares of a
@@ -198,11 +198,9 @@ class Panel : Lanes<C, C> {
     const V inverse = one / (difference * difference + a.im * a.im);
     h.inverse = {no_tail ? V{} : difference * inverse, no_tail ? V{} : -a.im * inverse};
     h.beta = is_zero ? alpha.re : b * (is_small ? broadcast(F::lower) : one);
-    // s = v^H v - 1 with the rounded `inverse` that v is computed from.
-    const V s = (h.inverse.re * h.inverse.re + h.inverse.im * h.inverse.im) * t;
     const V over = -one / b;
-    const Z tau = unitary_tau(Z{one + a.re * over, a.im * over}, s);
-    h.tau = {is_zero ? V{} : tau.re, is_zero ? V{} : tau.im};
+    h.t = {one + a.re * over, a.im * over};
+    h.is_zero = is_zero;
     return h;
   }
 
@@ -211,9 +209,9 @@ class Panel : Lanes<C, C> {
   template <int P>
   V factor_column(V tail, Z* t) {
     const Reflector h = make_reflector<P>(tail);
-    // v^H a_p for the columns right of P, and v^H v_p for the columns left of it.
+    // v^H a_p for the columns right of P, v^H v_p for the columns left of it, and v^H v - 1.
     Z dots[width];
-    for (int p = 0; p < width; ++p) dots[p] = at(P, p);
+    for (int p = 0; p < width; ++p) dots[p] = p == P ? Z{} : at(P, p);
     put(a_, P, P, {h.beta, V{}});
     add_by_parity(P + 1, dots, [&](index_t i, Z (&terms)[width]) {
       const Z v = scaled(at(i, P), h.raise) * h.inverse;
@@ -221,18 +219,21 @@ class Panel : Lanes<C, C> {
 #pragma GCC unroll 4
       for (int p = 0; p < width; ++p)
         if (p != P) add_inner(terms[p], v, at(i, p));
+      add_square(terms[P], v);
     });
+    Z tau = unitary_tau(h.t, dots[P].re + dots[P].im);
+    tau = {h.is_zero ? V{} : tau.re, h.is_zero ? V{} : tau.im};
     // T(0:P, P) = -tau T(0:P, 0:P) V^H v, T(P, P) = tau.
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
       Z sum{};
 #pragma GCC unroll 4
       for (int q = p; q < P; ++q) add_product(sum, t[p * width + q], conj(dots[q]));
-      t[p * width + P] = -(h.tau * sum);
+      t[p * width + P] = -(tau * sum);
     }
-    t[P * width + P] = h.tau;
+    t[P * width + P] = tau;
     if constexpr (P + 1 < width) {
-      return update_columns<P>(conj(h.tau), dots);
+      return update_columns<P>(conj(tau), dots);
     } else {
       return V{};
     }
@@ -248,18 +249,18 @@ class Panel : Lanes<C, C> {
       const Z x = at(P, p);
       put(a_, P, p, {x.re - w[p].re, x.im - w[p].im});
     }
-    V tail[2] = {};
-    add_by_parity(P + 1, tail, [&](index_t i, V (&terms)[2]) {
+    Z tail[1] = {};
+    add_by_parity(P + 1, tail, [&](index_t i, Z(&terms)[1]) {
       const Z v = at(i, P);
 #pragma GCC unroll 4
       for (int p = P + 1; p < width; ++p) {
         Z x = at(i, p);
         subtract_product(x, v, w[p]);
         put(a_, i, p, x);
-        if (p == P + 1 && i > P + 1) add_square(terms, x);
+        if (p == P + 1 && i > P + 1) add_square(terms[0], x);
       }
     });
-    return tail[0] + tail[1];
+    return tail[0].re + tail[0].im;
   }
 
   /// W := T W or T^H W; T is upper triangular.
