@@ -22,7 +22,7 @@ constexpr int block = 1;
 #endif
 /// The number of rows in a plain sum. Such sums are then added to each other, which gives a much
 /// smaller error than one long sum.
-constexpr index_t sum_rows = 16;
+constexpr index_t sum_rows = 8;
 
 template <class C>
 class Panel : Lanes<C, C> {
@@ -223,14 +223,9 @@ class Panel : Lanes<C, C> {
     });
     Z tau = unitary_tau(h.t, dots[P].re + dots[P].im);
     tau = {h.is_zero ? V{} : tau.re, h.is_zero ? V{} : tau.im};
-    // T(0:P, P) = -tau T(0:P, 0:P) V^H v, T(P, P) = tau.
+    // Column P of U, and tau on the diagonal.
 #pragma GCC unroll 4
-    for (int p = 0; p < P; ++p) {
-      Z sum{};
-#pragma GCC unroll 4
-      for (int q = p; q < P; ++q) add_product(sum, t[p * width + q], conj(dots[q]));
-      t[p * width + P] = -(tau * sum);
-    }
+    for (int p = 0; p < P; ++p) t[p * width + P] = conj(dots[p]);
     t[P * width + P] = tau;
     if constexpr (P + 1 < width) {
       return update_columns<P>(conj(tau), dots);
@@ -263,26 +258,24 @@ class Panel : Lanes<C, C> {
     return tail[0].re + tail[0].im;
   }
 
-  /// W := T W or T^H W; T is upper triangular.
+  /// W := T W or T^H W with T^-1 = D^-1 + U, by substitution: D has tau, and U is the part of V^H V
+  /// above its diagonal.
   template <bool is_adjoint, int columns>
   static void multiply_by_t(const Z* t, Z (&w)[width][columns]) {
 #pragma GCC unroll 4
     for (int s = 0; s < width; ++s) {
-      const int p = is_adjoint ? width - 1 - s : s;
-      Z sum[columns] = {};
+      const int p = is_adjoint ? s : width - 1 - s;
+      const Z tau = is_adjoint ? conj(t[p * width + p]) : t[p * width + p];
 #pragma GCC unroll 4
-      for (int o = 0; o < width; ++o) {
-        if (is_adjoint ? o > p : o < p) continue;
+      for (int q = 0; q < columns; ++q) {
+        Z sum = w[p][q];
 #pragma GCC unroll 4
-        for (int q = 0; q < columns; ++q) {
-          if (is_adjoint)
-            add_inner(sum[q], t[o * width + p], w[o][q]);
-          else
-            add_product(sum[q], t[p * width + o], w[o][q]);
+        for (int o = 0; o < width; ++o) {
+          if (is_adjoint ? o >= p : o <= p) continue;
+          subtract_product(sum, is_adjoint ? conj(t[o * width + p]) : t[p * width + o], w[o][q]);
         }
+        w[p][q] = tau * sum;
       }
-#pragma GCC unroll 4
-      for (int q = 0; q < columns; ++q) w[p][q] = sum[q];
     }
   }
 
