@@ -8,10 +8,10 @@
 // columns form a group, which is applied to the rest of the strip at once:
 //
 //     for columns c of the group   make the reflector, apply it to the columns right of c
-//     T of the group
 //     C := (I - V T^H V^H) C       for the columns right of the group
 //
-// T of the strip has -T_g (V_g^H V_h) T_h right of the diagonal blocks T_g.
+// T^-1 = D^-1 + U, where D has tau, and U is the part of V^H V above its diagonal (LAPACK larft forms
+// T itself). W := T W by substitution has fewer roundings than a product with a rounded T.
 #pragma once
 
 #include "core/cpu/complex/complex_number.hpp"
@@ -36,7 +36,7 @@ class Leaf : Lanes<C, C> {
   /// The reals that `rows` rows take.
   static constexpr index_t entries(index_t rows) { return (rows + lanes - 1) / lanes * lanes * strip_reals; }
 
-  /// R of the strip's own rows, and T, row-major.
+  /// R of the strip's own rows, or tau on the diagonal and U above it; row-major.
   struct Square {
     Scalar entry[strip][strip];
   };
@@ -72,7 +72,7 @@ class Leaf : Lanes<C, C> {
   }
 
   /// Overwrites the first `columns` columns with V, of which at most `rows` get reflectors, and gives
-  /// R and T. All others become zero in V and T.
+  /// R, tau and U. All others become zero.
   [[gnu::noinline]] void factor(index_t columns, index_t reflectors, Square& r, Square& t) {
     for (index_t p = 0; p < strip; ++p)
       for (index_t q = 0; q < strip; ++q) r.entry[p][q] = t.entry[p][q] = {0, 0};
@@ -87,13 +87,13 @@ class Leaf : Lanes<C, C> {
         if (i < strip) r.entry[i][c] = get(i, c);
         put(i, c, {0, 0});
       }
-    for (index_t g = group; g < reflectors; g += group) join_t(g, t);
+    for (index_t g = group; g < reflectors; g += group) join_u(g, t);
   }
 
  private:
   static constexpr index_t group = 4;
   /// The blocks of rows in a plain sum.
-  static constexpr index_t sum_blocks = 16;
+  static constexpr index_t sum_blocks = 8;
   static constexpr index_t block_reals = lanes * strip_reals;
 
   static V load(const C* x) { return *reinterpret_cast<const StoredV*>(x); }
@@ -184,7 +184,7 @@ class Leaf : Lanes<C, C> {
     return {raise == 1 ? beta : beta * F::lower, raise, h, {1 + alpha.re * over, alpha.im * over}};
   }
 
-  /// Makes reflector c and column c of the group's T, and updates the columns right of it in the
+  /// Makes reflector c and column c of the group's U, and updates the columns right of it in the
   /// group.
   void factor_column(index_t c, Square& r, Square& t) {
     const index_t g = c / group * group;
@@ -208,11 +208,7 @@ class Leaf : Lanes<C, C> {
     const Scalar tau = h.t.re > 0 ? unitary_tau(h.t, squares.re + squares.im) : h.t;
     put(c, c, {1, 0});
     for (index_t l = 0; l < group; ++l) dots[l] += get(c, g + l);  // times the one of v
-    for (index_t p = g; p < c; ++p) {
-      Scalar sum{0, 0};
-      for (index_t q = p; q < c; ++q) add_product(sum, t.entry[p][q], conj(dots[q - g]));
-      t.entry[p][c] = -(tau * sum);
-    }
+    for (index_t p = g; p < c; ++p) t.entry[p][c] = conj(dots[p - g]);
     t.entry[c][c] = tau;
     Scalar w[group];
     for (index_t l = 0; l < group; ++l) w[l] = conj(tau) * dots[l];
@@ -265,8 +261,9 @@ class Leaf : Lanes<C, C> {
     Scalar products[group], w[group];
     multiply_group(g, l, products);
     for (index_t p = 0; p < group; ++p) {
-      w[p] = {0, 0};
-      for (index_t q = 0; q <= p; ++q) add_inner(w[p], t.entry[g + q][g + p], products[q]);
+      Scalar sum = products[p];
+      for (index_t q = 0; q < p; ++q) subtract_product(sum, conj(t.entry[g + q][g + p]), w[q]);
+      w[p] = conj(t.entry[g + p][g + p]) * sum;
     }
     for (C* rows = x_; rows < end_; rows += block_reals) {
       Z x = vectors(rows, l);
@@ -276,26 +273,14 @@ class Leaf : Lanes<C, C> {
     }
   }
 
-  /// Forms T above the diagonal block of group h: -T (V^H V_h) T_h, where V and T are those left of
-  /// the group.
-  void join_t(index_t h, Square& t) const {
-    Scalar z[strip][group];
+  /// Forms U above the diagonal block of group h.
+  void join_u(index_t h, Square& t) const {
     for (index_t g = 0; g < h; g += group)
       for (index_t l = 0; l < group; ++l) {
         Scalar products[group];
         multiply_group(g, h + l, products);
-        for (index_t p = 0; p < group; ++p) z[g + p][l] = products[p];
+        for (index_t p = 0; p < group; ++p) t.entry[g + p][h + l] = products[p];
       }
-    for (index_t p = 0; p < h; ++p) {
-      Scalar row[group] = {};
-      for (index_t q = p; q < h; ++q)
-        for (index_t l = 0; l < group; ++l) add_product(row[l], t.entry[p][q], z[q][l]);
-      for (index_t l = 0; l < group; ++l) {
-        Scalar sum{0, 0};
-        for (index_t q = 0; q <= l; ++q) add_product(sum, row[q], t.entry[h + q][h + l]);
-        t.entry[p][h + l] = -sum;
-      }
-    }
   }
 
   C *x_, *end_;

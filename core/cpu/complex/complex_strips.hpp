@@ -156,22 +156,29 @@ class StripQr : Lanes<T, C> {
     }
   }
 
-  /// y := T W or T^H W in 32 rows: [Re Y, Im Y] and [-Im Y, Re Y].
+  /// y := T W or T^H W in 32 rows: [Re Y, Im Y] and [-Im Y, Re Y]. `t` has tau and U.
   template <bool is_adjoint>
   static void multiply_by_t(const Square& t, const C* w, C* y) {
     using Z = Number<V>;
-    for (index_t i = 0; i < strip; ++i) {
-      Z sum[part_vectors] = {};
-      for (index_t l = is_adjoint ? 0 : i; l < (is_adjoint ? i + 1 : strip); ++l) {
+    for (index_t step = 0; step < strip; ++step) {
+      const index_t i = is_adjoint ? step : strip - 1 - step;
+      const auto row_of = [&](const C* x, index_t l, int q) {
+        const C* const row = x + l * strip_reals + q * lanes;
+        return Z{load(row), load(row + strip)};
+      };
+      Z sum[part_vectors];
+#pragma GCC unroll 8
+      for (int q = 0; q < part_vectors; ++q) sum[q] = row_of(w, i, q);
+      for (index_t l = is_adjoint ? 0 : i + 1; l < (is_adjoint ? i : strip); ++l) {
         const Number<C> factor = is_adjoint ? conj(t.entry[l][i]) : t.entry[i][l];
 #pragma GCC unroll 8
-        for (int q = 0; q < part_vectors; ++q) {
-          const C* const row = w + l * strip_reals + q * lanes;
-          add_product(sum[q], Z{load(row), load(row + strip)}, factor);
-        }
+        for (int q = 0; q < part_vectors; ++q) subtract_product(sum[q], row_of(y, l, q), factor);
       }
+      const Number<C> tau = is_adjoint ? conj(t.entry[i][i]) : t.entry[i][i];
+#pragma GCC unroll 8
       for (int q = 0; q < part_vectors; ++q) {
         C *const row = y + i * strip_reals + q * lanes, *const other = row + strip * strip_reals;
+        sum[q] = sum[q] * tau;
         store(row, sum[q].re);
         store(row + strip, sum[q].im);
         store(other, -sum[q].im);
