@@ -73,18 +73,23 @@ class Case {
   using Complex = std::complex<T>;
 
   Case(const Problem& p, const ComplexOptions& o, int threads)
-      : p_(p), o_(o), threads_(threads), a_(p.count, p.m, p.n), work_(p.count, p.m, p.n),
-        q_(p.count, p.m, p.q_cols()), r_(p.count, p.k(), p.n), outcomes_(p.count) {
+      : p_(p),
+        o_(o),
+        threads_(threads),
+        a_(p.count, p.m, p.n),
+        work_(p.count, p.m, p.n),
+        q_(p.count, p.m, p.q_cols()),
+        r_(p.count, p.k(), p.n),
+        outcomes_(p.count) {
     std::mt19937_64 generator(7);
     std::normal_distribution<T> draw;
     for (index_t e = 0; e < p.count * p.m * p.n; ++e)
       a_.view().data[e] = {draw(generator), draw(generator)};
-    const auto route = o.route.empty() ? complex_route<T>(p)
+    const auto route = o.route.empty()      ? complex_route(p)
                        : o.route == "packs" ? ComplexRoute::packs
                                             : ComplexRoute::strips;
     for (int t = 0; t < threads; ++t)
-      workers_.push_back(
-          std::make_unique<ComplexQr<T>>(p, route, *complex_kernels().front()));
+      workers_.push_back(std::make_unique<ComplexQr<T>>(p, route, *complex_kernels().front()));
   }
 
   double time_tool() {

@@ -10,8 +10,8 @@
 //     for columns c of the group   make the reflector, apply it to the columns right of c
 //     C := (I - V T^H V^H) C       for the columns right of the group
 //
-// T^-1 = D^-1 + U, where D has tau, and U is the part of V^H V above its diagonal (LAPACK larft forms
-// T itself). W := T W by substitution has fewer roundings than a product with a rounded T.
+// T^-1 = D^-1 + U, where D has tau, and U is the part of V^H V above its diagonal (LAPACK larft
+// forms T itself). W := T W by substitution has fewer roundings than a product with a rounded T.
 #pragma once
 
 #include "core/cpu/complex/complex_number.hpp"
@@ -34,7 +34,9 @@ class Leaf : Lanes<C, C> {
 
  public:
   /// The reals that `rows` rows take.
-  static constexpr index_t entries(index_t rows) { return (rows + lanes - 1) / lanes * lanes * strip_reals; }
+  static constexpr index_t entries(index_t rows) {
+    return (rows + lanes - 1) / lanes * lanes * strip_reals;
+  }
 
   /// R of the strip's own rows, or tau on the diagonal and U above it; row-major.
   struct Square {
@@ -71,8 +73,8 @@ class Leaf : Lanes<C, C> {
       }
   }
 
-  /// Overwrites the first `columns` columns with V, of which at most `rows` get reflectors, and gives
-  /// R, tau and U. All others become zero.
+  /// Overwrites the first `columns` columns with V, of which at most `rows` get reflectors, and
+  /// gives R, tau and U. All others become zero.
   [[gnu::noinline]] void factor(index_t columns, index_t reflectors, Square& r, Square& t) {
     for (index_t p = 0; p < strip; ++p)
       for (index_t q = 0; q < strip; ++q) r.entry[p][q] = t.entry[p][q] = {0, 0};
@@ -199,10 +201,17 @@ class Leaf : Lanes<C, C> {
     // v^H a_l for the columns right of c, v^H v_l for the columns left of it, and v^H v - 1.
     Scalar dots[group];
     switch (c - g) {
-      case 0: form_v<0>(g, h, dots); break;
-      case 1: form_v<1>(g, h, dots); break;
-      case 2: form_v<2>(g, h, dots); break;
-      default: form_v<3>(g, h, dots);
+      case 0:
+        form_v<0>(g, h, dots);
+        break;
+      case 1:
+        form_v<1>(g, h, dots);
+        break;
+      case 2:
+        form_v<2>(g, h, dots);
+        break;
+      default:
+        form_v<3>(g, h, dots);
     }
     const Scalar squares = dots[c - g];
     const Scalar tau = h.t.re > 0 ? unitary_tau(h.t, squares.re + squares.im) : h.t;
@@ -213,10 +222,17 @@ class Leaf : Lanes<C, C> {
     Scalar w[group];
     for (index_t l = 0; l < group; ++l) w[l] = conj(tau) * dots[l];
     switch (c - g) {
-      case 0: update<0>(g, w); break;
-      case 1: update<1>(g, w); break;
-      case 2: update<2>(g, w); break;
-      default: break;
+      case 0:
+        update<0>(g, w);
+        break;
+      case 1:
+        update<1>(g, w);
+        break;
+      case 2:
+        update<2>(g, w);
+        break;
+      default:
+        break;
     }
   }
 

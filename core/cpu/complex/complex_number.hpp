@@ -67,7 +67,8 @@ template <class V, class W>
 ///     rho = 2 Re t - |t|^2 (1 + s) = 1 - g^2 - (Im t)^2 - s |t|^2,     g = Re t - 1 (exact)
 ///
 /// Fewer roundings count than in 2 Re(t) t / (|t|^2 (1 + s)), since rho is a difference of numbers
-/// of at most 1, and rho is so small that 1 / (2 Re t) may be wrong by 6 %: it is 0.7286 - Re t / 4.
+/// of at most 1, and rho is so small that 1 / (2 Re t) may be wrong by 6 %: it is 0.7286 - Re t
+/// / 4.
 template <class V>
 [[gnu::always_inline]] inline Number<V> unitary_tau(const Number<V>& t, V s) {
   const V g = t.re - 1;

@@ -3,10 +3,11 @@
 // geqrf, ungqr). Private to core/cpu, compiled once for every instruction set (simd.hpp).
 //
 // The method is that of core/cpu/batched/pack_kernel.cpp: a vector holds the real or the imaginary
-// part of entry (i, j) of `lanes` matrices, four complex columns form a panel whose rows are re, im,
-// re, im, .., and all panels to the left are applied to a panel before it is factored. Loading and
-// storing are those of real m x 2n matrices, whose order this is. Both parts of a column are scaled
-// by the same power of two. H_j^H zeroes a column below its diagonal and makes the diagonal real.
+// part of entry (i, j) of `lanes` matrices, four complex columns form a panel whose rows are re,
+// im, re, im, .., and all panels to the left are applied to a panel before it is factored. Loading
+// and storing are those of real m x 2n matrices, whose order this is. Both parts of a column are
+// scaled by the same power of two. H_j^H zeroes a column below its diagonal and makes the diagonal
+// real.
 #pragma once
 
 #include "core/cpu/batched/tiles.hpp"
@@ -153,9 +154,9 @@ class PackQr : Lanes<T, C> {
         const V *from = &r_at(i, j + e), *up = up_ + (j + e) / 2 * 2;
 #pragma GCC unroll 8
         for (int l = 0; l < step; ++l) {
-          x[e + l] = __builtin_convertvector(
-                         from[l] * sign * up[l / 2 * 2] * up[l / 2 * 2 + 1], VT) +
-                     VT{};
+          x[e + l] =
+              __builtin_convertvector(from[l] * sign * up[l / 2 * 2] * up[l / 2 * 2 + 1], VT) +
+              VT{};
           largest = greater(magnitude_bits(x[e + l]), largest);
         }
       }
@@ -167,24 +168,22 @@ class PackQr : Lanes<T, C> {
   }
 
   [[gnu::noinline]] void store_r(const Pack<T>& pack) {
-    InMemory::write(pack.r, pack.count, s_.r_rows, 2 * s_.n,
-                    [&]<int N>(index_t i, index_t j, VT* x) {
-                      upper_row<N>(i, j, i < s_.k ? sign_[i] : V{}, x,
-                                   [](index_t) { return VT{}; });
-                    });
+    InMemory::write(
+        pack.r, pack.count, s_.r_rows, 2 * s_.n, [&]<int N>(index_t i, index_t j, VT* x) {
+          upper_row<N>(i, j, i < s_.k ? sign_[i] : V{}, x, [](index_t) { return VT{}; });
+        });
   }
 
   [[gnu::noinline]] void store_q(const Pack<T>& pack) {
     const index_t panel = panel_vectors();
-    InMemory::write(pack.q, pack.count, s_.m, 2 * s_.q_cols,
-                    [&]<int N>(index_t i, index_t j, VT* x) {
-                      const V* from = &at(i, j);
+    InMemory::write(
+        pack.q, pack.count, s_.m, 2 * s_.q_cols, [&]<int N>(index_t i, index_t j, VT* x) {
+          const V* from = &at(i, j);
 #pragma GCC unroll 16
-                      for (int e = 0; e < N; ++e)
-                        x[e] = __builtin_convertvector(
-                            from[e / row_vectors * panel + e % row_vectors] * sign_[(j + e) / 2],
-                            VT);
-                    });
+          for (int e = 0; e < N; ++e)
+            x[e] = __builtin_convertvector(
+                from[e / row_vectors * panel + e % row_vectors] * sign_[(j + e) / 2], VT);
+        });
   }
 
   const Z& tau(index_t j) const { return t_[(j / width * width + j % width) * width + j % width]; }
@@ -254,8 +253,7 @@ class PackQr : Lanes<T, C> {
       if (b < panels) {
         panel(b).start_q(t_ + j * width);
       } else {
-        for (index_t q = 0; q < width && j + q < s_.m; ++q)
-          at(j + q, 2 * (j + q)) = broadcast(1);
+        for (index_t q = 0; q < width && j + q < s_.m; ++q) at(j + q, 2 * (j + q)) = broadcast(1);
       }
       for (index_t p = (b < panels ? b : panels) - 1; p >= 0; --p)
         apply_panel<false>(p, b, (p + 1) * width);

@@ -178,8 +178,7 @@ class Panel : Lanes<C, C> {
     const Z alpha = at(P, P);
     V raised_tail = one;  // computed only where it is needed
     if (any(tail < F::small_squares)) raised_tail = sum_of_squares<P>(F::raise);
-    const Int is_small =
-        alpha.re * alpha.re + alpha.im * alpha.im + tail < F::small_squares;
+    const Int is_small = alpha.re * alpha.re + alpha.im * alpha.im + tail < F::small_squares;
     Reflector h;
     h.raise = is_small ? broadcast(F::raise) : one;
     const Z a = scaled(alpha, h.raise);
@@ -213,7 +212,7 @@ class Panel : Lanes<C, C> {
     Z dots[width];
     for (int p = 0; p < width; ++p) dots[p] = p == P ? Z{} : at(P, p);
     put(a_, P, P, {h.beta, V{}});
-    add_by_parity(P + 1, dots, [&](index_t i, Z (&terms)[width]) {
+    add_by_parity(P + 1, dots, [&](index_t i, Z(&terms)[width]) {
       const Z v = scaled(at(i, P), h.raise) * h.inverse;
       put(a_, i, P, v);
 #pragma GCC unroll 4

@@ -20,14 +20,13 @@ std::span<const complex_qr::Kernels* const> complex_kernels();
 /// How matrices are factored. packs: one matrix in each SIMD lane; strips: one matrix at a time, in
 /// strips of 16 columns. The factors of both are within the bar, but differ in their rounding.
 enum class ComplexRoute { packs, strips };
-/// The faster route for a full batch of this shape. It depends on m, n and the type alone.
-template <class T>
+/// The faster route for a full batch of this shape. It depends on m and n alone.
 ComplexRoute complex_route(const Problem& problem);
 
-/// Factors complex matrices of one shape, A = Q R with unitary Q (Q^H Q = I) and an upper triangular
-/// R whose diagonal is real, by Householder reflectors H = I - tau v v^H (LAPACK zgeqrf, zungqr: Q =
-/// H_0 .. H_k-1, and H_j^H zeroes column j below its diagonal). Not thread-safe: each thread needs
-/// its own object, and an object keeps its workspace from call to call.
+/// Factors complex matrices of one shape, A = Q R with unitary Q (Q^H Q = I) and an upper
+/// triangular R whose diagonal is real, by Householder reflectors H = I - tau v v^H (LAPACK zgeqrf,
+/// zungqr: Q = H_0 .. H_k-1, and H_j^H zeroes column j below its diagonal). Not thread-safe: each
+/// thread needs its own object, and an object keeps its workspace from call to call.
 ///
 /// Of `problem` count, m, n, mode and sign count; T is float or double, and takes the place of the
 /// type. Every column is scaled by a power of two, exactly, so that factor(2^p A) = (Q, 2^p R) bit
@@ -40,7 +39,7 @@ class ComplexQr {
   using Complex = std::complex<T>;
 
   explicit ComplexQr(const Problem& problem)
-      : ComplexQr(problem, complex_route<T>(problem), *complex_kernels().front()) {}
+      : ComplexQr(problem, complex_route(problem), *complex_kernels().front()) {}
   ComplexQr(const Problem& problem, ComplexRoute route, const complex_qr::Kernels& kernels);
 
   /// The most matrices that one call takes: those of a pack, or 1.

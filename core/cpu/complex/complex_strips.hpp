@@ -3,9 +3,9 @@
 // gemqrt, ungqr). Private to core/cpu, compiled once for every instruction set (simd.hpp).
 //
 // The method is that of core/cpu/blocked/matrix_kernel.cpp, on one thread. A row of a strip has the
-// real parts of 16 columns and then the imaginary ones, so that a strip is a real one of 32 columns,
-// and products of strips are those of real matrices (core/simd/products.hpp) without a wasted
-// operation:
+// real parts of 16 columns and then the imaginary ones, so that a strip is a real one of 32
+// columns, and products of strips are those of real matrices (core/simd/products.hpp) without a
+// wasted operation:
 //
 //     X := [Re V, Im V]' [Re C, Im C]                       real, 32 x 32
 //     W := V^H C = X_rr + X_ii + i (X_ri - X_ir)            complex, 16 x 16; then W := T W
@@ -40,7 +40,7 @@ class StripQr : Lanes<T, C> {
   static void factor(const Shape& shape, const Pack<T>& pack, std::byte* workspace) {
     StripQr f(shape, workspace);
     if (f.factor_strips(pack) && shape.q_cols > 0) f.form_q(pack.q);
-    f.outcome_.r_fits = f.largest_r_ < infinity_bits;
+    f.outcome_.r_fits = !any(f.largest_r_ >= infinity_bits);
     pack.outcomes[0] = f.outcome_;
   }
 
@@ -54,8 +54,8 @@ class StripQr : Lanes<T, C> {
         panels_(strips_of(shape.k)) {
     const auto take = [&]<class E>(E*& member, index_t count) {
       member = workspace == nullptr ? nullptr : reinterpret_cast<E*>(workspace + bytes_);
-      bytes_ += static_cast<std::size_t>(
-          blocked::round_up(count * static_cast<index_t>(sizeof(E)), 64));
+      bytes_ +=
+          static_cast<std::size_t>(blocked::round_up(count * static_cast<index_t>(sizeof(E)), 64));
     };
     take(strip_, panels_ * rows_ * strip_reals);
     take(own_, rows_ * strip_reals);
@@ -235,6 +235,17 @@ class StripQr : Lanes<T, C> {
     }
   };
 
+  /// Prefetches the strip's part of a later row. That part is in another page, so that the
+  /// processor would not prefetch it.
+  template <int is_write>
+  static void prefetch(const T* row, index_t ld) {
+    constexpr index_t ahead = 16, line = 64;
+    const auto at = reinterpret_cast<std::uintptr_t>(row + ahead * ld);
+    for (index_t b = 0; b < strip_reals * static_cast<index_t>(sizeof(T)); b += line)
+      __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(b)),
+                         is_write);
+  }
+
   static index_t reals_of(index_t columns, index_t s) {
     return 2 * blocked::lesser(strip, columns - s * strip);
   }
@@ -245,6 +256,7 @@ class StripQr : Lanes<T, C> {
     const index_t reals = reals_of(s_.n, s);
     IntT largest[part_vectors] = {};
     for (index_t i = 0; i < s_.m; ++i) {
+      prefetch<0>(from + i * a.ld, a.ld);
       Row row;
       row.read(from + i * a.ld, reals);
 #pragma GCC unroll 8
@@ -258,18 +270,23 @@ class StripQr : Lanes<T, C> {
     }
     for (index_t e = s_.m * strip_reals; e < rows_ * strip_reals; e += lanes) store(c + e, V{});
     IntT most{};
+    V down[part_vectors][2];
+#pragma GCC unroll 8
     for (int q = 0; q < part_vectors; ++q) {
       most = largest[q] > most ? largest[q] : most;
       const Int e = __builtin_convertvector(exponent_of(largest[q]), Int);
-      V down[2], up[2];
-      split_power(-e, down);
+      V up[2];
+      split_power(-e, down[q]);
       split_power(e, up);
       for (int f = 0; f < 2; ++f) store(up_ + (2 * s + f) * strip + q * lanes, up[f]);
-      for (index_t i = 0; i < s_.m; ++i)
-        for (index_t part = 0; part < strip_reals; part += strip) {
-          C* const x = c + i * strip_reals + part + q * lanes;
-          store(x, load(x) * down[0] * down[1]);
-        }
+    }
+    for (index_t i = 0; i < s_.m; ++i) {
+      C* const row = c + i * strip_reals;
+#pragma GCC unroll 16
+      for (int q = 0; q < vectors; ++q) {
+        const V* const factors = down[q % part_vectors];
+        store(row + q * lanes, load(row + q * lanes) * factors[0] * factors[1]);
+      }
     }
     typename Format<T>::Int greatest = 0;
     for (int l = 0; l < lanes; ++l) greatest = most[l] > greatest ? most[l] : greatest;
@@ -296,14 +313,16 @@ class StripQr : Lanes<T, C> {
   }
   void note_size(VT x) {
     const IntT bits = magnitude_bits(x);
-    for (int l = 0; l < lanes; ++l) largest_r_ = bits[l] > largest_r_ ? bits[l] : largest_r_;
+    largest_r_ = bits > largest_r_ ? bits : largest_r_;
   }
 
   [[gnu::noinline]] void store_r(const Strided<T>& r, index_t s, const C* c) {
     const index_t reals = reals_of(s_.n, s), upper = blocked::lesser(s_.k, (s + 1) * strip);
     T* const to = r.data + s * strip_reals;
-    for (index_t i = 0; i < upper; ++i)
+    for (index_t i = 0; i < upper; ++i) {
+      prefetch<1>(to + i * r.ld, r.ld);
       upper_row(i, s, sign_[i], c).write(to + i * r.ld, reals);
+    }
     for (index_t i = upper; i < s_.r_rows; ++i)
       __builtin_memset(to + i * r.ld, 0, static_cast<std::size_t>(reals) * sizeof(T));
   }
@@ -312,6 +331,7 @@ class StripQr : Lanes<T, C> {
     const index_t reals = reals_of(s_.q_cols, s);
     for (index_t i = 0; i < s_.m; ++i) {
       const C* const from = own_ + i * strip_reals;
+      prefetch<1>(out.data + i * out.ld + s * strip_reals, out.ld);
       Row row;
 #pragma GCC unroll 8
       for (int q = 0; q < part_vectors; ++q) {
@@ -323,16 +343,15 @@ class StripQr : Lanes<T, C> {
     }
   }
 
-  /// Stores V\R and tau of strip s. Where V was rounded, tau is computed from the rounded V, so that
-  /// I - tau v v^H is unitary to the last bit of T.
+  /// Stores V\R and tau of strip s. Where V was rounded, tau is computed from the rounded V, so
+  /// that I - tau v v^H is unitary to the last bit of T.
   [[gnu::noinline]] void store_reflectors(const Pack<T>& pack, index_t s, const C* c) {
     const index_t columns = blocked::lesser(strip, s_.n - s * strip), first = s * strip;
     C squares[strip];
     for (C& square : squares) square = 1;
     for (index_t i = 0; i < s_.m; ++i) {
       T row[strip_reals] = {};
-      if (i < blocked::lesser(s_.k, first + strip))
-        upper_row(i, s, 1, c).write(row, strip_reals);
+      if (i < blocked::lesser(s_.k, first + strip)) upper_row(i, s, 1, c).write(row, strip_reals);
       for (index_t j = 0; j < blocked::lesser(columns, i - first); ++j)
         for (index_t part = 0; part < 2; ++part) {
           const T x = row[2 * j + part] = static_cast<T>(c[i * strip_reals + part * strip + j]);
@@ -361,7 +380,7 @@ class StripQr : Lanes<T, C> {
   Square* t_;                      // T of every panel
   C* up_;                          // 2^e_j as two factors, 2 x 16 for every strip
   C* sign_;                        // of R_ii
-  typename Format<T>::Int largest_r_ = 0;
+  IntT largest_r_{};
   Outcome outcome_;
 };
 

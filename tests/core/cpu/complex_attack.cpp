@@ -56,7 +56,7 @@ class Attack {
   template <class T>
   void factor() {
     using Complex = std::complex<T>;
-    static constexpr index_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  12, 15, 16, 17,
+    static constexpr index_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  12, 15, 16,  17,
                                         18, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 100, 130};
     const auto draw = [&](index_t below) {
       return static_cast<index_t>(generator_() % static_cast<std::uint64_t>(below));
@@ -66,7 +66,9 @@ class Attack {
     if (draw(3) == 0) p.n = p.m;
     p.sign = draw(2) == 0 ? Sign::positive : Sign::lapack;
     if (!o_.mode.empty())
-      p.mode = o_.mode == "raw" ? Mode::raw : o_.mode == "complete" ? Mode::complete : Mode::reduced;
+      p.mode = o_.mode == "raw"        ? Mode::raw
+               : o_.mode == "complete" ? Mode::complete
+                                       : Mode::reduced;
     else
       p.mode = draw(4) == 0 ? Mode::raw : draw(8) == 0 ? Mode::complete : Mode::reduced;
     const auto& kinds = complex_kinds();
@@ -84,7 +86,7 @@ class Attack {
     const complex_qr::Kernels* kernels = complex_kernels().front();
     for (const auto* other : complex_kernels())
       if (other->target == o_.target) kernels = other;
-    const ComplexRoute route = o_.route.empty()      ? complex_route<T>(p)
+    const ComplexRoute route = o_.route.empty()      ? complex_route(p)
                                : o_.route == "packs" ? ComplexRoute::packs
                                                      : ComplexRoute::strips;
     ComplexQr<T> qr(p, route, *kernels);
@@ -98,8 +100,8 @@ class Attack {
       ComplexMatrix upper(MatrixView<const Complex>(r.view()[b]));
       ComplexMatrix unitary(0, 0);
       if (is_raw) {
-        unitary = q_of_reflectors(upper, ComplexMatrix(MatrixView<const Complex>(tau.view()[b])),
-                                  p.m);
+        unitary =
+            q_of_reflectors(upper, ComplexMatrix(MatrixView<const Complex>(tau.view()[b])), p.m);
         for (index_t i = 0; i < p.m; ++i)
           for (index_t j = 0; j < std::min(i, p.n); ++j) upper(i, j) = 0;
       } else {
