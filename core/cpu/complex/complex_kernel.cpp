@@ -10,9 +10,13 @@ namespace qrtool::complex_qr {
 namespace {
 
 template <class T, class C>
-constexpr Routine<T> routine{PackQr<T, C>::lanes, PackQr<T, C>::workspace_bytes,
-                             PackQr<T, C>::factor, StripQr<T, C>::workspace_bytes,
-                             StripQr<T, C>::factor};
+constexpr Routine<T> routine{.lanes = PackQr<T, C>::lanes,
+                             .pack_bytes = PackQr<T, C>::workspace_bytes,
+                             .factor_pack = PackQr<T, C>::factor,
+                             .strip_bytes = StripQr<T, C>::workspace_bytes,
+                             .factor_strips = StripQr<T, C>::factor,
+                             .product_bytes = StripQr<T, C>::product_bytes,
+                             .multiply = StripQr<T, C>::multiply};
 
 }  // namespace
 
