@@ -96,6 +96,10 @@ class Case {
     const index_t size = workers_[0]->matrices_at_once();
     const Factors<Complex> all{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}};
     return peers::seconds_of(o_.cpu_time, [&] {
+      if (o_.route.empty() && complex_is_tall(p_)) {
+        factor_complex<T>(p_, a_.view(), all, threads_, outcomes_);
+        return;
+      }
       parallel_for((p_.count + size - 1) / size, threads_, [&](index_t pack, int worker) {
         const index_t first = pack * size, count = std::min(size, p_.count - first);
         workers_[worker]->factor(a_.view().slice(first, count), slice(all, first, count),
@@ -130,8 +134,9 @@ template <class T>
 void time_case(Problem p, const ComplexOptions& o, int threads) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   const double operations = 16 * std::max(m, n) * std::min(m, n) * std::min(m, n);
-  p.count = std::max<index_t>(
-      threads * 16, static_cast<index_t>(o.seconds * threads / (1e-6 + operations / 20e9)));
+  p.count =
+      std::max<index_t>(p.m * p.n > 200000 ? 1 : threads * 16,
+                        static_cast<index_t>(o.seconds * threads / (1e-6 + operations / 20e9)));
   Case<T> one(p, o, threads);
   std::vector<Lapack<T>> libraries;
   for (const std::string& file : o.libraries) libraries.emplace_back(file);
