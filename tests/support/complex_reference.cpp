@@ -195,7 +195,7 @@ const std::map<std::string, Fill>& fills() {
          for (Entry& e : a.entries) e *= range.tiny;
        }},
       {"huge",
-       [](auto& a, Draw& draw, auto&  range) {
+       [](auto& a, Draw& draw, auto& range) {
          for (Entry& e : a.entries) e = range.huge * draw.phase();
        }},
       {"denormal",
@@ -266,8 +266,9 @@ ComplexRatios complex_ratios(const ComplexMatrix& a, const ComplexMatrix& q, con
   subtract_product(difference, q, r, false);
   subtract_product(gram, q, q, true);
   const Real norm = norm_of(a);
-  const Errors errors{.norm = static_cast<double>(std::ldexp(norm, -std::ilogb(norm + (norm == 0)))),
-                      .scale = norm == 0 ? 0 : std::ilogb(norm)};
+  const Errors errors{
+      .norm = static_cast<double>(std::ldexp(norm, -std::ilogb(norm + (norm == 0)))),
+      .scale = norm == 0 ? 0 : std::ilogb(norm)};
   const Bars bars = standard_bars(a.rows, a.cols, precision_of(type), errors);
   const Real residual = norm == 0 ? norm_of(difference) : norm_of(difference) / norm;
   return {static_cast<double>(residual / bars.residual),

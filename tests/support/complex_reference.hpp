@@ -30,16 +30,16 @@ struct ComplexMatrix {
   std::vector<Entry> entries;
 };
 
-/// A (m x n) = Q R by reflectors H = I - tau v v^H with LAPACK's choice (larfg): H_j^H zeroes column
-/// j and makes the diagonal real, and Q = H_0 .. H_k-1.
+/// A (m x n) = Q R by reflectors H = I - tau v v^H with LAPACK's choice (larfg): H_j^H zeroes
+/// column j and makes the diagonal real, and Q = H_0 .. H_k-1.
 struct ComplexReferenceQr {
   ComplexMatrix q, r;  // m x m, m x n
   std::vector<ComplexMatrix::Entry> tau;
 };
 ComplexReferenceQr complex_reference_qr(const ComplexMatrix& a);
 
-/// The first `cols` columns of H_0 .. H_k-1 (LAPACK ungqr). The reflectors are below the diagonal of
-/// `v`, tau is 1 x k.
+/// The first `cols` columns of H_0 .. H_k-1 (LAPACK ungqr). The reflectors are below the diagonal
+/// of `v`, tau is 1 x k.
 ComplexMatrix q_of_reflectors(const ComplexMatrix& v, const ComplexMatrix& tau, index_t cols);
 
 /// The residual and the orthogonality of factors, with complex norms, in parts of their bars
