@@ -72,10 +72,10 @@ bool complex_is_tall(const Problem& problem);
 
 /// Factors all matrices of `a` on `threads` threads, one pack or matrix after another on each, but
 /// all threads on the leaves of a tall matrix: A_i = Q_i R_i, [R_0; R_1; ..] = W R, Q_i := Q_i W_i
-/// (TSQR; Demmel et al. 2012). The
-/// factors of a matrix with NaN or Inf are NaN, and its outcome says so. This is the body of a CPU
-/// variant: problem, a chunk of the batch, its factors (see ComplexQr::factor), and one outcome for
-/// each matrix.
+/// (TSQR; Demmel et al. 2012). The factors of a matrix with NaN or Inf are NaN, and its outcome
+/// says so. Bits depend neither on the threads nor on the other matrices. This is the body of a CPU
+/// variant: problem (see ComplexQr), a chunk of the batch, m x n, its factors (see
+/// ComplexQr::factor), and one outcome for each matrix.
 template <class T>
 void factor_complex(const Problem& problem, BatchView<const std::complex<T>> a,
                     const Factors<std::complex<T>>& out, int threads,
