@@ -122,6 +122,16 @@ struct Products : Lanes<C, C> {
     });
   }
 
+  /// C -= V W. `rows` is a multiple of tile_rows.
+  static void subtract_products(index_t rows, index_t reflectors, const C* v, const C* w,
+                                int vectors, C* c) {
+    for (index_t i = 0; i < rows; i += tile_reflectors) {
+      for_tiles(vectors, [&]<int N>(int q) {
+        subtract_tile<N>(reflectors, v + i * width, w + q, c + i * width + q);
+      });
+    }
+  }
+
  private:
   /// Calls body(q, N) for tiles of N = 2 vectors of columns, and of 1 for an odd last vector.
   template <class Body>
@@ -157,16 +167,6 @@ struct Products : Lanes<C, C> {
         C* at = w + p * width + q * lanes;
         store(at, load(at) + sum[p][q]);
       }
-  }
-
-  /// C -= V W. `rows` is a multiple of tile_rows.
-  static void subtract_products(index_t rows, index_t reflectors, const C* v, const C* w,
-                                int vectors, C* c) {
-    for (index_t i = 0; i < rows; i += tile_reflectors) {
-      for_tiles(vectors, [&]<int N>(int q) {
-        subtract_tile<N>(reflectors, v + i * width, w + q, c + i * width + q);
-      });
-    }
   }
 
   template <int N>

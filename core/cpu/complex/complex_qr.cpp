@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// complex_qr.cpp: chooses the kernels for this processor and calls them with packs of matrices.
+#include "core/cpu/complex/complex_qr.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "core/simd/instruction_sets.hpp"
+
+namespace qrtool {
+namespace {
+
+batched::Shape shape_of(const Problem& p) {
+  const bool raw = p.mode == Mode::raw;
+  return {.m = p.m,
+          .n = p.n,
+          .k = p.k(),
+          .q_cols = p.q_cols(),
+          .r_rows = p.r_rows(),
+          .is_raw = raw,
+          .is_positive = !raw && p.sign == Sign::positive};
+}
+
+template <class T>
+const complex_qr::Routine<T>& routine_of(const complex_qr::Kernels& kernels, index_t m) {
+  if constexpr (sizeof(T) == 8) {
+    return kernels.in_double;
+  } else {
+    return m < 16 ? kernels.float_in_double : kernels.in_float;
+  }
+}
+
+/// The real m x 2n matrices in memory.
+template <class Complex>
+auto strided(BatchView<Complex> view) {
+  using Part = std::conditional_t<std::is_const_v<Complex>, const typename Complex::value_type,
+                                  typename Complex::value_type>;
+  return batched::Strided<Part>{reinterpret_cast<Part*>(view.data), 2 * view.ld, 2 * view.stride};
+}
+
+template <class T>
+void fill_with_nan(MatrixView<std::complex<T>> view) {
+  constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+  for (index_t i = 0; i < view.rows; ++i)
+    std::fill_n(view.data + i * view.ld, view.cols, std::complex<T>(nan, nan));
+}
+
+}  // namespace
+
+std::span<const complex_qr::Kernels* const> complex_kernels() {
+  static constexpr std::array all{QRTOOL_EACH_SET(complex_qr, kernels)};
+  return supported(all);
+}
+
+ComplexRoute complex_route(const Problem& p) {
+  // 240x66 takes packs 0.73 of the time of strips, 128x128 0.87 to 1.04, and 256x128 1.08 to 1.4
+  // (AMD EPYC with AVX2 and 512 KiB of second-level cache, 2026-11-26). Strips of few rows would
+  // round more, beside a bar that grows with the rows.
+  constexpr index_t most_rows = 64, most_entries = 128 * 128;
+  return p.m <= most_rows || p.m * p.n <= most_entries ? ComplexRoute::packs : ComplexRoute::strips;
+}
+
+template <class T>
+ComplexQr<T>::ComplexQr(const Problem& problem, ComplexRoute route,
+                        const complex_qr::Kernels& kernels)
+    : shape_(shape_of(problem)), route_(route), routine_(routine_of<T>(kernels, problem.m)) {
+  const auto bytes = route == ComplexRoute::packs ? routine_.pack_bytes : routine_.strip_bytes;
+  workspace_ = allocate_host(bytes(shape_));
+}
+
+template <class T>
+void ComplexQr<T>::factor(BatchView<const Complex> a, const Factors<Complex>& out,
+                          std::span<batched::Outcome> outcomes) {
+  const auto run = route_ == ComplexRoute::packs ? routine_.factor_pack : routine_.factor_strips;
+  run(shape_,
+      {.count = a.count,
+       .a = strided(a),
+       .q = strided(out.q),
+       .r = strided(out.r),
+       .v = strided(out.v),
+       .tau = strided(out.tau),
+       .outcomes = outcomes.data()},
+      workspace_.get());
+}
+
+template <class T>
+std::size_t complex_qr_workspace_bytes(const Problem& problem, ComplexRoute route) {
+  const auto& routine = routine_of<T>(*complex_kernels().front(), problem.m);
+  const auto bytes = route == ComplexRoute::packs ? routine.pack_bytes : routine.strip_bytes;
+  return bytes(shape_of(problem));
+}
+
+namespace {
+
+/// The rows of a leaf; the last one has what is left over, too.
+index_t leaf_rows(index_t n) { return std::max<index_t>(512, 8 * n); }
+
+/// Factors one tall matrix. Returns false where R of a leaf is beyond the range of T.
+template <class T>
+bool factor_tall(const Problem& problem, MatrixView<const std::complex<T>> a,
+                 const Factors<std::complex<T>>& out, int threads, batched::Outcome& outcome) {
+  using Complex = std::complex<T>;
+  const index_t n = problem.n, rows = leaf_rows(n), leaves = problem.m / rows;
+  const bool wants_q = problem.wants_q();
+  const Batch<Complex> stack(1, leaves * n, n), top_q(1, wants_q ? leaves * n : 0, n);
+  std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(leaves));
+  const auto rows_of = [&](index_t leaf) {
+    return leaf + 1 < leaves ? rows : problem.m - leaf * rows;
+  };
+  const auto view_of = [](MatrixView<Complex> x) {
+    return BatchView<Complex>{x.data, 1, x.rows, x.cols, x.ld, x.rows * x.ld};
+  };
+  const auto q_of = [&](index_t leaf) {
+    return wants_q ? view_of(out.q[0].row_block(leaf * rows, rows_of(leaf))) : BatchView<Complex>{};
+  };
+  parallel_for(leaves, threads, [&](index_t leaf, int) {
+    Problem p = problem;
+    p.m = rows_of(leaf);
+    p.sign = Sign::lapack;
+    const auto part = a.row_block(leaf * rows, p.m);
+    ComplexQr<T> qr(p, ComplexRoute::strips, *complex_kernels().front());
+    qr.factor(
+        {part.data, 1, p.m, n, part.ld, p.m * part.ld},
+        {.q = q_of(leaf), .r = view_of(stack.view()[0].row_block(leaf * n, n)), .v = {}, .tau = {}},
+        std::span(outcomes).subspan(static_cast<std::size_t>(leaf), 1));
+  });
+  constexpr int none = std::numeric_limits<int>::min();
+  int scale = none;
+  for (index_t leaf = 0; leaf < leaves; ++leaf) {
+    const batched::Outcome& of_leaf = outcomes[static_cast<std::size_t>(leaf)];
+    if (!of_leaf.is_finite) {
+      outcome = {.is_finite = false};
+      return true;
+    }
+    if (!of_leaf.r_fits) return false;
+    const Complex* const r = stack.view().data + leaf * n * n;
+    const bool is_zero = std::all_of(r, r + n * n, [](Complex x) { return x == Complex(0); });
+    if (!is_zero) scale = std::max(scale, of_leaf.scale);
+  }
+  Problem top = problem;
+  top.m = leaves * n;
+  factor_complex<T>(top, stack.view(), {.q = top_q.view(), .r = out.r, .v = {}, .tau = {}}, threads,
+                    std::span(&outcome, 1));
+  outcome.scale = scale == none ? 0 : scale;
+  const auto& routine = routine_of<T>(*complex_kernels().front(), problem.m);
+  parallel_for(wants_q ? leaves : 0, threads, [&](index_t leaf, int) {
+    const HostMemory workspace = allocate_host(routine.product_bytes(rows_of(leaf), n));
+    const BatchView<const Complex> w = view_of(top_q.view()[0].row_block(leaf * n, n));
+    routine.multiply(rows_of(leaf), n, strided(q_of(leaf)), strided(w), workspace.get());
+  });
+  return true;
+}
+
+template <class T>
+void fill_with_nan(const Factors<std::complex<T>>& out,
+                   std::span<const batched::Outcome> outcomes) {
+  for (std::size_t b = 0; b < outcomes.size(); ++b) {
+    if (outcomes[b].is_finite) continue;
+    for (const auto& view : {out.q, out.r, out.v, out.tau})
+      fill_with_nan(view[static_cast<index_t>(b)]);
+  }
+}
+
+/// Factors packs or matrices, each on one thread.
+template <class T>
+void factor_each(const Problem& problem, BatchView<const std::complex<T>> a,
+                 const Factors<std::complex<T>>& out, int threads,
+                 std::span<batched::Outcome> outcomes) {
+  std::vector<std::unique_ptr<ComplexQr<T>>> workers(static_cast<std::size_t>(threads));
+  workers[0] = std::make_unique<ComplexQr<T>>(problem);
+  const index_t size = workers[0]->matrices_at_once();
+  parallel_for((a.count + size - 1) / size, threads, [&](index_t pack, int worker) {
+    auto& qr = workers[static_cast<std::size_t>(worker)];
+    if (qr == nullptr) qr = std::make_unique<ComplexQr<T>>(problem);
+    const index_t first = pack * size, count = std::min(size, a.count - first);
+    qr->factor(a.slice(first, count), slice(out, first, count),
+               outcomes.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+  });
+}
+
+}  // namespace
+
+bool complex_is_tall(const Problem& p) {
+  return (p.mode == Mode::reduced || p.mode == Mode::r) && p.sign == Sign::positive && p.n > 0 &&
+         p.m >= 2 * leaf_rows(p.n);
+}
+
+template <class T>
+void factor_complex(const Problem& problem, BatchView<const std::complex<T>> a,
+                    const Factors<std::complex<T>>& out, int threads,
+                    std::span<batched::Outcome> outcomes) {
+  if (!complex_is_tall(problem)) {
+    factor_each<T>(problem, a, out, threads, outcomes);
+  } else {
+    for (index_t b = 0; b < a.count; ++b) {
+      const auto part = slice(out, b, 1);
+      const auto outcome = outcomes.subspan(static_cast<std::size_t>(b), 1);
+      if (!factor_tall<T>(problem, a[b], part, threads, outcome[0]))
+        factor_each<T>(problem, a.slice(b, 1), part, threads, outcome);
+    }
+  }
+  fill_with_nan<T>(out, outcomes);
+}
+
+#define QRTOOL_COMPLEX_QR(T)                                                        \
+  template class ComplexQr<T>;                                                      \
+  template std::size_t complex_qr_workspace_bytes<T>(const Problem&, ComplexRoute); \
+  template void factor_complex<T>(const Problem&, BatchView<const std::complex<T>>, \
+                                  const Factors<std::complex<T>>&, int,             \
+                                  std::span<batched::Outcome>);
+QRTOOL_COMPLEX_QR(float)
+QRTOOL_COMPLEX_QR(double)
+#undef QRTOOL_COMPLEX_QR
+
+}  // namespace qrtool
