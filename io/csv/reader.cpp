@@ -301,7 +301,10 @@ void CsvReader::look_for_complex(std::string_view line, const std::vector<std::s
     return std::ranges::any_of(fields_of(each), is_complex_text);
   };
   // A name such as 2i may stand in a header, beside other names.
-  const bool is_in_line = has_one(line) && std::ranges::all_of(fields_of(line), is_any_number);
+  const bool is_in_line =
+      has_one(line) && std::ranges::all_of(fields_of(line), [](const std::string& field) {
+        return begins_like_number(field) || is_any_number(field);
+      });
   if (!is_in_line && !std::ranges::any_of(below, has_one)) return;
   if (reading_.rows != nullptr)
     throw InputError(
