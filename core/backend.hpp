@@ -53,6 +53,15 @@ class Backend {
   virtual ChunkSeconds factor(const Plan& plan, BatchView<const double> a,
                               const Factors<double>& out, std::span<MatrixReport> report) = 0;
 
+  /// As factor(), for complex matrices. Errors: InternalError where the backend has no variant that
+  /// takes them, which the plan knows.
+  virtual ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                                      const Factors<std::complex<float>>& out,
+                                      std::span<MatrixReport> report);
+  virtual ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                                      const Factors<std::complex<double>>& out,
+                                      std::span<MatrixReport> report);
+
   /// The bytes of a piece, where this backend takes a matrix in pieces; 0 where it does not.
   virtual std::size_t piece_bytes() const { return 0; }
   /// Makes room on the device for the one matrix of `plan`, which outlives the result. Only for a
@@ -61,8 +70,19 @@ class Backend {
   virtual std::unique_ptr<HeldMatrix<double>> hold_double(const Plan&) { return nullptr; }
 };
 
+/// factor() or factor_complex(), as the type of the elements needs it.
+template <class T>
+ChunkSeconds factor_on(Backend& backend, const Plan& plan, BatchView<const T> a,
+                       const Factors<T>& out, std::span<MatrixReport> report) {
+  if constexpr (is_complex_number<T>)
+    return backend.factor_complex(plan, a, out, report);
+  else
+    return backend.factor(plan, a, out, report);
+}
+
 template <class T>
 std::unique_ptr<HeldMatrix<T>> hold(Backend& backend, const Plan& plan) {
+  static_assert(!is_complex_number<T>);
   if constexpr (sizeof(T) == 4)
     return backend.hold_single(plan);
   else

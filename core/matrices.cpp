@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/complex.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
@@ -214,15 +215,54 @@ std::span<const MatrixKind> matrix_kinds() {
   return kinds;
 }
 
+namespace {
+
+template <class T>
+void fill_real(const MatrixRequest& request, index_t b, MatrixView<T> a) {
+  if (find_kind(request.kind).value == nullptr)
+    return fill_cond(request, static_cast<std::uint64_t>(b), a);
+  fill_rows(request, b, a, 0, a.rows);
+}
+
+/// exp(i phase) of row or column `index`.
+std::complex<double> phase(std::uint64_t seed, std::uint64_t stream, index_t index) {
+  return std::polar(
+      1.0, 2 * std::numbers::pi * uniform(seed, stream, static_cast<std::uint64_t>(index)));
+}
+
+template <class T>
+void fill_complex(const MatrixRequest& request, index_t b, MatrixView<std::complex<T>> a) {
+  const bool has_two =
+      request.kind == "gauss" || request.kind == "uniform" || request.kind == "integers";
+  const Batch<T> parts(2, a.rows, a.cols);
+  const MatrixView<T> x = parts.view()[0], y = parts.view()[1];
+  // The streams of the phases, and of Y, are those of no matrix that is drawn from the seed.
+  MatrixRequest other = request;
+  other.seed = mix_bits(request.seed ^ 0xc0);
+  fill_real(request, b, x);
+  if (has_two) fill_real(other, b, y);
+  const auto stream = 2 * static_cast<std::uint64_t>(b);
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) {
+      if (has_two) {
+        a(i, j) = {x(i, j), y(i, j)};
+        continue;
+      }
+      const std::complex<double> turn =
+          phase(other.seed, stream, i) * phase(other.seed, stream + 1, j);
+      a(i, j) = std::complex<T>(static_cast<double>(x(i, j)) * turn);
+    }
+  }
+}
+
+}  // namespace
+
 template <class T>
 void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a) {
-  const NamedEntry& named = find_kind(request.kind);
-  const auto number = static_cast<std::uint64_t>(b);
-  if (named.value == nullptr) {
-    fill_cond(request, number, a);
-    return;
-  }
-  fill_rows(request, b, a, 0, a.rows);
+  if constexpr (is_complex_number<T>)
+    fill_complex(request, b, a);
+  else
+    fill_real(request, b, a);
 }
 
 template <class T>
@@ -239,6 +279,8 @@ void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t
 
 template void fill_matrix(const MatrixRequest&, index_t, MatrixView<float>);
 template void fill_matrix(const MatrixRequest&, index_t, MatrixView<double>);
+template void fill_matrix(const MatrixRequest&, index_t, MatrixView<std::complex<float>>);
+template void fill_matrix(const MatrixRequest&, index_t, MatrixView<std::complex<double>>);
 template void fill_rows(const MatrixRequest&, index_t, MatrixView<float>, index_t, index_t);
 template void fill_rows(const MatrixRequest&, index_t, MatrixView<double>, index_t, index_t);
 

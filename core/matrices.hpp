@@ -32,7 +32,9 @@ struct MatrixRequest {
   std::uint64_t seed = 0;
 };
 
-/// Fills matrix number b of a batch. Errors: UsageError for an unknown kind.
+/// Fills matrix number b of a batch. Complex gauss, uniform and integers are X + iY of two such
+/// matrices; every other kind is real with random phases of its rows and columns, which keep sizes
+/// and singular values. Errors: UsageError for an unknown kind.
 template <class T>
 void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a);
 

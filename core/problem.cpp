@@ -4,6 +4,20 @@
 
 namespace qrtool {
 
+std::string_view name_of(ElementType type) {
+  switch (type) {
+    case ElementType::float32:
+      return "float32";
+    case ElementType::complex64:
+      return "complex64";
+    case ElementType::complex128:
+      return "complex128";
+    case ElementType::float64:
+      break;
+  }
+  return "float64";
+}
+
 std::string_view name_of(Mode mode) {
   switch (mode) {
     case Mode::reduced:
@@ -31,7 +45,7 @@ std::string_view name_of(Arithmetic arithmetic) {
 }
 
 std::string_view precision_name(const Problem& problem) {
-  if (problem.type == ElementType::float64) return "double";
+  if (real_of(problem.type) == ElementType::float64) return "double";
   return problem.arithmetic == Arithmetic::mixed ? "mixed" : "single";
 }
 

@@ -9,19 +9,55 @@
 #include <string_view>
 
 #include "core/batch.hpp"
+#include "core/complex.hpp"
 
 namespace qrtool {
 
 class CostTable;
 
-enum class ElementType { float32, float64 };
+/// complex64 and complex128 are pairs of float32 and of float64.
+enum class ElementType { float32, float64, complex64, complex128 };
 
-inline std::size_t size_of(ElementType type) { return type == ElementType::float32 ? 4 : 8; }
-inline std::string_view name_of(ElementType type) {
-  return type == ElementType::float32 ? "float32" : "float64";
+constexpr bool is_complex(ElementType type) {
+  return type == ElementType::complex64 || type == ElementType::complex128;
 }
+/// The type of the parts of a complex number; a real type itself.
+constexpr ElementType real_of(ElementType type) {
+  const bool is_single = type == ElementType::float32 || type == ElementType::complex64;
+  return is_single ? ElementType::float32 : ElementType::float64;
+}
+/// The complex type whose parts have the real type `type`.
+constexpr ElementType complex_of(ElementType type) {
+  return real_of(type) == ElementType::float32 ? ElementType::complex64 : ElementType::complex128;
+}
+/// The real numbers in an element.
+constexpr index_t parts_in(ElementType type) { return is_complex(type) ? 2 : 1; }
+constexpr std::size_t size_of(ElementType type) {
+  return (real_of(type) == ElementType::float32 ? 4 : 8) * static_cast<std::size_t>(parts_in(type));
+}
+std::string_view name_of(ElementType type);
 template <class T>
-constexpr ElementType element_type = sizeof(T) == 4 ? ElementType::float32 : ElementType::float64;
+constexpr ElementType real_element_type = sizeof(Real<T>) == 4 ? ElementType::float32
+                                                               : ElementType::float64;
+template <class T>
+constexpr ElementType element_type = parts_of<T> == 2 ? complex_of(real_element_type<T>)
+                                                      : real_element_type<T>;
+
+/// Calls f(T()) with the type T of the elements.
+template <class F>
+decltype(auto) with_type(ElementType type, F&& f) {
+  switch (type) {
+    case ElementType::float32:
+      return f(float());
+    case ElementType::complex64:
+      return f(std::complex<float>());
+    case ElementType::complex128:
+      return f(std::complex<double>());
+    case ElementType::float64:
+      break;
+  }
+  return f(double());
+}
 
 /// The factors to compute, with k = min(m, n). reduced: Q m x k, R k x n; complete: Q m x m,
 /// R m x n; r: only R, k x n; raw: LAPACK geqrf's V\R (m x n) and tau (k).

@@ -15,7 +15,8 @@
 
 namespace qrtool {
 
-/// The rounding unit and the smallest number of the type that Q and R are stored in.
+/// The rounding unit and the smallest number of the type that Q and R are stored in. Complex types
+/// have those of their parts.
 struct Precision {
   double u;
   int denormal_exponent;  // smallest positive number is 2^denormal_exponent
@@ -25,7 +26,7 @@ inline constexpr Precision double_precision{0x1p-52, -1074};
 /// The accuracy that --precision mixed promises.
 inline constexpr Precision mixed_precision{0x1p-10, -149};
 inline Precision precision_of(ElementType type) {
-  return type == ElementType::float32 ? single_precision : double_precision;
+  return real_of(type) == ElementType::float32 ? single_precision : double_precision;
 }
 inline Precision precision_of(const Problem& p) {
   const bool is_mixed = p.type == ElementType::float32 && p.arithmetic == Arithmetic::mixed;

@@ -34,6 +34,8 @@ struct Variant {
   std::size_t (*device_workspace_bytes)(const Problem&);
   /// The arithmetic that runs, in the words of the output's attribute: "float32", "float64", ...
   std::string (*arithmetic)(const Problem&);
+  /// Whether the variant factors complex matrices too.
+  bool takes_complex = false;
   /// True for a baseline, which runs only when the user names it.
   bool only_when_forced = false;
   /// The table that has the times of the variant. Null: nothing is known of them.
@@ -55,11 +57,18 @@ struct Variant {
   /// The rows of a leaf where a matrix is factored a few rows at a time. Null: TallShape chooses.
   index_t (*leaf_rows)(const Problem&) = nullptr;
 
+  /// Whether the variant takes a problem of this type; `fits` sees only those that it does.
+  Fit takes(const Problem& problem, const Limits& limits) const {
+    if (is_complex(problem.type) && !takes_complex) return {false, "takes no complex matrices"};
+    return fits(problem, limits);
+  }
   /// The estimated seconds of a problem, without copies and check; infinity where they are not
-  /// known.
+  /// known. A complex product is four real ones.
   double seconds(const Problem& problem, const Limits& limits) const {
-    return costs != nullptr ? costs(limits).seconds(name, problem)
-                            : std::numeric_limits<double>::infinity();
+    if (costs == nullptr) return std::numeric_limits<double>::infinity();
+    Problem real = problem;
+    real.type = real_of(problem.type);
+    return (is_complex(problem.type) ? 4 : 1) * costs(limits).seconds(name, real);
   }
   /// The digest of the table by which the variant was chosen.
   std::string rates(const Limits& limits) const {

@@ -9,6 +9,7 @@
 
 #include "core/batch.hpp"
 #include "core/problem.hpp"
+#include "io/complex_form.hpp"
 #include "io/csv_options.hpp"
 #include "io/dimension.hpp"
 #include "io/table.hpp"
@@ -34,6 +35,7 @@ struct InputSpec {
   bool takes_vectors = false;   // an array of one dimension is m numbers
   bool is_one_table = false;    // text: a blank line within it is skipped, and ends no matrix
   bool raw_values = false;      // HDF5: numbers as they are stored, whatever the attributes say
+  bool takes_complex = false;   // complex matrices are refused otherwise
   bool order_is_guess = false;  // `order` was guessed by the run that made the factors
 };
 
@@ -47,6 +49,7 @@ struct Source {
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   // Resolved; of an array (open_array) automatic where nothing says by what order it was written.
   Order order = Order::row;
+  ComplexForm complex_form = {};        // where `type` is complex
   bool order_is_stated = true;          // false: nothing says in which order the file was written
   std::string order_reason = {};        // HDF5: what states it; empty where the user does
   TextPairs details = {};               // how the file is written, for the attributes of an output
@@ -69,15 +72,17 @@ struct Source {
 /// knows which was meant. A matrix with more rows than columns is taken for what it seems.
 bool has_doubtful_order(const Source& source);
 
-/// Reads matrices in any order. Only one thread at a time may use a reader; several threads may use
-/// several readers. Errors: InputError (damaged data; the message names the matrix), LimitError.
+/// Reads matrices in any order. Complex matrices are read as their real and imaginary parts in
+/// turn: `out` has 2 n columns (interleaved()). Only one thread at a time may use a reader; several
+/// threads may use several readers. Errors: InputError (damaged data; the message names the
+/// matrix), LimitError.
 class Reader {
  public:
   virtual ~Reader() = default;
   const Source& source() const { return source_; }
 
-  /// Reads matrices first .. first + out.count - 1 of the flattened batch into `out` (m x n,
-  /// packed).
+  /// Reads matrices first .. first + out.count - 1 of the flattened batch into `out` (m x n, or m x
+  /// 2n, packed).
   virtual void read(index_t first, BatchView<float> out) = 0;
   virtual void read(index_t first, BatchView<double> out) = 0;
 

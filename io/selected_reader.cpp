@@ -100,7 +100,8 @@ index_t SelectedReader::inner_matrix(index_t matrix) const {
 template <class T>
 void SelectedReader::read_through_scratch(index_t inner_matrix, index_t first_row,
                                           MatrixView<T> out) {
-  const index_t n = inner_->source().n, step = rows_.step;
+  const index_t parts = parts_in(source_.type);
+  const index_t n = inner_->source().n * parts, step = rows_.step;
   const auto row_bytes = static_cast<index_t>(sizeof(T)) * n;
   const index_t at_once = std::clamp<index_t>(scratch_bytes / (row_bytes * step), 1, out.rows);
   const index_t most_rows = (at_once - 1) * step + 1;
@@ -113,8 +114,10 @@ void SelectedReader::read_through_scratch(index_t inner_matrix, index_t first_ro
     const MatrixView<T> read{reinterpret_cast<T*>(scratch_.get()), (rows - 1) * step + 1, n, n};
     inner_->read_rows(inner_matrix, first_row + done * step, read);
     for (index_t i = 0; i < rows; ++i) {
-      for (index_t j = 0; j < out.cols; ++j) {
-        out(done + i, j) = read(i * step, columns_.first + j * columns_.step);
+      for (index_t j = 0; j < source_.n; ++j) {
+        const index_t from = columns_.first + j * columns_.step;
+        for (index_t p = 0; p < parts; ++p)
+          out(done + i, j * parts + p) = read(i * step, from * parts + p);
       }
     }
   }
@@ -123,7 +126,7 @@ void SelectedReader::read_through_scratch(index_t inner_matrix, index_t first_ro
 template <class T>
 void SelectedReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
-      first_row + out.rows > source_.m || out.cols != source_.n) {
+      first_row + out.rows > source_.m || out.cols != source_.n * parts_in(source_.type)) {
     throw InternalError("read_rows: a range or shape outside the selection");
   }
   if (out.rows == 0 || out.cols == 0) return;

@@ -34,6 +34,13 @@ struct MatrixDataset {
   std::size_t stored_bytes() const { return is_whole ? 4 : size_of(type); }
 };
 
+/// The dataset of the real and imaginary parts of a complex one; a real dataset as it is.
+inline MatrixDataset in_real_numbers(MatrixDataset dataset) {
+  dataset.cols *= parts_in(dataset.type);
+  dataset.type = real_of(dataset.type);
+  return dataset;
+}
+
 /// Text has no arrays of one dimension, but rows. Vectors with leading dimensions of their own
 /// become the rows of matrices; every other dataset stays as it is.
 MatrixDataset without_vectors(MatrixDataset dataset);
@@ -69,6 +76,7 @@ struct OutputSpec {
   std::vector<index_t> leading;  // batch dimensions, the same as in the input
   Order order = Order::row;      // `column` stores the last two dimensions reversed
   std::vector<MatrixDataset> datasets;
+  ComplexForm complex_form = {};            // of complex datasets
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
   /// Says that X (terms x responses) and se belong to a table. Only text takes notice of it.
@@ -85,10 +93,11 @@ struct OutputSpec {
   int threads = 1;                       // the most that write at once
 };
 
-/// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the
-/// dataset's type, and from one thread at a time. There is no file under the output's name before
-/// commit(), and a writer that is destroyed without commit() leaves the disk as it was. Errors:
-/// OutputError.
+/// Writes datasets. Complex matrices come as their real and imaginary parts in turn, in rows of
+/// twice as many real numbers (interleaved()). The matrices of a dataset must come in ascending
+/// order, without gaps, in the dataset's type, and from one thread at a time. There is no file
+/// under the output's name before commit(), and a writer that is destroyed without commit() leaves
+/// the disk as it was. Errors: OutputError.
 class Writer {
  public:
   virtual ~Writer() = default;

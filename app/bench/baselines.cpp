@@ -77,7 +77,7 @@ class HostRun final : public TimedRun {
 std::string objection_of(const Backend& backend, std::string_view name, const Problem& problem) {
   for (const Variant& variant : backend.variants())
     if (variant.name == name) {
-      Fit fit = variant.fits(problem, backend.limits());
+      Fit fit = variant.takes(problem, backend.limits());
       return fit.ok ? std::string() : std::move(fit.reason);
     }
   return fmt::format("there is no {}", name);

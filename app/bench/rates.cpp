@@ -88,7 +88,7 @@ Problem sampled_problem(const Variant& variant, Problem p, const Limits& limits)
   Problem of_lapack = p;
   of_lapack.sign = Sign::lapack;
   if (p.mode == Mode::r) of_lapack.mode = Mode::raw;
-  return !variant.fits(p, limits).ok && variant.fits(of_lapack, limits).ok ? of_lapack : p;
+  return !variant.takes(p, limits).ok && variant.takes(of_lapack, limits).ok ? of_lapack : p;
 }
 
 }  // namespace

@@ -250,6 +250,8 @@ void check(const GenerateOptions& o) {
     throw UsageError(fmt::format("--cond changes nothing in --kind {}", o.kind),
                      fmt::format("it is for the kinds {}", join(names, ", ")));
   }
+  if (o.special && o.is_complex)
+    throw UsageError("--special is for real matrices", "leave --special or --complex away");
   if (o.special && o.kind != "haar") throw UsageError("--special is for --kind haar alone");
   if (o.special && o.m != o.n)
     throw UsageError(fmt::format("--special is for square matrices, not {}x{}", o.m, o.n));

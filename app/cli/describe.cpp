@@ -464,6 +464,7 @@ void describe(CommandLine& line, GenerateOptions& o) {
     o.seed = static_cast<std::uint64_t>(
         parse_whole("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
   });
+  line.flag("--complex", o.is_complex, "complex numbers; haar: uniform in U(n)");
   line.flag("--special", o.special, "haar: determinant +1, uniform in SO(n); square only");
   line.flag("-f,--force", o.force, "replace an existing file");
 }

@@ -68,7 +68,7 @@ Place device_place(const DeviceInfo& device, const Limits& host) {
 std::string describe(const Place& place, const Problem& problem, bool is_verbose) {
   std::string text = fmt::format("{}\n     {}\n", place.title, place.limits_text);
   for (const Variant& variant : place.variants) {
-    const Fit fit = variant.fits(problem, place.limits);
+    const Fit fit = variant.takes(problem, place.limits);
     text += fmt::format("     {} {:<16} {}{}\n", fit.ok ? "+" : "-", variant.name, fit.reason,
                         variant.only_when_forced ? " (only when forced)" : "");
     if (is_verbose) text += fmt::format("                        {}\n", variant.summary);
@@ -79,7 +79,7 @@ std::string describe(const Place& place, const Problem& problem, bool is_verbose
 Json to_json(const Place& place, const Problem& problem) {
   Json variants = Json::array();
   for (const Variant& variant : place.variants) {
-    const Fit fit = variant.fits(problem, place.limits);
+    const Fit fit = variant.takes(problem, place.limits);
     variants.push_back({{"name", variant.name},
                         {"summary", variant.summary},
                         {"fits", fit.ok},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate.cpp: `qrtool generate` writes test matrices and Haar-distributed Q.
 //
-// The Q of a Gaussian matrix is uniform in O(n) if the diagonal of R is positive. Source: Mezzadri,
+// The Q of a Gaussian matrix is uniform in O(n), or U(n) where it is complex, if the diagonal of R
+// is positive. Source: Mezzadri,
 // How to generate random matrices from the classical compact groups, Notices AMS 54 (2007).
 #include <fmt/format.h>
 
@@ -80,18 +81,21 @@ class Generator {
       fill(first, filled);
       progress.add(matrices);
       if (!backend_) {
-        writer.write("A", first, filled);
+        writer.write("A", first, numbers_of(filled));
         continue;
       }
       const BatchView<T> factor_q = q.view().slice(0, matrices);
       std::vector<MatrixReport> report(static_cast<std::size_t>(matrices));
-      backend_->factor(plan_, filled, {factor_q, r.view().slice(0, matrices), {}, {}}, report);
+      const Factors<T> factors{factor_q, r.view().slice(0, matrices), {}, {}};
+      factor_on<T>(*backend_, plan_, filled, factors, report);
       if (o_.special) make_special(factor_q);
-      writer.write("A", first, factor_q);
+      writer.write("A", first, numbers_of(factor_q));
     }
   }
 
  private:
+  static BatchView<const Real<T>> numbers_of(BatchView<T> values) { return interleaved(values); }
+
   void prepare_haar() {
     backend_ = std::make_unique<CpuBackend>(limits_);
     const Problem problem{
@@ -108,12 +112,13 @@ class Generator {
   }
 
   /// Negates the last column where det Q = -1.
-  void make_special(BatchView<T> q) const {
-    parallel_for(q.count, limits_.threads, [&](index_t b, int) {
-      const MatrixView<T> matrix = q[b];
-      if (!has_negative_determinant<T>(matrix)) return;
-      for (index_t i = 0; i < matrix.rows; ++i) matrix(i, matrix.cols - 1) *= -1;
-    });
+  void make_special([[maybe_unused]] BatchView<T> q) const {
+    if constexpr (!is_complex_number<T>)
+      parallel_for(q.count, limits_.threads, [&](index_t b, int) {
+        const MatrixView<T> matrix = q[b];
+        if (!has_negative_determinant<T>(matrix)) return;
+        for (index_t i = 0; i < matrix.rows; ++i) matrix(i, matrix.cols - 1) *= -1;
+      });
   }
 
   const GenerateOptions& o_;
@@ -123,11 +128,13 @@ class Generator {
   Plan plan_;
 };
 
+ElementType type_of(const GenerateOptions& o) { return o.is_complex ? complex_of(o.type) : o.type; }
+
 OutputSpec output_spec(const GenerateOptions& o) {
   OutputSpec spec{.path = o.output,
                   .force = o.force,
                   .leading = o.leading,
-                  .datasets = {{.name = "A", .type = o.type, .rows = o.m, .cols = o.n}},
+                  .datasets = {{.name = "A", .type = type_of(o), .rows = o.m, .cols = o.n}},
                   .attributes = {{"generator", fmt::format("qrtool {}", QRTOOL_VERSION)},
                                  {"kind", o.kind},
                                  {"seed", static_cast<std::int64_t>(o.seed)}},
@@ -141,7 +148,7 @@ Json to_json(const GenerateOptions& o, const std::vector<std::string>& files, do
   shape.insert(shape.end(), {o.m, o.n});
   return {{"schema", "qrtool.generate/1"},
           {"version", QRTOOL_VERSION},
-          {"output", {{"files", files}, {"shape", shape}, {"type", name_of(o.type)}}},
+          {"output", {{"files", files}, {"shape", shape}, {"type", name_of(type_of(o))}}},
           {"kind", o.kind},
           {"cond", uses_cond(o.kind) ? Json(o.cond.value_or(default_cond)) : Json()},
           {"seed", o.seed},
@@ -169,14 +176,15 @@ std::vector<std::string> generate(const GenerateOptions& o) {
 ExitCode run_generate(const GenerateOptions& o) {
   const Stopwatch watch;
   const std::vector<std::string> files =
-      o.type == ElementType::float32 ? generate<float>(o) : generate<double>(o);
+      with_type(type_of(o), [&](auto zero) { return generate<decltype(zero)>(o); });
   if (o.verbose)
     print_message(fmt::format("made and written in {}", format_seconds(watch.seconds())));
   if (o.json)
     write_json(to_json(o, files, watch.seconds()));
   else if (!o.quiet)
     write_stdout(fmt::format("wrote {} (A {} {}, {}, seed {})\n", escape(files.front()),
-                             format_shape(o.leading, o.m, o.n), name_of(o.type), o.kind, o.seed));
+                             format_shape(o.leading, o.m, o.n), name_of(type_of(o)), o.kind,
+                             o.seed));
   return ExitCode::good;
 }
 

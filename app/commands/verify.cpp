@@ -223,7 +223,8 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInpu
                                 .threads = limits.threads,
                                 .memory_bytes = limits.host_bytes / 2,
                                 .csv = o.csv,
-                                .raw_values = o.raw_values},
+                                .raw_values = o.raw_values,
+                                .takes_complex = true},
                                recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;

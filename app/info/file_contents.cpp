@@ -25,7 +25,8 @@ InputSpec spec_of(const InfoOptions& o) {
           .dataset = o.dataset,
           .order = o.order,
           .csv = o.csv,
-          .raw_values = o.raw_values};
+          .raw_values = o.raw_values,
+          .takes_complex = true};
 }
 
 bool exists(const std::string& file) {
@@ -121,7 +122,8 @@ std::vector<Entry> entries_of_set(const std::string& set, FileContents& contents
   for (const char* name : set_names) {
     const std::string file = factor_file(set, name);
     if (!exists(file)) continue;
-    const Source source = open_array({.path = file, .dataset = {}})->source();
+    const Source source =
+        open_array({.path = file, .dataset = {}, .takes_complex = true})->source();
     entries.push_back(
         {.name = name, .dims = qrtool::dims_of(source), .stored_type = source.stored_type});
   }

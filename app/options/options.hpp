@@ -123,7 +123,7 @@ struct GenerateOptions : PrintOptions {
   ElementType type = ElementType::float32;
   std::optional<double> cond;  // not given: 1e6
   std::uint64_t seed = 0;
-  bool special = false, force = false;
+  bool special = false, is_complex = false, force = false;
 };
 
 struct InfoOptions : PrintOptions {

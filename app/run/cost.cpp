@@ -83,11 +83,11 @@ SampleSeconds time_plan(Backend& backend, const Plan& plan) {
   MatrixChunk<T> chunk = allocate_matrices<T>(backend, plan);
   chunk.count = std::min(plan.chunk_matrices, plan.problem.count);
   for (index_t b = 0; b < chunk.count; ++b)
-    fill_matrix(MatrixRequest{.kind = "uniform"}, b, chunk.a.view()[b]);
+    fill_matrix(MatrixRequest{.kind = "uniform"}, b, interleaved(chunk.a.view()[b]));
   double seconds[2];
   for (double& each : seconds) {
     const Stopwatch watch;
-    backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
+    factor_on<T>(backend, plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
     each = watch.seconds();
   }
   SampleSeconds sample{.problem = plan.problem, .first = seconds[0], .again = seconds[1]};
@@ -238,13 +238,13 @@ OutputRoom room_for(const std::string& output, const std::vector<Cost>& costs) {
 template <class T>
 double seconds_to_read(Reader& reader, index_t passes) {
   const Source& source = reader.source();
-  const index_t size = source.m * source.n * static_cast<index_t>(sizeof(T)),
-                count = source.count();
+  const index_t numbers = source.n * parts_in(source.type);  // of a row
+  const index_t size = source.m * numbers * static_cast<index_t>(sizeof(T)), count = source.count();
   if (source.needs_copy) return unknown;
   if (size == 0 || count == 0) return 0;
   const index_t matrices = std::clamp<index_t>(read_sample_bytes / size, 0, count);
   const index_t rows = std::clamp<index_t>(read_sample_bytes / (size / source.m), 1, source.m);
-  const Batch<T> sample(std::max<index_t>(matrices, 1), matrices > 0 ? source.m : rows, source.n);
+  const Batch<T> sample(std::max<index_t>(matrices, 1), matrices > 0 ? source.m : rows, numbers);
   const Stopwatch watch;
   if (matrices > 0) {
     reader.read(0, sample.view());
@@ -259,8 +259,8 @@ double seconds_to_read(Reader& reader, index_t passes) {
 
 SampleSeconds time_sample(Backend& backend, const Problem& problem, const std::string& variant) {
   const Plan plan = plan_of_sample(sample_of(problem), backend, variant);
-  return problem.type == ElementType::float32 ? time_plan<float>(backend, plan)
-                                              : time_plan<double>(backend, plan);
+  return with_type(problem.type,
+                   [&](auto zero) { return time_plan<decltype(zero)>(backend, plan); });
 }
 
 ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
@@ -291,7 +291,7 @@ void enter_output(const OutputSpec& spec, Cost& cost) {
         static_cast<std::uint64_t>(dataset.rows) * static_cast<std::uint64_t>(dataset.cols);
     for (const index_t extent : dataset.leading.value_or(spec.leading))
       each *= static_cast<std::uint64_t>(extent);
-    numbers += each;
+    numbers += each * static_cast<std::uint64_t>(parts_in(dataset.type));
     bytes += each * dataset.stored_bytes();
   }
   std::uint64_t of_digits = 0;  // text of the columns of small whole numbers
@@ -305,8 +305,8 @@ void enter_output(const OutputSpec& spec, Cost& cost) {
   cost.is_output_estimated = is_text;
   double formatting = 0;
   if (is_text && !spec.datasets.empty()) {
-    const TextRate rate = spec.datasets.front().type == ElementType::float32 ? text_rate<float>()
-                                                                             : text_rate<double>();
+    const bool is_single = real_of(spec.datasets.front().type) == ElementType::float32;
+    const TextRate rate = is_single ? text_rate<float>() : text_rate<double>();
     bytes = static_cast<std::uint64_t>(rate.bytes * static_cast<double>(numbers)) + of_digits;
     formatting = rate.seconds * static_cast<double>(numbers);
   }

@@ -53,11 +53,13 @@ Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
                                : (problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   const index_t passes = plan.by_rows() && problem.wants_q() ? 2 : 1;
   cost.start_seconds = watch.seconds();
-  cost.read_seconds = problem.type == ElementType::float32 ? seconds_to_read<float>(input, passes)
-                                                           : seconds_to_read<double>(input, passes);
+  const bool is_single = real_of(problem.type) == ElementType::float32;
+  cost.read_seconds =
+      is_single ? seconds_to_read<float>(input, passes) : seconds_to_read<double>(input, passes);
   SecondTry tries(*choice.backend);
   RankedBackend ranks(tries);
-  const ComputeSeconds compute = seconds_to_factor(ranks, problem, o.backend.variant);
+  Backend& backend = problem.ranks() ? static_cast<Backend&>(ranks) : tries;
+  const ComputeSeconds compute = seconds_to_factor(backend, problem, o.backend.variant);
   cost.start_seconds += compute.start;
   cost.compute_seconds = compute.all;
   OutputSpec output = planned_output(source, problem);

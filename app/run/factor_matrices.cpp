@@ -83,12 +83,13 @@ void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
     chunk.first = place.first;
     chunk.count = place.count;
   }
-  input.read(chunk.first, chunk.matrices(chunk.a));
+  input.read(chunk.first, interleaved(chunk.matrices(chunk.a)));
 }
 
 template <class T>
 void MatrixSteps<T>::work(MatrixChunk<T>& chunk) {
-  seconds += backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
+  seconds +=
+      factor_on<T>(backend, plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
 }
 
 template <class T>
@@ -97,7 +98,8 @@ void MatrixSteps<T>::keep(MatrixChunk<T>& chunk) {
   const std::pair<std::string_view, BatchView<T>> named[] = {
       {"Q", f.q}, {"R", f.r}, {"V", f.v}, {"tau", f.tau}};
   for (const auto& [name, values] : named)
-    if (values.data != nullptr) outputs.factors->write(name, chunk.first, values);
+    if (values.data != nullptr)
+      outputs.factors->write(name, chunk.first, BatchView<const Real<T>>(interleaved(values)));
   if (f.p.data != nullptr) outputs.factors->write("P", chunk.first, BatchView<const double>(f.p));
   outputs.write_report(chunk.first, lines_of(chunk));
   add_to_verdict(verdict, plan.problem, chunk.first, lines_of(chunk));
@@ -120,13 +122,15 @@ std::vector<std::span<std::byte>> MatrixSteps<T>::parts(MatrixChunk<T>& chunk) c
   return pieces;
 }
 
-template MatrixChunk<float> allocate_matrices(Backend&, const Plan&);
-template MatrixChunk<double> allocate_matrices(Backend&, const Plan&);
-template Factors<float> factors_of(const MatrixChunk<float>&);
-template Factors<double> factors_of(const MatrixChunk<double>&);
-template std::span<MatrixReport> lines_of(MatrixChunk<float>&);
-template std::span<MatrixReport> lines_of(MatrixChunk<double>&);
-template struct MatrixSteps<float>;
-template struct MatrixSteps<double>;
+#define QRTOOL_FOR(T)                                               \
+  template MatrixChunk<T> allocate_matrices(Backend&, const Plan&); \
+  template Factors<T> factors_of(const MatrixChunk<T>&);            \
+  template std::span<MatrixReport> lines_of(MatrixChunk<T>&);       \
+  template struct MatrixSteps<T>;
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
 
 }  // namespace qrtool

@@ -97,6 +97,21 @@ std::string in_one_line(std::string_view text) {
   return line;
 }
 
+/// Errors: UsageError where complex matrices are not offered what the options ask for.
+void refuse_for_complex(const FactorOptions& o, const Source& source) {
+  if (!is_complex(source.type)) return;
+  const std::pair<bool, const char*> refused[] = {{o.precision.is_mixed, "--precision mixed"},
+                                                  {o.pivot, "--pivot"},
+                                                  {o.condition, "--condition"},
+                                                  {o.leverage, "--leverage"}};
+  for (const auto& [is_given, name] : refused) {
+    if (!is_given) continue;
+    throw UsageError(fmt::format("{}: is {}, and {} is for real matrices", escape(source.file),
+                                 source.stored_type, name),
+                     fmt::format("leave {} away", name));
+  }
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source) {
@@ -112,6 +127,7 @@ OutputSpec planned_output(const Source& source, const Problem& problem) {
   OutputSpec spec;
   spec.leading = source.leading;
   spec.order = source.order;
+  spec.complex_form = source.complex_form;
   spec.datasets = datasets_of(problem);
   spec.with_report = true;
   spec.report_columns = report_columns(problem);
@@ -138,7 +154,9 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .memory_bytes = limits.host_bytes / 2,
                                               .scratch = o.scratch,
                                               .csv = o.csv,
-                                              .raw_values = o.raw_values});
+                                              .raw_values = o.raw_values,
+                                              .takes_complex = true});
+  refuse_for_complex(o, input->source());
   if (!o.quiet) print_source_notes(input->source());
   if (!o.quiet) note_empty_selection(input->source());
   return input;
@@ -160,10 +178,11 @@ Limits limits_beside_files(const FactorOptions& o, const Reader& input, Limits l
 
 Problem problem_of(const Source& source, const FactorOptions& o) {
   const Sign usual = o.mode == Mode::raw ? Sign::lapack : Sign::positive;
+  const ElementType type = o.precision.type.value_or(real_of(source.type));
   return {.count = source.count(),
           .m = source.m,
           .n = source.n,
-          .type = o.precision.type.value_or(source.type),
+          .type = is_complex(source.type) ? complex_of(type) : type,
           .mode = o.mode,
           .sign = o.sign.value_or(usual),
           .arithmetic = o.precision.is_mixed ? Arithmetic::mixed : o.arithmetic,
@@ -301,14 +320,18 @@ void FactorRun::run_stages(Comm& comm) {
   result_.ranks = comm.size();
   if (plan().problem.count == 0) return;
   const ProgressMode mode = comm.is_root() ? options_.progress_mode() : ProgressMode::never;
-  const bool is_single = plan().problem.type == ElementType::float32;
-  if (plan().in_pieces()) {
-    is_single ? factor_by_pieces<float>(mode) : factor_by_pieces<double>(mode);
-  } else if (plan().by_rows()) {
-    is_single ? factor_by_rows<float>(comm, mode) : factor_by_rows<double>(comm, mode);
-  } else {
-    is_single ? factor_by_matrices<float>(comm, mode) : factor_by_matrices<double>(comm, mode);
-  }
+  with_type(plan().problem.type, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (is_complex_number<T>) {
+      factor_by_matrices<T>(comm, mode);  // no variant takes them in another way
+    } else if (plan().in_pieces()) {
+      factor_by_pieces<T>(mode);
+    } else if (plan().by_rows()) {
+      factor_by_rows<T>(comm, mode);
+    } else {
+      factor_by_matrices<T>(comm, mode);
+    }
+  });
   together(comm, [&] { input_.require_unchanged(); });
 }
 

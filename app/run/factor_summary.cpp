@@ -314,7 +314,7 @@ void print_bad_matrices(const FactorResult& result) {
       mode == Mode::r     ? "; their R is NaN"
       : mode == Mode::raw ? "; their V and tau are NaN"
                           : "; their Q and R are NaN");
-  const bool single = result.plan.problem.type == ElementType::float32;
+  const bool single = real_of(result.plan.problem.type) == ElementType::float32;
   if (say(Status::r_overflows,
           single ? Fault{"has an R that exceeds the float32 range",
                          "have an R that exceeds the float32 range"}

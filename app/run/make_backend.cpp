@@ -175,7 +175,13 @@ void require_named_device(const BackendRequest& request) {
 
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                            const std::shared_ptr<Backend>& before) {
-  return requested_backend(request).make(request, work, limits, before);
+  const BackendKind& kind = requested_backend(request);
+  if (!is_complex(work.problem.type)) return kind.make(request, work, limits, before);
+  if (kind.make == opencl_backend || kind.make == gpu_backend)
+    throw UsageError(
+        fmt::format("--backend {}: complex matrices are factored on the CPU alone", kind.name),
+        "use --backend cpu");
+  return {std::make_unique<CpuBackend>(limits), "complex matrices are factored on the CPU"};
 }
 
 std::string name_of_device(const Backend& backend) {

@@ -21,8 +21,10 @@ namespace {
 // Chunks of this size hide the cost of a read. Larger ones would only take memory from others.
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 
-std::size_t bytes_of(index_t rows, index_t cols) {
-  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols) * sizeof(double);
+/// Of a matrix whose numbers are float64, or pairs of it where A is complex.
+std::size_t bytes_of(const FactoredInput& input, index_t rows, index_t cols) {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols) *
+         size_of(input.is_complex() ? ElementType::complex128 : ElementType::float64);
 }
 
 /// The stored dimensions of a vector, which is read as matrices of one row.
@@ -39,11 +41,12 @@ std::string shape_text(const Reader& reader) {
 
 std::size_t matrix_bytes(const FactoredInput& input) {
   const Source& s = input.a.source();
-  std::size_t bytes = bytes_of(s.m, s.n) + sizeof(Measurement);
-  if (input.has_reflectors()) return bytes + bytes_of(s.m, s.n) + bytes_of(1, input.k());
-  if (input.has_q()) bytes += bytes_of(s.m, input.q_cols());
-  if (input.factors.p) bytes += bytes_of(1, s.n);
-  return bytes + bytes_of(input.r_rows(), s.n);
+  std::size_t bytes = bytes_of(input, s.m, s.n) + sizeof(Measurement);
+  if (input.has_reflectors())
+    return bytes + bytes_of(input, s.m, s.n) + bytes_of(input, 1, input.k());
+  if (input.has_q()) bytes += bytes_of(input, s.m, input.q_cols());
+  if (input.factors.p) bytes += bytes_of(input, 1, s.n);
+  return bytes + bytes_of(input, input.r_rows(), s.n);
 }
 
 /// All that the readers take for themselves. Every number is read as float64.
@@ -60,7 +63,8 @@ std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
   const Source& s = input.a.source();
   std::size_t bytes = ErrorFinder::workspace_bytes(input.shape(threads), check);
   // The formed Q and R, and the workspace for forming Q.
-  if (input.has_reflectors()) bytes += 3 * bytes_of(s.m, input.k()) + bytes_of(input.k(), s.n);
+  if (input.has_reflectors())
+    bytes += 3 * bytes_of(input, s.m, input.k()) + bytes_of(input, input.k(), s.n);
   return bytes;
 }
 
@@ -87,8 +91,8 @@ MeasurePlan plan_by_rows(const FactoredInput& input, Check check, const Limits& 
   const std::size_t worker = worker_bytes(input, Check::full, threads);
   if (worker > limits.host_bytes) refuse(input, worker, limits);
   const index_t tile = std::min(ErrorMeter::tile_rows(), std::max<index_t>(s.m, 1));
-  const std::size_t row_bytes = bytes_of(1, s.n + input.q_cols());
-  const std::size_t fixed = worker + bytes_of(input.r_rows(), s.n);
+  const std::size_t row_bytes = bytes_of(input, 1, s.n + input.q_cols());
+  const std::size_t fixed = worker + bytes_of(input, input.r_rows(), s.n);
   const std::size_t least = fixed + row_bytes * static_cast<std::size_t>(tile);
   if (least > limits.host_bytes) refuse(input, least, limits);
   const auto rows_in = [&](std::size_t room) {
@@ -106,6 +110,22 @@ MeasurePlan plan_by_rows(const FactoredInput& input, Check check, const Limits& 
   return plan;
 }
 
+/// Errors: InputError where A is complex and its factors are not, or the other way round.
+void require_same_numbers(const FactoredInput& input) {
+  const StoredFactors& f = input.factors;
+  const std::pair<const char*, const Reader*> named[] = {
+      {"Q", f.q.get()}, {"R", f.r.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
+  for (const auto& [name, reader] : named) {
+    if (reader == nullptr || is_complex(reader->source().type) == input.is_complex()) continue;
+    throw InputError(fmt::format("{}: A is {}, and {} is {}", escape(f.file),
+                                 input.a.source().stored_type, name, reader->source().stored_type),
+                     "store A and its factors with numbers of one kind, real or complex");
+  }
+  if (f.p != nullptr && is_complex(f.p->source().type))
+    throw InputError(fmt::format("{}: P is {}; it numbers the columns of A", escape(f.file),
+                                 f.p->source().stored_type));
+}
+
 }  // namespace
 
 index_t FactoredInput::q_cols() const {
@@ -114,7 +134,7 @@ index_t FactoredInput::q_cols() const {
 }
 
 ErrorFinder::Shape FactoredInput::shape(int threads) const {
-  return {a.source().m, a.source().n, q_cols(), r_rows(), threads};
+  return {a.source().m, a.source().n, q_cols(), r_rows(), threads, is_complex()};
 }
 
 index_t FactoredInput::r_rows() const { return has_reflectors() ? k() : factors.r->source().m; }
@@ -122,11 +142,13 @@ index_t FactoredInput::r_rows() const { return has_reflectors() ? k() : factors.
 Precision FactoredInput::precision() const {
   if (factors.is_mixed) return mixed_precision;
   for (const Reader* reader : {factors.q.get(), factors.r.get(), factors.v.get()})
-    if (reader != nullptr && reader->source().type == ElementType::float32) return single_precision;
+    if (reader != nullptr && real_of(reader->source().type) == ElementType::float32)
+      return single_precision;
   return double_precision;
 }
 
 void check_shapes(const FactoredInput& input) {
+  require_same_numbers(input);
   const Source& a = input.a.source();
   const StoredFactors& f = input.factors;
   const index_t k = input.k();
@@ -179,7 +201,7 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
   const std::size_t per_matrix = matrix_bytes(input);
   const ErrorFinder::Shape shape = input.shape(1);
   MeasurePlan plan;
-  const bool is_estimated = ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
+  const bool is_estimated = !shape.is_complex && ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
   plan.check = is_estimated ? check : Check::full;
   plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
   plan.threads_per_matrix = limits.threads / plan.threads;
@@ -187,7 +209,8 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
     plan.threads_per_matrix = 1;
   const std::size_t per_worker = worker_bytes(input, plan.check, plan.threads_per_matrix);
   if (per_worker + per_matrix > limits.host_bytes) {
-    if (input.has_reflectors()) refuse(input, per_worker + per_matrix, limits);
+    if (input.has_reflectors() || input.is_complex())
+      refuse(input, per_worker + per_matrix, limits);
     return plan_by_rows(input, plan.check, limits);
   }
   while (plan.threads > 1 &&

@@ -25,6 +25,7 @@ struct FactoredInput {
   /// Of one matrix, for so many threads.
   ErrorFinder::Shape shape(int threads) const;
   bool has_q() const { return factors.q != nullptr || has_reflectors(); }
+  bool is_complex() const { return qrtool::is_complex(a.source().type); }
   index_t k() const { return std::min(a.source().m, a.source().n); }
   index_t q_cols() const;
   index_t r_rows() const;

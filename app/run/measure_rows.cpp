@@ -25,8 +25,9 @@ class RowMeasurer {
         q_(1, plan.block_rows, input.q_cols()),
         r_(1, input.r_rows(), input.a.source().n) {
     meter_.use_threads(plan.threads_per_matrix);
-    const auto [m, n, q_cols, r_rows, threads] = input.shape(plan.threads_per_matrix);
-    if (plan.check == Check::probe) probe_.emplace(plan.block_rows, n, q_cols, r_rows, threads);
+    const ErrorFinder::Shape s = input.shape(plan.threads_per_matrix);
+    if (plan.check == Check::probe)
+      probe_.emplace(plan.block_rows, s.n, s.q_cols, s.r_rows, s.most_threads);
   }
 
   Measurement measure(index_t matrix, const BarsOf& bars_of) {

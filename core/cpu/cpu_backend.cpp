@@ -230,6 +230,8 @@ ChunkFactorPointer<T> make_eigen(const Plan& plan) {
 }
 template ChunkFactorPointer<float> make_eigen(const Plan&);
 template ChunkFactorPointer<double> make_eigen(const Plan&);
+template ChunkFactorPointer<std::complex<float>> make_eigen(const Plan&);
+template ChunkFactorPointer<std::complex<double>> make_eigen(const Plan&);
 
 /// The last plan's.
 struct CpuBackend::Kept {
@@ -251,7 +253,9 @@ struct CpuBackend::Kept {
   }
 
   Plan plan;
-  std::tuple<ChunkFactorPointer<float>, ChunkFactorPointer<double>> by_type;
+  std::tuple<ChunkFactorPointer<float>, ChunkFactorPointer<double>,
+             ChunkFactorPointer<std::complex<float>>, ChunkFactorPointer<std::complex<double>>>
+      by_type;
 };
 
 CpuBackend::CpuBackend(const Limits& limits) : limits_(limits) {}
@@ -285,6 +289,18 @@ ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const float> a,
 
 ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const double> a,
                                 const Factors<double>& out, std::span<MatrixReport> report) {
+  return factor_chunk(plan, a, out, report);
+}
+
+ChunkSeconds CpuBackend::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                                        const Factors<std::complex<float>>& out,
+                                        std::span<MatrixReport> report) {
+  return factor_chunk(plan, a, out, report);
+}
+
+ChunkSeconds CpuBackend::factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                                        const Factors<std::complex<double>>& out,
+                                        std::span<MatrixReport> report) {
   return factor_chunk(plan, a, out, report);
 }
 

@@ -34,7 +34,10 @@ Params no_params(const Problem&, const Limits&) { return {}; }
 
 std::size_t no_device_bytes(const Problem&) { return 0; }
 
-std::string arithmetic(const Problem& p) { return computes_in_float64(p) ? "float64" : "float32"; }
+std::string arithmetic(const Problem& p) {
+  if (is_complex(p.type)) return "complex128";
+  return computes_in_float64(p) ? "float64" : "float32";
+}
 
 // cpu/batched
 
@@ -125,7 +128,7 @@ constexpr std::array variants{
                         .host_workspace_bytes = batched_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
                         .arithmetic = arithmetic},
-               .make = {make_batched<float>, make_batched<double>}},
+               .make = {make_batched<float>, make_batched<double>, nullptr, nullptr}},
     CpuVariant{
         .plan = {.name = "cpu/tall",
                  .summary =
@@ -137,7 +140,7 @@ constexpr std::array variants{
                  .arithmetic = arithmetic,
                  .shared_workspace_bytes = tall_shared_bytes,
                  .row_state_bytes = tall_row_state_bytes},
-        .make = {make_tall<float>, make_tall<double>}},
+        .make = {make_tall<float>, make_tall<double>, nullptr, nullptr}},
     CpuVariant{
         .plan = {.name = "cpu/blocked",
                  .summary = "larger; one matrix in strips of columns, which threads can share",
@@ -148,7 +151,7 @@ constexpr std::array variants{
                  .arithmetic = blocked_arithmetic,
                  .shares_matrix = true,
                  .reflectors = no_params},
-        .make = {make_blocked<float>, make_blocked<double>}},
+        .make = {make_blocked<float>, make_blocked<double>, nullptr, nullptr}},
     CpuVariant{.plan = {.name = "cpu/eigen",
                         .summary = "any shape; Householder by Eigen, one matrix per thread",
                         .fits = eigen_fits,
@@ -156,8 +159,10 @@ constexpr std::array variants{
                         .host_workspace_bytes = eigen_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
                         .arithmetic = arithmetic,
+                        .takes_complex = true,
                         .reflectors = no_params},
-               .make = {make_eigen<float>, make_eigen<double>}},
+               .make = {make_eigen<float>, make_eigen<double>, make_eigen<std::complex<float>>,
+                        make_eigen<std::complex<double>>}},
 };
 
 /// The same as the plan sees them, in the same order.

@@ -25,7 +25,7 @@ template <class T>
 using ChunkFactorPointer = std::unique_ptr<ChunkFactor<T>>;
 
 // These functions make what factors the chunks of a plan. cpu_backend.cpp defines them for float
-// and for double.
+// and for double, and make_eigen() for complex numbers too.
 template <class T>
 ChunkFactorPointer<T> make_batched(const Plan& plan);
 template <class T>
@@ -40,7 +40,8 @@ struct CpuVariant {
   using Make = ChunkFactorPointer<T> (*)(const Plan&);
 
   Variant plan;
-  std::tuple<Make<float>, Make<double>> make;
+  /// Null for a type that the variant does not take.
+  std::tuple<Make<float>, Make<double>, Make<std::complex<float>>, Make<std::complex<double>>> make;
 };
 
 /// The table of rates.csv.

@@ -28,7 +28,8 @@ template <class T>
 void fill_with_nan(const MatrixFactors<T>& out) {
   for (const MatrixView<T>& view : {out.q, out.r, out.v, out.tau}) {
     for (index_t i = 0; i < view.rows; ++i) {
-      std::fill_n(view.data + i * view.ld, view.cols, std::numeric_limits<T>::quiet_NaN());
+      const MatrixView<Real<T>> row = interleaved(view.row_block(i, 1));
+      std::fill_n(row.data, row.cols, std::numeric_limits<Real<T>>::quiet_NaN());
     }
   }
 }

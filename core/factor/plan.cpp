@@ -49,7 +49,7 @@ Choice find_forced(const Problem& problem, std::span<const Variant> variants, co
   for (const Variant& variant : variants) {
     names.push_back(variant.name);
     if (variant.name != name) continue;
-    const Fit fit = variant.fits(problem, limits);
+    const Fit fit = variant.takes(problem, limits);
     if (fit.ok) return {&variant, "asked for"};
     throw UsageError(fmt::format("--variant {} does not take this problem: {}", name, fit.reason),
                      "leave --variant away to let the plan choose");
@@ -71,9 +71,9 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   if (!forced.empty()) return find_forced(problem, variants, limits, forced);
   const Variant* const least = least_costly(problem, variants, limits);
   std::vector<std::string> words;
-  if (least != nullptr) words.push_back(least->fits(problem, limits).reason);
+  if (least != nullptr) words.push_back(least->takes(problem, limits).reason);
   for (const Variant& variant : variants) {
-    const Fit fit = variant.fits(problem, limits);
+    const Fit fit = variant.takes(problem, limits);
     const std::string text = fit.ok ? time_text(variant, problem, limits) : fit.reason;
     if (variant.only_when_forced || text.empty()) continue;
     words.insert(&variant == least ? words.begin() : words.end(),
@@ -196,7 +196,7 @@ const Variant* find_row_variant(const Problem& problem, std::span<const Variant>
     if (!is_asked_for || variant.row_state_bytes == nullptr) continue;
     Problem part = problem;  // what has to fit at once
     if (variant.leaf_rows != nullptr) part.m = std::min(part.m, variant.leaf_rows(problem));
-    if (variant.fits(part, limits).ok) return &variant;
+    if (variant.takes(part, limits).ok) return &variant;
   }
   return nullptr;
 }
@@ -266,7 +266,8 @@ Check check_of(const Plan& plan, const Limits& limits) {
   if (p.check != Check::probe) return p.check;
   if (plan.by_rows()) return estimates_rows(p, limits) ? Check::probe : Check::full;
   const index_t q_cols = p.mode == Mode::raw ? p.k() : p.q_cols();
-  const bool is_estimated = limits.device_bytes == 0 && ErrorProbe::pays(p.m, p.n, q_cols);
+  const bool is_estimated =
+      limits.device_bytes == 0 && !is_complex(p.type) && ErrorProbe::pays(p.m, p.n, q_cols);
   return is_estimated ? Check::probe : Check::full;
 }
 
@@ -295,7 +296,7 @@ const Variant* least_costly(const Problem& problem, std::span<const Variant> var
   double least_seconds = 0;
   for (const Variant& variant : variants) {
     if (variant.only_when_forced || (may_run && !may_run(variant))) continue;
-    if (!variant.fits(problem, limits).ok) continue;
+    if (!variant.takes(problem, limits).ok) continue;
     const double seconds = variant.seconds(problem, limits);
     if (least != nullptr && !(seconds < least_seconds)) continue;
     least = &variant;

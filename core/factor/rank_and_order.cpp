@@ -161,5 +161,6 @@ void RankAndOrder::multiply(MatrixView<T> q, int threads) const {
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR
+template void permute_columns(MatrixView<std::complex<double>>, std::span<const index_t>);
 
 }  // namespace qrtool

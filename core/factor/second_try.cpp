@@ -136,8 +136,8 @@ std::optional<ChunkSeconds> Reflectors::run(const Way& way, BatchView<const T> a
   try {
     for (index_t first = 0; first < a.count; first += way.plan.chunk_matrices) {
       const index_t count = std::min(way.plan.chunk_matrices, a.count - first);
-      seconds += way.backend->factor(
-          way.plan, a.slice(first, count), slice(out, first, count),
+      seconds += factor_on<T>(
+          *way.backend, way.plan, a.slice(first, count), slice(out, first, count),
           report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
     }
   } catch (const LimitError&) {
@@ -207,7 +207,7 @@ ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const 
   for (index_t b = 0; b < a.count; ++b) {
     MatrixReport& line = report[static_cast<std::size_t>(b)];
     if (!spent || !keeps_second(problem, line, first[static_cast<std::size_t>(b)]))
-      seconds += backend_.factor(plan, a.slice(b, 1), slice(out, b, 1), {&line, 1});
+      seconds += factor_on<T>(backend_, plan, a.slice(b, 1), slice(out, b, 1), {&line, 1});
   }
   return seconds;
 }
@@ -215,7 +215,7 @@ ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const 
 template <class T>
 ChunkSeconds SecondTry::factor_twice(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                                      std::span<MatrixReport> report) {
-  ChunkSeconds seconds = backend_.factor(plan, a, out, report);
+  ChunkSeconds seconds = factor_on(backend_, plan, a, out, report);
   // Neighbours that are above their bar go together.
   auto next = std::find_if(report.begin(), report.end(), needs_second_try);
   while (next != report.end()) {
@@ -234,6 +234,18 @@ ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const float> a,
 
 ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const double> a,
                                const Factors<double>& out, std::span<MatrixReport> report) {
+  return factor_twice(plan, a, out, report);
+}
+
+ChunkSeconds SecondTry::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                                       const Factors<std::complex<float>>& out,
+                                       std::span<MatrixReport> report) {
+  return factor_twice(plan, a, out, report);
+}
+
+ChunkSeconds SecondTry::factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                                       const Factors<std::complex<double>>& out,
+                                       std::span<MatrixReport> report) {
   return factor_twice(plan, a, out, report);
 }
 

@@ -87,6 +87,12 @@ class SecondTry final : public BackendAround {
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                              const Factors<std::complex<float>>& out,
+                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                              const Factors<std::complex<double>>& out,
+                              std::span<MatrixReport> report) override;
 
   std::size_t piece_bytes() const override { return backend_.piece_bytes(); }
   std::unique_ptr<HeldMatrix<float>> hold_single(const Plan& plan) override;

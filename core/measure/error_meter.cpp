@@ -28,6 +28,12 @@
 // Their runs may therefore be twice as long, and where the bar is 1024 u or more four times: an
 // eighth of the bar. With independent roundings the error of a square matrix does not depend on L
 // there: eps (L/6 + n/(3 L))^(1/2), since longer runs are subtracted fewer times.
+//
+// Complex matrices are measured as real ones of their rows (re, im), with twice as many columns.
+// A - QR is then A minus Q times the embedding of R, in which r is [re im; -im re]. The real Gram
+// matrix W of X = Q (or A) folds into the complex one, entry by entry:
+//
+//     re G_ij = W(re_i, re_j) + W(im_i, im_j)      im G_ij = W(re_i, im_j) - W(im_i, re_j)
 #include "core/measure/error_meter.hpp"
 
 #include <algorithm>
@@ -120,15 +126,28 @@ std::span<const strips::Kernels* const> strips::kernels() {
   return supported(all);
 }
 
+namespace {
+
+/// The columns and rows of a meter in real numbers.
+Layout layout_of(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads,
+                 bool is_complex) {
+  const index_t parts = is_complex ? 2 : 1;
+  return {m, parts * n, parts * q_cols, q_cols > 0 ? parts * r_rows : r_rows, most_threads};
+}
+
+}  // namespace
+
 struct ErrorMeter::State {
-  State(index_t all_rows, index_t all_columns, index_t q_cols, index_t all_r_rows, int most_threads)
-      : is_empty(std::min(all_rows, all_columns) == 0),
+  State(index_t all_rows, index_t all_columns, index_t q_cols, index_t all_r_rows, int most_threads,
+        bool has_complex)
+      : is_complex(has_complex),
+        is_empty(std::min(all_rows, all_columns) == 0),
         has_q(q_cols > 0),
         m(all_rows),
         k(std::min(all_rows, all_columns)),
-        n(all_columns),
-        r_rows(all_r_rows),
-        layout(m, n, q_cols, r_rows, most_threads),
+        n((is_complex ? 2 : 1) * all_columns),
+        r_rows((is_complex && has_q ? 2 : 1) * all_r_rows),
+        layout(layout_of(m, all_columns, q_cols, all_r_rows, most_threads, is_complex)),
         memory(allocate_host(static_cast<std::size_t>(layout.size()) * sizeof(double))) {
     double* at = reinterpret_cast<double*>(memory.get());
     const auto take = [&](index_t size) { return std::exchange(at, at + size); };
@@ -138,6 +157,7 @@ struct ErrorMeter::State {
     r = take(layout.n_strips * layout.r_strip_size);
     a_tiles = take(layout.threads * layout.tile_size());
     slots = take(layout.slots());
+    if (is_complex && has_q) embedded_r = Batch<double>(1, r_rows, n);
   }
 
   // ---- tasks
@@ -185,7 +205,50 @@ struct ErrorMeter::State {
 
   template <class T>
   void start(MatrixView<const T> from) {
-    runs = strips::choose_runs(sizeof(T) == 8, m, n);
+    is_double = real_element_type<T> == ElementType::float64;
+    if constexpr (!is_complex_number<T>) {
+      start_packed(from);
+      diagonal_ratio = strips::diagonal_ratio_of(k, [&](index_t i) { return r_at(i, i); });
+    } else {
+      if (has_q)
+        start_packed(embed(from));
+      else
+        start_packed(interleaved(from));
+      lower = 0;
+      diagonal_ratio = strips::diagonal_ratio_of(
+          k, [&](index_t i) { return std::abs(std::complex<double>(from(i, i))); });
+      for (index_t i = 0; i < from.rows; ++i)
+        for (index_t j = 0; j < std::min(i, from.cols); ++j) lower += square_of(from(i, j));
+    }
+  }
+
+  /// |entry|^2, of the scaled entry.
+  template <class C>
+  double square_of(const C& entry) const {
+    const double re = static_cast<double>(entry.real()) * scaling.half * scaling.rest;
+    const double im = static_cast<double>(entry.imag()) * scaling.half * scaling.rest;
+    return re * re + im * im;
+  }
+
+  /// R with r as [re im; -im re].
+  template <class C>
+  MatrixView<const double> embed(MatrixView<const C> from) const {
+    const MatrixView<double> to = embedded_r.view()[0];
+    for (index_t i = 0; i < from.rows; ++i) {
+      for (index_t j = 0; j < from.cols; ++j) {
+        const auto re = static_cast<double>(from(i, j).real());
+        const auto im = static_cast<double>(from(i, j).imag());
+        to(2 * i, 2 * j) = to(2 * i + 1, 2 * j + 1) = re;
+        to(2 * i, 2 * j + 1) = im;
+        to(2 * i + 1, 2 * j) = -im;
+      }
+    }
+    return to;
+  }
+
+  template <class T>
+  void start_packed(MatrixView<const T> from) {
+    runs = strips::choose_runs(is_double, m, is_complex ? n / 2 : n);
     rows_added = 0;
     norm_a = residual = {};
     is_cleared = false;
@@ -202,7 +265,7 @@ struct ErrorMeter::State {
     });
     lower = 0;
     for (index_t task = 0; task < packs; ++task) lower += slots[task];
-    diagonal_ratio = strips::diagonal_ratio_of(k, [&](index_t i) { return r_at(i, i); });
+    r_is_upper = lower == 0;
   }
 
   /// Sets X'X to zero, where start() has begun a new matrix. A matrix that is one tile does not
@@ -322,18 +385,42 @@ struct ErrorMeter::State {
                                                     .inner = layout.x_columns,
                                                     .first_column = column,
                                                     .run = runs.residual,
-                                                    .is_upper = lower == 0});
+                                                    .is_upper = r_is_upper});
   }
 
   // ---- norms
 
   double square_squares(Strips at, const double* sum, const double* minus, double identity) const {
+    if (is_complex) return folded_squares(at, sum, minus, identity);
     return kernels.square_squares({.x = sum,
                                    .y = minus,
                                    .rows = columns_of(at.s),
                                    .columns = columns_of(at.t),
                                    .identity = identity,
                                    .on_diagonal = at.s == at.t});
+  }
+
+  /// square_squares() of the complex matrix G that a square of W folds into.
+  double folded_squares(Strips at, const double* sum, const double* minus, double identity) const {
+    const auto entry = [&](index_t i, index_t j) {
+      const index_t place = i * width + j;
+      return minus == nullptr ? sum[place] : sum[place] - minus[place];
+    };
+    double squares = 0;
+    for (index_t i = 0; i < columns_of(at.s); i += 2) {
+      index_t j = 0;
+      if (at.s == at.t) {
+        const double on = (entry(i, i) - identity) + entry(i + 1, i + 1);
+        squares += on * on;
+        j = i + 2;
+      }
+      for (; j < columns_of(at.t); j += 2) {
+        const double re = entry(i, j) + entry(i + 1, j + 1);
+        const double im = entry(i, j + 1) - entry(i + 1, j);
+        squares += 2 * (re * re + im * im);
+      }
+    }
+    return squares;
   }
 
   /// The root of the sum of squares(s, t) over all squares of X'X, each of which takes
@@ -361,7 +448,7 @@ struct ErrorMeter::State {
       } else {
         a_gram = gram + square_at(at.s, at.t);
       }
-      const index_t rows = lower == 0 ? std::min(r_rows, (at.s + 1) * width) : r_rows;
+      const index_t rows = r_is_upper ? std::min(r_rows, (at.s + 1) * width) : r_rows;
       add_square(r, layout.r_strip_size, rows, at, sums[2], sums[3]);
       return square_squares(at, a_gram, sums[2], 0);
     });
@@ -373,23 +460,32 @@ struct ErrorMeter::State {
     const double norm = norm_of(width * width, [&](Strips at) {
       return square_squares(at, gram + square_at(at.s, at.t), nullptr, 1);
     });
-    if (!is_double || !strips::needs_exact_orthogonality(m, n, norm)) return norm;
+    const index_t columns = is_complex ? n / 2 : n;
+    if (!is_double || !strips::needs_exact_orthogonality(m, columns, norm)) return norm;
     double squares = 0;
+    for (index_t i = 0; is_complex && i < layout.x_columns; i += 2) {
+      for (index_t j = i; j < layout.x_columns; j += 2) {
+        const double re = exact_product(i, j, i == j ? -1 : 0) + exact_product(i + 1, j + 1, 0);
+        const double im = exact_product(i, j + 1, 0) - exact_product(i + 1, j, 0);
+        squares += (i == j ? 1 : 2) * (re * re + im * im);
+      }
+    }
+    if (is_complex) return std::sqrt(squares);
     for (index_t i = 0; i < layout.x_columns; ++i) {
       for (index_t j = i; j < layout.x_columns; ++j) {
-        const double entry = exact_product(i, j);
+        const double entry = exact_product(i, j, i == j ? -1 : 0);
         squares += (i == j ? 1 : 2) * entry * entry;
       }
     }
     return std::sqrt(squares);
   }
 
-  /// Returns entry (i, j) of Q'Q - I as if computed in twice the precision. Source: Ogita, Rump,
-  /// Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005), algorithm Dot2.
-  double exact_product(index_t i, index_t j) const {
+  /// Returns `sum` and entry (i, j) of Q'Q as if computed in twice the precision. Source: Ogita,
+  /// Rump, Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005), algorithm Dot2.
+  double exact_product(index_t i, index_t j, double sum) const {
     const auto column = [&](index_t c) { return x + c / width * layout.x_strip_size + c % width; };
     const double *left = column(i), *right = column(j);
-    double sum = i == j ? -1 : 0, rest = 0;
+    double rest = 0;
     for (index_t row = 0; row < rows_added; ++row) {
       const double y = left[row * width], z = right[row * width], product = y * z;
       const double next = sum + product, added = next - sum;
@@ -400,8 +496,8 @@ struct ErrorMeter::State {
   }
 
   const strips::Kernels& kernels = strips::best_kernels();
-  bool is_empty, has_q;
-  index_t m, k, n, r_rows;
+  bool is_complex, is_empty, has_q;
+  index_t m, k, n, r_rows;  // n and r_rows as they are packed, in real numbers
   int scale = 0, threads = 1;
   Scaling scaling;
   Layout layout;
@@ -412,14 +508,16 @@ struct ErrorMeter::State {
   double* slots;        // what each task found
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
-  bool is_double = true;
+  bool is_double = true, r_is_upper = true;
+  Batch<double> embedded_r;                      // of complex matrices with Q
   bool is_cleared = false, is_one_tile = false;  // the state of X'X
   strips::Runs runs;
   index_t rows_added = 0;
 };
 
-ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads)
-    : state_(std::make_unique<State>(m, n, q_cols, r_rows, most_threads)) {}
+ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads,
+                       bool is_complex)
+    : state_(std::make_unique<State>(m, n, q_cols, r_rows, most_threads, is_complex)) {}
 ErrorMeter::~ErrorMeter() = default;
 ErrorMeter::ErrorMeter(ErrorMeter&&) noexcept = default;
 
@@ -432,15 +530,15 @@ int ErrorMeter::scale() const { return state_->scale; }
 index_t ErrorMeter::tile_rows() { return call_rows; }
 
 std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows,
-                                        int most_threads) {
-  const Layout layout(m, n, q_cols, r_rows, most_threads);
-  return sizeof(double) * static_cast<std::size_t>(layout.size());
+                                        int most_threads, bool is_complex) {
+  const Layout layout = layout_of(m, n, q_cols, r_rows, most_threads, is_complex);
+  const index_t embedded = is_complex && q_cols > 0 ? 4 * r_rows * n : 0;
+  return sizeof(double) * static_cast<std::size_t>(layout.size() + embedded);
 }
 
 template <class T>
 void ErrorMeter::start(MatrixView<const T> r, int scale) {
   state_->scale = scale;
-  state_->is_double = sizeof(T) == 8;
   state_->start(r);
 }
 
@@ -449,7 +547,8 @@ void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
   const index_t at_once = std::max<index_t>(state_->layout.rows, 1);
   for (index_t i = 0; i < a.rows; i += at_once) {
     const index_t rows = std::min(at_once, a.rows - i);
-    state_->add_slab(a.row_block(i, rows), state_->has_q ? q.row_block(i, rows) : q);
+    state_->add_slab<Real<T>>(interleaved(a.row_block(i, rows)),
+                              interleaved(state_->has_q ? q.row_block(i, rows) : q));
   }
 }
 
@@ -502,6 +601,8 @@ void ErrorMeter::add_sums(std::span<const double> sums) {
   template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
 
 }  // namespace qrtool

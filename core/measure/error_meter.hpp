@@ -18,8 +18,10 @@ namespace qrtool {
 /// workspace_bytes(). Not thread-safe: each thread needs its own meter.
 class ErrorMeter {
  public:
-  /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization.
-  ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads = 1);
+  /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization. Matrices
+  /// are complex where `is_complex` says so; all sizes count complex numbers then.
+  ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads = 1,
+             bool is_complex = false);
   ~ErrorMeter();
   ErrorMeter(ErrorMeter&&) noexcept;
 
@@ -27,7 +29,7 @@ class ErrorMeter {
   /// bring another number.
   static index_t tile_rows();
   static std::size_t workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows,
-                                     int most_threads = 1);
+                                     int most_threads = 1, bool is_complex = false);
 
   /// The threads that share a matrix from now on, at most most_threads. Errors do not depend on
   /// them.

@@ -379,14 +379,15 @@ Errors upper_bounds(const Errors& estimates) {
 }
 
 ErrorFinder::ErrorFinder(const Shape& s, Check check) : shape_(s), threads_(s.most_threads) {
-  if (check == Check::probe) probe_.emplace(s.m, s.n, s.q_cols, s.r_rows, s.most_threads);
+  if (check == Check::probe && !s.is_complex)
+    probe_.emplace(s.m, s.n, s.q_cols, s.r_rows, s.most_threads);
 }
 
 std::size_t ErrorFinder::workspace_bytes(const Shape& s, Check check) {
   if (check == Check::none) return 0;
   const std::size_t meter =
-      ErrorMeter::workspace_bytes(s.m, s.n, s.q_cols, s.r_rows, s.most_threads);
-  if (check == Check::full) return meter;
+      ErrorMeter::workspace_bytes(s.m, s.n, s.q_cols, s.r_rows, s.most_threads, s.is_complex);
+  if (check == Check::full || s.is_complex) return meter;
   return meter + ErrorProbe::workspace_bytes(s.m, s.n, s.q_cols, s.r_rows, s.most_threads);
 }
 
@@ -398,24 +399,33 @@ void ErrorFinder::use_threads(int threads) {
 template <class T>
 Errors ErrorFinder::find(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
                          int scale, const BarsOf& bars_of) {
-  if (probe_) {
-    const Errors estimates = probe_->estimate(a, q, r, scale);
-    if (judge(upper_bounds(estimates), bars_of(estimates), shape_.q_cols > 0) == Status::ok)
-      return estimates;
+  if constexpr (!is_complex_number<T>) {
+    if (probe_) {
+      const Errors estimates = probe_->estimate(a, q, r, scale);
+      if (judge(upper_bounds(estimates), bars_of(estimates), shape_.q_cols > 0) == Status::ok)
+        return estimates;
+    }
   }
   const Shape& s = shape_;
-  if (!meter_) meter_.emplace(s.m, s.n, s.q_cols, s.r_rows, s.most_threads);
+  if (!meter_) meter_.emplace(s.m, s.n, s.q_cols, s.r_rows, s.most_threads, s.is_complex);
   meter_->use_threads(threads_);
   return meter_->measure(a, q, r, scale);
 }
 
+#define QRTOOL_FOR(T)                                        \
+  template void ErrorProbe::start(MatrixView<const T>, int); \
+  template void ErrorProbe::add_rows(MatrixView<const T>, MatrixView<const T>);
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+#undef QRTOOL_FOR
+
 #define QRTOOL_FOR(T)                                                                              \
-  template void ErrorProbe::start(MatrixView<const T>, int);                                       \
-  template void ErrorProbe::add_rows(MatrixView<const T>, MatrixView<const T>);                    \
   template Errors ErrorFinder::find(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
                                     int, const BarsOf&);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
 
 }  // namespace qrtool

@@ -91,10 +91,12 @@ Errors upper_bounds(const Errors& estimates);
 /// errors elsewhere.
 class ErrorFinder {
  public:
-  /// The shapes of Q and R, as ErrorMeter has them, and the threads at the most.
+  /// The shapes of Q and R, as ErrorMeter has them, and the threads at the most. The errors of
+  /// complex matrices are always measured.
   struct Shape {
     index_t m, n, q_cols, r_rows;
     int most_threads = 1;
+    bool is_complex = false;
   };
   using BarsOf = std::function<Bars(const Errors&)>;
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <type_traits>
 
+#include "core/complex.hpp"
 #include "core/measure/scan_kernel.hpp"
 #include "core/simd/instruction_sets.hpp"
 
@@ -31,8 +32,10 @@ void Magnitude::include(const Magnitude& other) {
   finite = finite && other.finite;
 }
 
+namespace {
+
 template <class T>
-Magnitude magnitude_of(MatrixView<const T> a) {
+Magnitude magnitude_of_real(MatrixView<const T> a) {
   const scan::Kernels& kernels = *scan::kernels().front();
   const bool is_packed = a.ld == a.cols;
   const index_t rows = is_packed ? std::min<index_t>(a.rows, 1) : a.rows;
@@ -50,7 +53,16 @@ Magnitude magnitude_of(MatrixView<const T> a) {
   return {static_cast<double>(value), std::isfinite(value)};
 }
 
+}  // namespace
+
+template <class T>
+Magnitude magnitude_of(MatrixView<const T> a) {
+  return magnitude_of_real<Real<T>>(interleaved(a));
+}
+
 template Magnitude magnitude_of(MatrixView<const float>);
 template Magnitude magnitude_of(MatrixView<const double>);
+template Magnitude magnitude_of(MatrixView<const std::complex<float>>);
+template Magnitude magnitude_of(MatrixView<const std::complex<double>>);
 
 }  // namespace qrtool

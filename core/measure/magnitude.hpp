@@ -6,7 +6,8 @@
 
 namespace qrtool {
 
-/// The largest |a_ij| of a matrix, and whether all its entries are finite.
+/// The largest |a_ij| of a matrix, of complex entries the larger of the parts of any; and whether
+/// all its entries are finite.
 struct Magnitude {
   double largest = 0;
   bool finite = true;

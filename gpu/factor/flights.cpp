@@ -19,7 +19,7 @@ struct Part {
   index_t first, count;
 };
 
-std::vector<Part> parts_of(const PartedWork& work, index_t first, index_t end, index_t most) {
+std::vector<Part> cut_into_parts(const PartedWork& work, index_t first, index_t end, index_t most) {
   std::vector<Part> parts;
   for (; first < end; first += parts.back().count)
     parts.push_back({first, work.part_size(first, std::min(most, end - first))});
@@ -82,7 +82,7 @@ void run_in_parts(Engine& engine, PartedWork& work, index_t count) {
     cut.sets = std::min(cut.sets, most_sets);
     work.take_sets(cut.sets);
     try {
-      run_parts(work, parts_of(work, open, count, cut.matrices), cut.sets, open);
+      run_parts(work, cut_into_parts(work, open, count, cut.matrices), cut.sets, open);
     } catch (const cl::Error& error) {
       engine.drain();
       engine.pool.clear();

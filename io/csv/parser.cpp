@@ -147,6 +147,27 @@ double CsvParser::number_of(const Field& field, std::string_view line, ElementTy
                    type == ElementType::float32 ? "use --precision double" : "");
 }
 
+/// Parses a field of complex numbers. A missing one is NaN.
+void CsvParser::take_complex(const Field& field, std::string_view line, ElementType type,
+                             index_t column, double* parts) {
+  std::complex<double> value;
+  const Decimal decimal = found_.decimal == Decimal::comma ? Decimal::comma : Decimal::point;
+  const Parsed parsed = parse_complex(field.text, value, type, decimal);
+  if (parsed == Parsed::too_large)
+    throw InputError(fmt::format("{}{} is too large for {}", place(field.column),
+                                 quoted_text(field.text), name_of(complex_of(type))),
+                     type == ElementType::float32 ? "use --precision double" : "");
+  if (parsed == Parsed::other && !is_missing(field.text)) throw_not_a_number(field, line);
+  if (parsed == Parsed::other) value = note_missing(field, column);
+  parts[0] = value.real();
+  parts[1] = value.imag();
+  if (has_form_ || !is_complex_text(field.text)) return;
+  has_form_ = true;
+  complex_form_.has_parentheses = field.text.front() == '(';
+  const char unit = field.text[field.text.size() - (complex_form_.has_parentheses ? 2 : 1)];
+  complex_form_.unit = unit == 'j' || unit == 'J' ? 'j' : 'i';
+}
+
 /// Takes a number without quotes that ends at a separator, which is the usual field. Returns false,
 /// without moving `at`, for every other field.
 bool CsvParser::take_number(std::string_view line, std::size_t& at, ElementType type,
@@ -176,17 +197,20 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
   // All but the first number may be missing.
   if (separator_ == 0 && !header_.empty() && line.ends_with('\t')) separator_ = '\t';
   if (width_ == 0) begin_rows(line);
-  numbers.resize(static_cast<std::size_t>(columns_));
+  numbers.resize(static_cast<std::size_t>(columns_ * parts_));
   index_t found = 0;
   std::size_t surplus = 0;
   for (std::size_t at = 0; at != std::string_view::npos; ++found) {
     index_t to = found < width_ ? found : -1;
     if (to >= 0 && !target_.empty()) to = target_[static_cast<std::size_t>(found)];
-    if (to >= 0 && na_numbers_.empty() &&
+    if (to >= 0 && parts_ == 1 && na_numbers_.empty() &&
         take_number(line, at, type, numbers[static_cast<std::size_t>(to)]))
       continue;
     const Field field = take_field(line, at, separator_);
-    if (to >= 0) numbers[static_cast<std::size_t>(to)] = number_of(field, line, type, to);
+    if (to >= 0 && parts_ == 2)
+      take_complex(field, line, type, to, numbers.data() + 2 * to);
+    else if (to >= 0)
+      numbers[static_cast<std::size_t>(to)] = number_of(field, line, type, to);
     if (to < -1) take_key(field, static_cast<std::size_t>(-2 - to));
     if (found == width_) surplus = field.column;
   }

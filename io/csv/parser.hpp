@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "io/complex_form.hpp"
 #include "io/csv/lines.hpp"
 #include "io/csv_options.hpp"
 #include "io/file/text_lines.hpp"
@@ -30,6 +31,13 @@ class CsvParser {
   void state_separator(char separator) {
     if (separator_ == 0) separator_ = separator;
   }
+
+  /// Makes every field a complex number, which parse() gives as two numbers: its parts.
+  void expect_complex() { parts_ = 2; }
+  /// The numbers of a field.
+  index_t parts() const { return parts_; }
+  /// How the first complex number is written.
+  const ComplexForm& complex_form() const { return complex_form_; }
 
   /// Takes the tab as the separator where the first line and those `below`, which follow, have the
   /// same number of fields between tabs. Then a tab that stands at an end of a line is beside an
@@ -81,6 +89,8 @@ class CsvParser {
   Field take_field(std::string_view line, std::size_t& at, char separator) const;
   bool take_number(std::string_view line, std::size_t& at, ElementType type, double& number);
   double number_of(const Field& field, std::string_view line, ElementType type, index_t column);
+  void take_complex(const Field& field, std::string_view line, ElementType type, index_t column,
+                    double* parts);
   Parsed parse_text(const Field& field, ElementType type, double& number);
   void observe(std::string_view text, std::size_t column);
   bool is_missing(std::string_view text) const;
@@ -127,7 +137,10 @@ class CsvParser {
   std::vector<index_t> target_;
   std::string key_columns_;
   std::vector<std::string> keys_;
-  index_t columns_ = 0;  // the numbers of a row
+  index_t columns_ = 0;  // those that are read
+  index_t parts_ = 1;
+  ComplexForm complex_form_;
+  bool has_form_ = false;
   Table table_;
   index_t first_line_ = 0;  // the line that decided the width
   std::vector<double> na_numbers_;

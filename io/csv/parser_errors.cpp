@@ -38,9 +38,9 @@ bool has_numbers_after_name(std::string_view line, char separator) {
 
 void CsvParser::throw_not_a_number(const Field& field, std::string_view line) const {
   const std::string what = place(field.column) + quoted_text(field.text);
-  if (is_complex_number(field.text))
-    throw InputError(what + " is a complex number",
-                     "factor the real matrix [[Re, -Im], [Im, Re]] in its place");
+  if (parts_ == 1 && is_complex_text(field.text))
+    throw InputError(what + " is a complex number, and the first rows are real ones",
+                     "write a number of the first row as a complex one, for example 1+0j");
   const bool is_first_row = lines_.number() == first_line_;
   const bool is_first_field = line.find_first_not_of(blanks) + 1 == field.column;
   const bool has_point = field.text.find('.') != field.text.npos;

@@ -15,9 +15,11 @@
 #include "core/text.hpp"
 #include "io/csv/keyed_rows.hpp"
 #include "io/csv/parser.hpp"
+#include "io/csv/words.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {
@@ -54,6 +56,9 @@ class CsvReader final : public Reader {
     index_t line = 0;  // 0: there are none
   };
 
+  bool has_complex() const { return parser_.parts() == 2; }
+  void look_for_complex(std::string_view line, const std::vector<std::string>& below);
+  index_t row_numbers() const { return parser_.columns() * parser_.parts(); }
   void scan();
   void skip_rows(index_t rows);
   bool is_preface(std::string_view line);
@@ -119,8 +124,11 @@ CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& 
   source_.n = parser_.columns();
   source_.table = parser_.table();
   if (starts_.size() > 1) source_.leading = {std::ssize(starts_)};
-  source_.type = as_stored_ && is_single_ ? ElementType::float32 : ElementType::float64;
-  source_.stored_type = is_single_ ? "float32" : "float64";
+  const ElementType stored = is_single_ ? ElementType::float32 : ElementType::float64;
+  source_.type = as_stored_ ? stored : ElementType::float64;
+  source_.stored_type = name_of(has_complex() ? complex_of(stored) : stored);
+  if (has_complex()) source_.type = complex_of(source_.type);
+  source_.complex_form = parser_.complex_form();
   source_.details = to_text(parser_.found());
   source_.notes = parser_.notes();
 }
@@ -283,6 +291,28 @@ void CsvReader::skip_blank(LineKind kind) {
                                kind == LineKind::blank ? "is blank" : "holds no number"));
 }
 
+/// Whether the numbers are complex: one of the first is written so.
+void CsvReader::look_for_complex(std::string_view line, const std::vector<std::string>& below) {
+  const auto fields_of = [&](std::string_view each) {
+    const char separator = parser_.separator();
+    return names_of(each, separator != 0 ? separator : find_separator(each));
+  };
+  const auto has_one = [&](std::string_view each) {
+    return std::ranges::any_of(fields_of(each), is_complex_text);
+  };
+  // A name such as 2i may stand in a header, beside other names.
+  const bool is_in_line =
+      has_one(line) && std::ranges::all_of(fields_of(line), [](const std::string& field) {
+        return begins_like_number(field) || is_any_number(field);
+      });
+  if (!is_in_line && !std::ranges::any_of(below, has_one)) return;
+  if (reading_.rows != nullptr)
+    throw InputError(
+        fmt::format("{}: holds complex numbers; only real numbers are taken here", lines_.shown()),
+        "complex matrices are for factor, verify and info");
+  parser_.expect_complex();
+}
+
 /// Checks every line and notes where each matrix starts.
 void CsvReader::scan() {
   bool is_first = true;
@@ -310,6 +340,7 @@ void CsvReader::scan() {
       line = lines_.text();
       classify(line);
       parser_.look_for_tabs(line, below);
+      look_for_complex(line, below);
       has_header_ = parser_.take_header(line, below);
       if (has_header_) continue;
     }
@@ -339,7 +370,7 @@ void CsvReader::end_matrix(index_t rows) {
             "--header yes leaves the line out, --header no reads it as numbers");
       starts_.front() = second_row_;
       --rows;
-      if (keeps_) kept_.erase(kept_.begin(), kept_.begin() + parser_.columns());
+      if (keeps_) kept_.erase(kept_.begin(), kept_.begin() + row_numbers());
     }
     source_.m = rows;
   }
@@ -373,7 +404,7 @@ void CsvReader::go_to(index_t matrix, index_t row) {
 template <class T>
 bool CsvReader::copy_kept(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (!keeps_) return false;
-  const double* from = kept_.data() + (matrix * source_.m + first_row) * source_.n;
+  const double* from = kept_.data() + (matrix * source_.m + first_row) * row_numbers();
   for (index_t i = 0; i < out.rows; ++i) {
     for (index_t j = 0; j < out.cols; ++j) {
       const double value = *from++;
@@ -387,7 +418,7 @@ bool CsvReader::copy_kept(index_t matrix, index_t first_row, MatrixView<T> out) 
 template <class T>
 void CsvReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
-      first_row + out.rows > source_.m || out.cols != source_.n) {
+      first_row + out.rows > source_.m || out.cols != row_numbers()) {
     throw InternalError("read_rows: a range or shape outside the file");
   }
   if (out.rows == 0) return;

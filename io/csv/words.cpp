@@ -32,7 +32,8 @@ bool is_likely_missing(std::string_view text) {
 bool is_any_number(std::string_view text) {
   double value = 0;
   return parse_number(text, value) == Parsed::number ||
-         parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number;
+         parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number ||
+         is_complex_text(text);
 }
 
 bool is_date(std::string_view text) {

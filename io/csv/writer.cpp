@@ -52,10 +52,14 @@ class CsvFile {
  private:
   template <class T>
   void append_row(const T* row);
+  template <class T>
+  void append_complex(T re, T im);
   void end_matrix(index_t number);
 
   TextOutput output_;
-  MatrixDataset dataset_;
+  MatrixDataset dataset_;  // of real numbers, of which a complex one has two
+  index_t entry_numbers_;
+  ComplexForm form_;
   char separator_;
   bool has_checksums_;
   index_t count_;        // matrices
@@ -69,7 +73,9 @@ class CsvFile {
 
 CsvFile::CsvFile(const OutputSpec& spec, const MatrixDataset& described)
     : output_(factor_file(spec.path, described.name), spec.force),
-      dataset_(without_vectors(described)),
+      dataset_(in_real_numbers(without_vectors(described))),
+      entry_numbers_(parts_in(described.type)),
+      form_(spec.complex_form),
       separator_(separator_of(spec.path)),
       has_checksums_(has_checksums(spec) && !is_fit(described.name)),
       count_(count_of(dataset_.leading.value_or(spec.leading))) {
@@ -82,12 +88,23 @@ CsvFile::CsvFile(const OutputSpec& spec, const MatrixDataset& described)
 template <class T>
 void CsvFile::append_row(const T* row) {
   fmt::memory_buffer& buffer = output_.buffer();
-  for (index_t j = 0; j < dataset_.cols; ++j) {
+  for (index_t j = 0; j < dataset_.cols; j += entry_numbers_) {
     if (j > 0) buffer.push_back(separator_);
-    fmt::format_to(std::back_inserter(buffer), FMT_COMPILE("{}"), row[j]);
-    hash_.add(static_cast<double>(row[j]));
+    if (entry_numbers_ == 2)
+      append_complex(row[j], row[j + 1]);
+    else
+      fmt::format_to(std::back_inserter(buffer), FMT_COMPILE("{}"), row[j]);
   }
+  for (index_t j = 0; j < dataset_.cols; ++j) hash_.add(static_cast<double>(row[j]));
   buffer.push_back('\n');
+}
+
+template <class T>
+void CsvFile::append_complex(T re, T im) {
+  fmt::memory_buffer& buffer = output_.buffer();
+  if (form_.has_parentheses) buffer.push_back('(');
+  fmt::format_to(std::back_inserter(buffer), FMT_COMPILE("{}{:+}{}"), re, im, form_.unit);
+  if (form_.has_parentheses) buffer.push_back(')');
 }
 
 /// A matrix that is written again replaces its checksum.

@@ -99,8 +99,9 @@ std::uint64_t hash_as(Reader& reader) {
   constexpr index_t numbers_at_once = 1 << 16;
   const Source& s = reader.source();
   // A vector is one long row.
-  PartReader* const parts = s.m == 1 ? part_reader_of(reader) : nullptr;
-  const index_t cols = parts == nullptr ? s.n : std::min(s.n, numbers_at_once);
+  PartReader* const parts = s.m == 1 && !is_complex(s.type) ? part_reader_of(reader) : nullptr;
+  const index_t n = s.n * parts_in(s.type);
+  const index_t cols = parts == nullptr ? n : std::min(n, numbers_at_once);
   const index_t step = std::clamp<index_t>(numbers_at_once / std::max<index_t>(cols, 1), 1,
                                            std::max<index_t>(s.m, 1));
   const Batch<T> memory(1, step, cols);
@@ -126,7 +127,9 @@ std::uint64_t hash_as(Reader& reader) {
 
 /// Text may be read as float64, whatever it was written from.
 bool is_single(const Source& source) {
-  return source.type == ElementType::float32 || source.stored_type == name_of(ElementType::float32);
+  return real_of(source.type) == ElementType::float32 ||
+         source.stored_type == name_of(ElementType::float32) ||
+         source.stored_type == name_of(ElementType::complex64);
 }
 
 }  // namespace

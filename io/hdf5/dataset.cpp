@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/foreign.hpp"
+#include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/driver.hpp"
 #include "io/hdf5/filters.hpp"
 #include "io/hdf5/heap_texts.hpp"
@@ -148,15 +149,12 @@ std::string class_problem(hid_t type) {
     case H5T_FLOAT:
     case H5T_INTEGER:
       return {};
-    case H5T_COMPOUND: {
-      const std::string names = member_names(type);
-      std::string lower = names;
-      for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-      const bool complex = lower == "r, i" || lower == "real, imag" || lower == "re, im" ||
-                           lower == "real, imaginary";
-      return fmt::format("is {} ({}); only real matrices can be read",
-                         complex ? "complex" : "a compound", names);
-    }
+    case H5T_COMPOUND:
+      if (complex_parts(type)) return {};
+      return fmt::format(
+          "is a compound ({}); only numbers can be read, complex ones as (r, i) or "
+          "(real, imag)",
+          member_names(type));
     case H5T_ENUM:
       return fmt::format("is {} ({}); only numbers can be read",
                          member_names(type) == "FALSE, TRUE" ? "boolean" : "an enumeration",
@@ -169,6 +167,11 @@ std::string class_problem(hid_t type) {
 }
 
 std::string type_text(hid_t type) {
+  if (H5Tget_class(type) == H5T_COMPOUND) {
+    const Handle part = part_type(type);
+    const bool is_reversed = H5Tget_order(part) == H5T_ORDER_BE;
+    return fmt::format("{}complex{}", is_reversed ? "big-endian " : "", 16 * H5Tget_size(part));
+  }
   const bool reversed = H5Tget_order(type) == H5T_ORDER_BE && H5Tget_size(type) > 1;
   const std::string order = reversed ? "big-endian " : "";
   const std::size_t bits = H5Tget_precision(type);
@@ -197,6 +200,11 @@ void describe(const InputFile& file, Dataset& dataset) {
     dataset.stored_type = type_text(type);
     const bool is_single = H5Tget_class(type) == H5T_FLOAT && dataset.stored_bytes <= 4;
     dataset.type = is_single ? ElementType::float32 : ElementType::float64;
+    if (const std::optional<PartNames> parts = complex_parts(type)) {
+      dataset.parts = *parts;
+      const bool has_floats = H5Tget_size(part_type(type)) <= 4;
+      dataset.type = has_floats ? ElementType::complex64 : ElementType::complex128;
+    }
   }
   const Handle space(H5Dget_space(dataset.handle), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space);
@@ -221,7 +229,7 @@ void describe(const InputFile& file, Dataset& dataset) {
   dataset.is_scale = string_attribute(file, dataset.handle, "CLASS") == "DIMENSION_SCALE";
   if (!dataset.problem.empty()) return;
   dataset.order = find_order(file, dataset.handle);
-  dataset.variable = read_variable(file, dataset.handle);
+  if (!is_complex(dataset.type)) dataset.variable = read_variable(file, dataset.handle);
 }
 
 std::string_view filter_name(H5Z_filter_t filter) {
@@ -275,8 +283,9 @@ void require_addressable_size(const InputFile& file, const Dataset& dataset) {
   for (const hsize_t extent : dataset.dims) {
     overflow |= __builtin_mul_overflow(elements, std::max<hsize_t>(extent, 1), &elements);
   }
-  overflow |=
-      __builtin_mul_overflow(elements, std::max<std::size_t>(dataset.stored_bytes, 8), &bytes);
+  overflow |= __builtin_mul_overflow(
+      elements, std::max<std::size_t>(dataset.stored_bytes, is_complex(dataset.type) ? 16 : 8),
+      &bytes);
   if (overflow || bytes > static_cast<std::uint64_t>(INT64_MAX)) {
     throw LimitError(fmt::format("{}: dataset {} claims {} elements, more than can be addressed",
                                  file.shown, dataset.shown, shape_text(dataset.dims)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "io/complex_form.hpp"
 #include "io/file/input_file.hpp"
 #include "io/hdf5/file.hpp"
 #include "io/hdf5/variable.hpp"
@@ -38,11 +39,12 @@ struct Dataset {
   std::size_t stored_bytes = 0;  // the size of one stored element
   ElementType type = ElementType::float64;
   std::string stored_type;  // "int32", "big-endian float64"
+  PartNames parts;          // of complex numbers
   OrderEvidence order;      // of the program that wrote it
   Variable variable;        // what its numbers mean
   bool is_other = false;    // there is an object, but no dataset
   bool is_scale = false;    // netCDF's coordinates of a dimension
-  std::string problem;      // why it cannot be read as numbers, for example "is complex (...)"
+  std::string problem;      // why it cannot be read as numbers, for example "is a compound (...)"
   std::string hint;         // what to do about the problem; empty where nothing is known
 };
 

@@ -16,6 +16,7 @@
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
 #include "io/hdf5/chunk_cache.hpp"
+#include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/direct_reader.hpp"
 #include "io/hdf5/storage.hpp"
 #include "io/hdf5/unpacker.hpp"
@@ -67,13 +68,13 @@ class Hdf5Reader final : public Reader, public PartReader {
  public:
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, DatasetPart part);
 
-  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
-  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
+  void read(index_t first, BatchView<float> out) override { read_any(first, out); }
+  void read(index_t first, BatchView<double> out) override { read_any(first, out); }
   void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    read_row_range(matrix, first_row, out);
+    read_any_rows(matrix, first_row, out);
   }
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    read_row_range(matrix, first_row, out);
+    read_any_rows(matrix, first_row, out);
   }
   bool can_read_parts() const override { return !is_transposed_; }
   void read_part(index_t first, index_t count, float* out) override {
@@ -90,6 +91,16 @@ class Hdf5Reader final : public Reader, public PartReader {
   index_t piece_end(index_t matrix, index_t first_row) const override;
 
  private:
+  bool has_complex() const { return is_complex(dataset_.type); }
+  template <class T>
+  void read_any(index_t first, BatchView<T> out) {
+    has_complex() ? read_matrices(first, as_complex(out)) : read_matrices(first, out);
+  }
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
+    has_complex() ? read_row_range(matrix, first_row, as_complex(out))
+                  : read_row_range(matrix, first_row, out);
+  }
   index_t scratch_bytes() const;
   void open_direct();
   void describe_source();
@@ -201,11 +212,13 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Dataset
     count.push_back(static_cast<hsize_t>(range.count));
   }
   storage_->require_possible_size(start, count);
-  open_direct();
-  unpacker_ = Unpacker::open(*file_, dataset_, *storage_,
-                             {.threads = part_.threads,
-                              .most_kept = cache_bytes_,
-                              .memory_bytes = part_.memory_bytes / 2});
+  if (!has_complex()) {  // the library reads compounds
+    open_direct();
+    unpacker_ = Unpacker::open(*file_, dataset_, *storage_,
+                               {.threads = part_.threads,
+                                .most_kept = cache_bytes_,
+                                .memory_bytes = part_.memory_bytes / 2});
+  }
   is_transposed_ = part_.order == Order::column && part_.vector == VectorAs::no;
   describe_source();
 }
@@ -223,6 +236,9 @@ void Hdf5Reader::describe_source() {
   source_.dataset = dataset_.shown + part_.selection;
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
+  source_.complex_form.names = dataset_.parts;
+  // Programs that name the parts so write 1+2i.
+  if (dataset_.parts.real != PartNames{}.real) source_.complex_form.unit = 'i';
   source_.order = part_.stated;
   source_.order_is_stated = part_.order_is_stated;
   source_.order_reason = part_.order_reason;
@@ -319,14 +335,16 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
     start.push_back(static_cast<hsize_t>(range.first) + (range.is_dropped ? 0 : first[kept]));
     count.push_back(range.is_dropped ? 1 : extent[kept++]);
   }
-  if (unpacker_) {
-    const bool is_read = unpacker_->read(start, count, transfer_, out);
-    if (!is_read) error_ = take_error();
-    return is_read && !overflowed_;
+  if constexpr (!is_complex_number<T>) {
+    if (unpacker_) {
+      const bool is_read = unpacker_->read(start, count, transfer_, out);
+      if (!is_read) error_ = take_error();
+      return is_read && !overflowed_;
+    }
   }
   storage_->require_chunks(start, count);  // on several threads, any of which may need the library
   // A part that HDF5 does not fill is NaN.
-  std::fill_n(out, elements_of(count), std::numeric_limits<T>::quiet_NaN());
+  std::fill_n(out, elements_of(count), T(std::numeric_limits<Real<T>>::quiet_NaN()));
   const Session session(file_->shown);
   const NumbersRead numbers;
   for (const Storage::Part& piece : storage_->cut({start, count}, most_chunks_at_once)) {
@@ -345,7 +363,10 @@ bool Hdf5Reader::read_by_library(const Storage::Part& part, T* out) {
                                      part.count.data(), nullptr) < 0) {
     return false;
   }
-  if (H5Dread(dataset_.handle, native_type<T>(), memory, space_, transfer_, out) >= 0) return true;
+  const Handle complex =
+      has_complex() ? make_complex_type(native_type<Real<T>>(), dataset_.parts) : Handle();
+  const hid_t type = has_complex() ? complex : native_type<Real<T>>();
+  if (H5Dread(dataset_.handle, type, memory, space_, transfer_, out) >= 0) return true;
   error_ = take_error();  // taken now, since the next call of HDF5 clears it
   return false;
 }
@@ -459,8 +480,9 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
   if (!(is_transposed_ ? read_transposed(first, out) : read_stored(first, out.count, out.data))) {
     throw_failure<T>(first, out.count);
   }
-  if (!dataset_.variable.is_plain())
-    decode(dataset_.variable, out.data, out.count * out.rows * out.cols);
+  if constexpr (!is_complex_number<T>)
+    if (!dataset_.variable.is_plain())
+      decode(dataset_.variable, out.data, out.count * out.rows * out.cols);
 }
 
 template <class T>
@@ -479,7 +501,8 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
       return;
     }
   if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
-  if (!dataset_.variable.is_plain()) decode(dataset_.variable, out.data, out.rows * out.cols);
+  if constexpr (!is_complex_number<T>)
+    if (!dataset_.variable.is_plain()) decode(dataset_.variable, out.data, out.rows * out.cols);
 }
 
 /// Reads a part of one row into `out`, and decodes it.
@@ -596,7 +619,7 @@ void Hdf5Reader::throw_too_large(index_t matrix, ElementType type) const {
   const std::string where = source_.leading.empty() ? "" : fmt::format(" at matrix {}", matrix);
   throw InputError(fmt::format("{}: dataset {} holds a number{} that is too large for {}",
                                file_->shown, dataset_.shown, where, name_of(type)),
-                   type == ElementType::float32 ? "use --precision double" : "");
+                   real_of(type) == ElementType::float32 ? "use --precision double" : "");
 }
 
 }  // namespace

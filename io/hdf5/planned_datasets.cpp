@@ -29,6 +29,7 @@ std::vector<Output> plan_matrices(const OutputSpec& spec) {
     planned.cols = dataset.cols;
     planned.element_bytes = dataset.stored_bytes();
     planned.is_whole = dataset.is_whole;
+    planned.is_complex = is_complex(dataset.type);
     planned.is_transposed = spec.order == Order::column && !dataset.is_vector;
     if (planned.is_transposed) std::swap(planned.rows, planned.cols);
     std::vector<index_t> matrix{planned.rows, planned.cols};

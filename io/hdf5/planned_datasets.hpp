@@ -22,6 +22,7 @@ struct Output {
   index_t rows = 0, cols = 0;
   std::size_t element_bytes = 0;
   bool is_whole = false;  // numbers come as float64
+  bool is_complex = false;
   bool is_transposed = false;
   Layout layout;
   Handle handle;

@@ -12,6 +12,7 @@
 #include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
+#include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/fixed_arrays.hpp"
 
 namespace qrtool::hdf5 {
@@ -64,7 +65,8 @@ std::uint64_t elements_of(const Dataset& dataset) {
 }  // namespace
 
 void require_sound_type(const InputFile& file, const Dataset& dataset) {
-  const Handle type(H5Dget_type(dataset.handle), H5Tclose);
+  Handle type(H5Dget_type(dataset.handle), H5Tclose);
+  if (is_complex(dataset.type)) type = part_type(type);
   const bool is_float = H5Tget_class(type) == H5T_FLOAT;
   if (is_sound_order(type) && (is_float ? is_sound_float(type) : is_sound_integer(type))) return;
   take_error();  // without memory, the cause is another

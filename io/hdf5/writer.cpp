@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "io/file/transpose.hpp"
+#include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/created_file.hpp"
 #include "io/hdf5/dimension_scales.hpp"
 #include "io/hdf5/driver.hpp"
@@ -47,18 +48,18 @@ class Hdf5Writer final : public Writer {
   }
 
   void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
-    write_matrices(dataset, first, values);
+    write_any(dataset, first, values);
   }
   void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
-    write_matrices(dataset, first, values);
+    write_any(dataset, first, values);
   }
   void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                   MatrixView<const float> rows) override {
-    append_rows(dataset, matrix, first_row, rows);
+    append_any_rows(dataset, matrix, first_row, rows);
   }
   void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                   MatrixView<const double> rows) override {
-    append_rows(dataset, matrix, first_row, rows);
+    append_any_rows(dataset, matrix, first_row, rows);
   }
   void write_part(std::string_view dataset, index_t first, std::span<const float> values) override {
     append_part(dataset, first, values);
@@ -87,6 +88,17 @@ class Hdf5Writer final : public Writer {
   void name_dimensions(const OutputSpec& spec);
   Output& output(std::string_view name);
 
+  template <class T>
+  void write_any(std::string_view dataset, index_t first, BatchView<const T> values) {
+    output(dataset).is_complex ? write_matrices(dataset, first, as_complex(values))
+                               : write_matrices(dataset, first, values);
+  }
+  template <class T>
+  void append_any_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                       MatrixView<const T> rows) {
+    output(dataset).is_complex ? append_rows(dataset, matrix, first_row, as_complex(rows))
+                               : append_rows(dataset, matrix, first_row, rows);
+  }
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
   template <class T>
@@ -126,9 +138,10 @@ void gather(bool is_transposed, MatrixView<const T> values, index_t row, MatrixV
   }
 }
 
+/// The type of real numbers, or of the parts of complex ones.
 hid_t stored_type(const MatrixDataset& dataset) {
   if (dataset.is_whole) return H5T_STD_I32LE;
-  return dataset.type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+  return real_of(dataset.type) == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
 }
 
 hid_t stored_type(NumberKind kind) {
@@ -188,8 +201,13 @@ void Hdf5Writer::create(const OutputSpec& spec, std::uint64_t more_bytes) {
     for (const auto& [name, value] : spec.attributes) open_->create_attribute(handle_, name, value);
   }
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
+    const hid_t part = stored_type(spec.datasets[i]);
+    const bool is_complex = matrices_[i].is_complex;
+    const Handle complex =
+        is_complex ? hdf5::make_complex_type(part, spec.complex_form.names) : Handle();
+    if (is_complex && !complex) open_->fail();
     open_->create_dataset(handle_, matrices_[i], path_of(matrices_[i].name),
-                          stored_type(spec.datasets[i]), threads_);
+                          is_complex ? static_cast<hid_t>(complex) : part, threads_);
   }
   if (!spec.numbers.empty()) create_numbers(spec);
   if (spec.with_report) create_report(spec);
@@ -325,7 +343,8 @@ void Hdf5Writer::write_matrices(std::string_view dataset, index_t first,
   require_position(to, first);
   const index_t count = values.count * rows * cols;
   if (to.is_whole) {
-    const std::vector<std::int32_t> numbers(values.data, values.data + count);
+    const Real<const T>* const first_number = interleaved(values).data;
+    const std::vector<std::int32_t> numbers(first_number, first_number + count);
     open_->append(to, numbers.data(), count);
   } else if (to.is_transposed || !values.is_packed()) {
     write_gathered(to, values);

@@ -24,7 +24,7 @@
 namespace qrtool {
 namespace {
 
-enum class Symmetry { general, symmetric, skew };
+enum class Symmetry { general, symmetric, skew, hermitian };
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -53,14 +53,14 @@ class MtxText {
 
   index_t m = 0, n = 0;
   Symmetry symmetry = Symmetry::general;
-  bool is_integer = false, is_single = false;
+  bool is_integer = false, is_single = false, has_complex = false;
 
  private:
   void read_head();
   void read_banner();
   void read_sizes(std::string_view line);
   index_t stored_numbers() const;
-  double number_of(std::string_view line) const;
+  double number_of(std::size_t first, std::string_view text) const;
   std::string place(std::size_t column) const {
     return fmt::format("{}:{}:{}: ", lines_.shown(), lines_.number(), column);
   }
@@ -85,20 +85,21 @@ void MtxText::read_banner() {
                        file));
   if (format != "array")
     throw InputError(place(1) + quoted_text(words[2]) + " is no format; array is");
-  if (field == "complex")
-    refuse("complex numbers", "factor the real matrix [[Re, -Im], [Im, Re]] in its place");
-  if (kind == "hermitian")
-    refuse("a hermitian matrix", "where it is real, write symmetric in place of hermitian");
+  has_complex = field == "complex";
+  if (kind == "hermitian" && !has_complex)
+    refuse("a hermitian matrix of real numbers", "write symmetric in place of hermitian");
   if (field == "pattern")
     refuse("a pattern: it has no numbers", "write the numbers, with the field real or integer");
-  if (field != "real" && field != "double" && field != "integer")
-    throw InputError(place(1) + quoted_text(words[3]) + " is no field; real and integer are");
+  if (field != "real" && field != "double" && field != "integer" && !has_complex)
+    throw InputError(place(1) + quoted_text(words[3]) +
+                     " is no field; real, complex and integer are");
   is_integer = field == "integer";
   if (kind == "symmetric") symmetry = Symmetry::symmetric;
   if (kind == "skew-symmetric") symmetry = Symmetry::skew;
+  if (kind == "hermitian") symmetry = Symmetry::hermitian;
   if (kind != "general" && symmetry == Symmetry::general)
     throw InputError(place(1) + quoted_text(words[4]) +
-                     " is no symmetry; general, symmetric and skew-symmetric are");
+                     " is no symmetry; general, symmetric, skew-symmetric and hermitian are");
 }
 
 void MtxText::read_sizes(std::string_view line) {
@@ -120,11 +121,12 @@ void MtxText::read_sizes(std::string_view line) {
   m = size_of_word(words[0]);
   n = size_of_word(words[1]);
   index_t bytes = 0;
-  if (__builtin_mul_overflow(m, n, &bytes) || __builtin_mul_overflow(bytes, 8, &bytes))
+  if (__builtin_mul_overflow(m, n, &bytes) ||
+      __builtin_mul_overflow(bytes, has_complex ? 16 : 8, &bytes))
     throw InputError(fmt::format("{}{} x {} numbers are more than any file holds", place(1), m, n));
   if (symmetry != Symmetry::general && m != n)
-    throw InputError(
-        fmt::format("{}a {} x {} matrix cannot be symmetric or skew-symmetric", place(1), m, n));
+    throw InputError(fmt::format(
+        "{}a {} x {} matrix cannot be symmetric, skew-symmetric or hermitian", place(1), m, n));
 }
 
 void MtxText::read_head() {
@@ -142,14 +144,13 @@ void MtxText::read_head() {
 }
 
 index_t MtxText::stored_numbers() const {
-  if (symmetry == Symmetry::symmetric) return n % 2 == 0 ? n / 2 * (n + 1) : (n + 1) / 2 * n;
+  if (symmetry == Symmetry::symmetric || symmetry == Symmetry::hermitian)
+    return n % 2 == 0 ? n / 2 * (n + 1) : (n + 1) / 2 * n;
   if (symmetry == Symmetry::skew) return n % 2 == 0 ? n / 2 * (n - 1) : (n - 1) / 2 * n;
   return m * n;
 }
 
-double MtxText::number_of(std::string_view line) const {
-  const std::size_t first = line.find_first_not_of(" \t");
-  const std::string_view text = line.substr(first, line.find_last_not_of(" \t") + 1 - first);
+double MtxText::number_of(std::size_t first, std::string_view text) const {
   double value = 0;
   const Parsed parsed =
       parse_number(text, value, is_single ? ElementType::float32 : ElementType::float64);
@@ -180,7 +181,17 @@ void MtxText::read_numbers(Take take) {
     if (found == wanted)
       throw InputError(
           fmt::format("{}more numbers than the {} of {} x {}", place(1), wanted, m, n));
-    take(number_of(line));
+    if (has_complex) {
+      const std::vector<std::string_view> words = words_of(line);
+      if (words.size() != 2)
+        throw InputError(fmt::format("{}{} numbers where a real and an imaginary part must stand",
+                                     place(1), words.size()));
+      for (const std::string_view word : words)
+        take(number_of(static_cast<std::size_t>(word.data() - line.data()), word));
+    } else {
+      const std::size_t first = line.find_first_not_of(" \t");
+      take(number_of(first, line.substr(first, line.find_last_not_of(" \t") + 1 - first)));
+    }
     ++found;
   }
   if (found < wanted)
@@ -253,11 +264,12 @@ class MtxReader final : public Reader {
   }
   template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
-  double element(index_t i, index_t j) const;
+  double element(index_t i, index_t j, index_t part) const;
 
   std::string shown_;
   Spool spool_;
   Symmetry symmetry_ = Symmetry::general;
+  index_t parts_ = 1;  // of an element
 };
 
 MtxReader::MtxReader(int descriptor, const std::string& name, bool as_stored)
@@ -268,42 +280,54 @@ MtxReader::MtxReader(int descriptor, const std::string& name, bool as_stored)
   stamp.require_unchanged(descriptor, shown_);
   spool_.map();
   symmetry_ = text.symmetry;
+  parts_ = text.has_complex ? 2 : 1;
   source_.file = name;
   source_.m = text.m;
   source_.n = text.n;
   source_.type = as_stored && text.is_single ? ElementType::float32 : ElementType::float64;
   source_.stored_type = text.is_single ? "float32" : text.is_integer ? "integer" : "float64";
+  if (text.has_complex) {
+    source_.type = complex_of(source_.type);
+    source_.stored_type = text.is_single ? "complex64" : "complex128";
+  }
   source_.details = {{"mtx_symmetry", symmetry_ == Symmetry::general     ? "general"
                                       : symmetry_ == Symmetry::symmetric ? "symmetric"
-                                                                         : "skew-symmetric"}};
+                                      : symmetry_ == Symmetry::skew      ? "skew-symmetric"
+                                                                         : "hermitian"}};
 }
 
 /// The lower triangle of a symmetric matrix is stored by columns, with the diagonal or, where the
 /// matrix is skew-symmetric, without it.
-double MtxReader::element(index_t i, index_t j) const {
-  if (symmetry_ == Symmetry::general) return spool_[j * source_.m + i];
+double MtxReader::element(index_t i, index_t j, index_t part) const {
+  const auto stored = [&](index_t at) { return spool_[at * parts_ + part]; };
+  if (symmetry_ == Symmetry::general) return stored(j * source_.m + i);
   const index_t row = std::max(i, j), column = std::min(i, j), n = source_.n;
   const index_t before = column * n - column * (column - 1) / 2;  // with the diagonal
-  if (symmetry_ == Symmetry::symmetric) return spool_[before + row - column];
+  if (symmetry_ == Symmetry::symmetric) return stored(before + row - column);
+  if (symmetry_ == Symmetry::hermitian) {
+    const double value = stored(before + row - column);
+    return i < j && part == 1 ? -value : value;
+  }
   if (i == j) return 0;
-  const double value = spool_[before - column + row - column - 1];
+  const double value = stored(before - column + row - column - 1);
   return i > j ? value : -value;
 }
 
 template <class T>
 void MtxReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
-  if (matrix != 0 || first_row < 0 || first_row + out.rows > source_.m || out.cols != source_.n)
+  if (matrix != 0 || first_row < 0 || first_row + out.rows > source_.m ||
+      out.cols != source_.n * parts_)
     throw InternalError("read_rows: a range or shape outside the file");
   // In tiles, since the file is by columns.
   constexpr index_t tile = 32;
   for (index_t i0 = 0; i0 < out.rows; i0 += tile)
     for (index_t j = 0; j < out.cols; ++j)
       for (index_t i = i0; i < std::min(i0 + tile, out.rows); ++i) {
-        const double value = element(first_row + i, j);
+        const double value = element(first_row + i, j / parts_, j % parts_);
         if constexpr (std::is_same_v<T, float>)
           if (std::isinf(static_cast<float>(value)) && !std::isinf(value))
             throw InputError(fmt::format("{}: {} in row {}, column {} is too large for float32",
-                                         shown_, value, first_row + i + 1, j + 1),
+                                         shown_, value, first_row + i + 1, j / parts_ + 1),
                              "use --precision double");
         out(i, j) = static_cast<T>(value);
       }

@@ -19,7 +19,7 @@ inline constexpr std::string_view mtx_single_marker = "% float32";
 /// after them. The numbers are kept in a temporary file, column by column, and are read from there.
 /// The reader takes over `descriptor`, which can be read at any offset. With `as_stored` the type
 /// may be float32. Errors: InputError, whose message names file, line and column; also where the
-/// matrix is sparse, complex or a pattern.
+/// matrix is sparse or a pattern.
 std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, bool as_stored = false);
 
 /// Opens a file of factors, whose checksum is number_hash_of(). Errors: InputError, also where the

@@ -36,7 +36,8 @@ class MtxFile {
  public:
   MtxFile(const OutputSpec& spec, const MatrixDataset& described)
       : output_(factor_file(spec.path, described.name), spec.force),
-        dataset_(without_vectors(described)),
+        dataset_(in_real_numbers(without_vectors(described))),
+        entry_numbers_(parts_in(described.type)),
         columns_(
             directory_of(spec.path),
             static_cast<std::uint64_t>(dataset_.rows * dataset_.cols) * size_of(dataset_.type)) {}
@@ -66,9 +67,12 @@ class MtxFile {
   void flush();
   template <class T>
   void write_text();
+  template <class T>
+  void write_complex_text();
 
   TextOutput output_;
-  MatrixDataset dataset_;
+  MatrixDataset dataset_;  // of real numbers, of which a complex one has two
+  index_t entry_numbers_;
   ScratchFile columns_;
   std::vector<std::byte> waiting_;  // rows written_ .. end_ - 1
   index_t written_ = 0, end_ = 0;
@@ -123,9 +127,12 @@ void MtxFile::write_text() {
   fmt::memory_buffer& buffer = output_.buffer();
   const auto to = std::back_inserter(buffer);
   fmt::format_to(to, "%%MatrixMarket matrix array {} general\n",
-                 dataset_.is_whole ? "integer" : "real");
+                 dataset_.is_whole     ? "integer"
+                 : entry_numbers_ == 2 ? "complex"
+                                       : "real");
   if (dataset_.type == ElementType::float32) fmt::format_to(to, "{}\n", mtx_single_marker);
-  fmt::format_to(to, "{} {}\n", dataset_.rows, dataset_.cols);
+  fmt::format_to(to, "{} {}\n", dataset_.rows, dataset_.cols / entry_numbers_);
+  if (entry_numbers_ == 2) return write_complex_text<T>();
   std::vector<T> piece(piece_bytes / sizeof(T));
   const std::uint64_t all = static_cast<std::uint64_t>(dataset_.rows * dataset_.cols);
   for (std::uint64_t done = 0; done < all; done += piece.size()) {
@@ -134,6 +141,27 @@ void MtxFile::write_text() {
     for (const T number : std::span(piece).first(count)) {
       fmt::format_to(to, FMT_COMPILE("{}\n"), number);
       output_.flush_if_full();
+    }
+  }
+}
+
+/// The columns of real and of imaginary parts lie side by side.
+template <class T>
+void MtxFile::write_complex_text() {
+  const auto to = std::back_inserter(output_.buffer());
+  const auto most = static_cast<index_t>(piece_bytes / (2 * sizeof(T)));
+  std::vector<T> re(static_cast<std::size_t>(std::min(most, dataset_.rows))), im(re.size());
+  for (index_t j = 0; j < dataset_.cols; j += 2) {
+    for (index_t i = 0; i < dataset_.rows; i += most) {
+      const auto count = static_cast<std::size_t>(std::min(most, dataset_.rows - i));
+      const auto at = static_cast<std::uint64_t>(j * dataset_.rows + i) * sizeof(T);
+      columns_.read(at, re.data(), count * sizeof(T));
+      columns_.read(at + static_cast<std::uint64_t>(dataset_.rows) * sizeof(T), im.data(),
+                    count * sizeof(T));
+      for (std::size_t k = 0; k < count; ++k) {
+        fmt::format_to(to, FMT_COMPILE("{} {}\n"), re[k], im[k]);
+        output_.flush_if_full();
+      }
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <utility>
 
@@ -145,13 +146,15 @@ void StoredArray::load(std::uint64_t offset, std::size_t bytes, std::byte* to) {
 }
 
 Place StoredArray::separate(const Place& interleaved) const {
-  switch (header().type.bytes) {
+  switch (header().element_bytes()) {
     case 1:
       return separate_words<std::uint8_t>(interleaved);
     case 2:
       return separate_words<std::uint16_t>(interleaved);
     case 4:
       return separate_words<std::uint32_t>(interleaved);
+    case 16:
+      return separate_words<std::complex<double>>(interleaved);
     default:
       return separate_words<std::uint64_t>(interleaved);
   }

@@ -34,11 +34,20 @@ std::vector<index_t> dims_of(const MatrixDataset& dataset, const std::vector<ind
 }
 
 std::string header_of(const MatrixDataset& dataset, const std::vector<index_t>& leading) {
-  const bool is_single = dataset.type == ElementType::float32;
-  return make_header(dataset.is_whole ? "<i4"
-                     : is_single      ? "<f4"
-                                      : "<f8",
-                     dims_of(dataset, leading));
+  constexpr auto descr_of = [](ElementType type) {
+    switch (type) {
+      case ElementType::float32:
+        return "<f4";
+      case ElementType::complex64:
+        return "<c8";
+      case ElementType::complex128:
+        return "<c16";
+      case ElementType::float64:
+        break;
+    }
+    return "<f8";
+  };
+  return make_header(dataset.is_whole ? "<i4" : descr_of(dataset.type), dims_of(dataset, leading));
 }
 
 }  // namespace
@@ -71,6 +80,7 @@ ArrayWriter::ArrayWriter(MatrixDataset dataset, Target target)
   const std::string header = header_of(dataset_, target.leading);
   write_fully(file_, 0, header.data(), header.size());
   start_ = header.size();
+  dataset_ = in_real_numbers(std::move(dataset_));
 }
 
 template <class T>

@@ -58,7 +58,7 @@ std::vector<StoredOutput> read_npz_output(const std::string& path) {
     const std::string& name = archive->names()[i];
     if (!name.starts_with(report_prefix)) continue;
     ArrayParts parts = archive->array(static_cast<index_t>(i));
-    if (parts.header.problem.empty())
+    if (parts.header.problem.empty() && parts.header.type.parts == 1)
       output.report.push_back(
           read_numbers(path, std::move(parts), name.substr(report_prefix.size())));
   }

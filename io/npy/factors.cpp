@@ -23,7 +23,7 @@ constexpr index_t summed_bytes = index_t{16} << 20;
 template <class T>
 Checksums checksums_of(Reader& reader) {
   const Source& source = reader.source();
-  const index_t m = source.m, n = source.n, count = source.count();
+  const index_t m = source.m, n = source.n * parts_in(source.type), count = source.count();
   Checksums sums(static_cast<std::size_t>(count), 0);
   if (count == 0 || m == 0 || n == 0) return sums;
   const index_t room = summed_bytes / static_cast<index_t>(sizeof(T)), size = m * n;
@@ -54,7 +54,7 @@ Checksums checksums_of(Reader& reader) {
 FactorFile open_npy_factor(const std::string& file, bool is_vector, int threads) {
   const InputSpec spec{.path = file, .dataset = {}, .threads = threads, .scratch = {}};
   return {read_array(open_array(file), "", is_vector, spec), [](Reader& reader) {
-            const bool is_single = reader.source().type == ElementType::float32;
+            const bool is_single = real_of(reader.source().type) == ElementType::float32;
             return is_single ? checksums_of<float>(reader) : checksums_of<double>(reader);
           }};
 }

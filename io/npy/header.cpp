@@ -215,15 +215,10 @@ Problem record_problem(const Descr& descr) {
               "numpy.lib.recfunctions.structured_to_unstructured(a))"};
 }
 
-/// Why a type of NumPy that is no real number cannot be read. `rest` is the type without its byte
+/// Why a type of NumPy that is no number cannot be read. `rest` is the type without its byte
 /// order.
 Problem type_problem(const std::string& descr, std::string_view rest) {
   switch (rest.empty() ? '\0' : rest.front()) {
-    case 'c':
-      return {.text = fmt::format("is complex ('{}'); only real matrices can be read", descr),
-              .hint =
-                  "factor the real matrix [[Re, -Im], [Im, Re]]: numpy.save('real.npy', "
-                  "numpy.block([[a.real, -a.imag], [a.imag, a.real]]))"};
     case 'O':
       return {.text = "holds Python objects, which could run any program; only numbers can be read",
               .hint = "numpy.save('numbers.npy', a.astype('f8'))"};
@@ -242,15 +237,21 @@ Problem type_problem(const std::string& descr, std::string_view rest) {
     default:
       break;
   }
-  if (rest == "f12" || rest == "f16") {
+  if (rest == "f12" || rest == "f16" || rest == "c24" || rest == "c32") {
     return {.text = fmt::format("is long double ('{}'), which has no fixed format", descr),
-            .hint = "numpy.save('numbers.npy', a.astype('f8'))"};
+            .hint = fmt::format("numpy.save('numbers.npy', a.astype('{}'))",
+                                rest.front() == 'c' ? "c16" : "f8")};
   }
   return {.text = fmt::format("is of the unknown type '{}'", escape(descr)), .hint = {}};
 }
 
-/// Returns the type with its number of bytes, or nothing where the type is no real number.
+/// Returns the type with its number of bytes, or nothing where the type is no number.
 std::optional<NumberType> number_type(char order, std::string_view rest) {
+  if (rest == "c8" || rest == "c16") {
+    std::optional<NumberType> part = number_type(order, rest == "c8" ? "f4" : "f8");
+    part->parts = 2;
+    return part;
+  }
   if (rest.size() != 2) return {};
   NumberType type;
   type.bytes = static_cast<std::size_t>(rest[1] - '0');
@@ -274,10 +275,12 @@ std::optional<NumberType> number_type(char order, std::string_view rest) {
 
 std::string name_of(const NumberType& type) {
   if (type.kind == Kind::boolean) return "bool";
-  const char* kind = type.kind == Kind::floating         ? "float"
+  const char* kind = type.parts == 2                     ? "complex"
+                     : type.kind == Kind::floating       ? "float"
                      : type.kind == Kind::signed_integer ? "int"
                                                          : "uint";
-  return fmt::format("{}{}{}", type.is_swapped ? "big-endian " : "", kind, 8 * type.bytes);
+  return fmt::format("{}{}{}", type.is_swapped ? "big-endian " : "", kind,
+                     8 * type.bytes * static_cast<std::size_t>(type.parts));
 }
 
 /// Returns the length of a string type such as "<U12".
@@ -327,7 +330,7 @@ void require_size(const Header& header, std::uint64_t array_bytes, const std::st
   bool overflow = false;
   for (const index_t extent : header.dims)
     overflow |= __builtin_mul_overflow(elements, std::max<index_t>(extent, 1), &elements);
-  overflow |= __builtin_mul_overflow(elements, index_t{8}, &bytes);
+  overflow |= __builtin_mul_overflow(elements, 8 * header.type.parts, &bytes);
   const std::string stated =
       fmt::format("the header says {} {}", shape_text(header.dims), header.stored_type);
   if (overflow) {

@@ -20,10 +20,12 @@ inline constexpr std::size_t most_header_bytes = 12 + 10000;
 
 enum class Kind { floating, signed_integer, unsigned_integer, boolean };
 
-/// The type of the stored numbers. Arrays of anything else have a problem.
+/// The type of the stored numbers. Arrays of anything else have a problem. A complex number is two
+/// floating ones, its parts.
 struct NumberType {
   Kind kind = Kind::floating;
-  std::size_t bytes = 8;
+  std::size_t bytes = 8;  // of a part
+  index_t parts = 1;
   bool is_swapped = false;  // the byte order is not the processor's
 };
 
@@ -31,7 +33,7 @@ struct Header {
   std::size_t bytes = 0;  // of the header; the numbers follow
   NumberType type;
   std::string stored_type;     // "float32", "big-endian int16"
-  std::string problem;         // why it holds no numbers, for example "is complex (complex128)"
+  std::string problem;         // why it holds no numbers, for example "holds strings ('<U12')"
   std::string problem_hint;    // an action
   std::size_t characters = 0;  // of one little-endian Unicode string; that is a problem, too
   bool is_fortran = false;     // the first dimension is the fastest
@@ -39,7 +41,11 @@ struct Header {
 
   /// Returns the product of the dimensions.
   index_t elements() const;
-  std::uint64_t data_bytes() const { return static_cast<std::uint64_t>(elements()) * type.bytes; }
+  /// The bytes of an element.
+  std::size_t element_bytes() const { return type.bytes * static_cast<std::size_t>(type.parts); }
+  std::uint64_t data_bytes() const {
+    return static_cast<std::uint64_t>(elements()) * element_bytes();
+  }
 };
 
 /// Reads the header of an array of `array_bytes` bytes, header included, from its first bytes.

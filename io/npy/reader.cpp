@@ -25,7 +25,8 @@ constexpr index_t piece_bytes = index_t{1} << 20;
 
 ElementType element_type_of(const NumberType& type) {
   const bool is_single = type.kind == Kind::floating && type.bytes <= 4;
-  return is_single ? ElementType::float32 : ElementType::float64;
+  const ElementType real = is_single ? ElementType::float32 : ElementType::float64;
+  return type.parts == 2 ? complex_of(real) : real;
 }
 
 class ArrayReader final : public Reader, public PartReader {
@@ -49,20 +50,21 @@ class ArrayReader final : public Reader, public PartReader {
   }
   bool can_read_parts() const override { return !array_->is_transposed(); }
   void read_part(index_t first, index_t count, float* out) override {
-    read_elements(first, count, out);
+    read_numbers(first, count, out);
   }
   void read_part(index_t first, index_t count, double* out) override {
-    read_elements(first, count, out);
+    read_numbers(first, count, out);
   }
   void require_unchanged() const override {
     array_->file().stamp.require_unchanged(array_->file().descriptor, array_->file().shown);
   }
   std::size_t workspace_bytes(ElementType type) const override {
-    const bool is_same = type == ElementType::float32 ? is_native<float>(array_->header().type)
-                                                      : is_native<double>(array_->header().type);
+    const bool is_same = real_of(type) == ElementType::float32
+                             ? is_native<float>(array_->header().type)
+                             : is_native<double>(array_->header().type);
     std::size_t piece = is_same ? 0 : piece_bytes;
     if (array_->is_transposed())
-      piece += static_cast<std::size_t>(piece_elements()) * sizeof(double);
+      piece += static_cast<std::size_t>(piece_numbers()) * sizeof(double);
     return piece * static_cast<std::size_t>(threads_) + array_->copy_bytes();
   }
   std::unique_ptr<Reader> another() const override {
@@ -72,19 +74,24 @@ class ArrayReader final : public Reader, public PartReader {
   }
 
  private:
-  index_t element_bytes() const { return static_cast<index_t>(array_->header().type.bytes); }
-  index_t piece_elements() const { return piece_bytes / element_bytes(); }
+  // All that is counted here are real numbers, of which a complex element has two.
+  index_t number_bytes() const { return static_cast<index_t>(array_->header().type.bytes); }
+  index_t piece_numbers() const { return piece_bytes / number_bytes(); }
+  index_t parts() const { return array_->header().type.parts; }
+  index_t row_numbers() const { return source_.n * parts(); }
 
   template <class T>
   void read_matrices(index_t first, BatchView<T> out);
   template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
   template <class T>
-  void read_elements(index_t first, index_t count, T* out);
-  template <class T>
-  void read_small_transposed(index_t first, BatchView<T> out);
-  template <class T>
-  void read_transposed(index_t matrix, index_t first_row, MatrixView<T> out);
+  void read_numbers(index_t first, index_t count, T* out);
+  template <class E>
+  void read_columns(index_t first, BatchView<E> out);
+  template <class E>
+  void read_small_transposed(index_t first, BatchView<E> out);
+  template <class E>
+  void read_transposed(index_t matrix, index_t first_row, MatrixView<E> out);
 
   template <class T>
   void load(index_t first, index_t count, T* out, int worker);
@@ -98,11 +105,11 @@ class ArrayReader final : public Reader, public PartReader {
   std::atomic<index_t> first_too_large_ = INT64_MAX;  // the first number that T cannot hold
 };
 
-/// Reads and converts count <= piece_elements() elements, by the thread `worker`.
+/// Reads and converts count <= piece_numbers() numbers, by the thread `worker`.
 template <class T>
 void ArrayReader::load(index_t first, index_t count, T* out, int worker) {
-  const auto offset = static_cast<std::uint64_t>(first * element_bytes());
-  const auto bytes = static_cast<std::size_t>(count * element_bytes());
+  const auto offset = static_cast<std::uint64_t>(first * number_bytes());
+  const auto bytes = static_cast<std::size_t>(count * number_bytes());
   if (is_native<T>(array_->header().type)) {
     array_->load(offset, bytes, reinterpret_cast<std::byte*>(out));
     return;
@@ -121,19 +128,19 @@ void ArrayReader::load(index_t first, index_t count, T* out, int worker) {
 /// Call it after every parallel loop of load().
 template <class T>
 void ArrayReader::check_range() {
-  const index_t element = first_too_large_.exchange(INT64_MAX);
-  if (element == INT64_MAX) return;
-  const std::string where = source_.leading.empty()
-                                ? ""
-                                : fmt::format(" at matrix {}", element / (source_.m * source_.n));
+  const index_t number = first_too_large_.exchange(INT64_MAX);
+  if (number == INT64_MAX) return;
+  const std::string where =
+      source_.leading.empty() ? ""
+                              : fmt::format(" at matrix {}", number / (source_.m * row_numbers()));
   throw InputError(fmt::format("{}: holds a number{} that is too large for {}", array_->shown(),
                                where, name_of(element_type<T>)),
-                   element_type<T> == ElementType::float32 ? "use --precision double" : "");
+                   real_element_type<T> == ElementType::float32 ? "use --precision double" : "");
 }
 
 template <class T>
-void ArrayReader::read_elements(index_t first, index_t count, T* out) {
-  const index_t step = piece_elements();
+void ArrayReader::read_numbers(index_t first, index_t count, T* out) {
+  const index_t step = piece_numbers();
   parallel_for((count + step - 1) / step, threads_, [&](index_t piece, int worker) {
     const index_t done = piece * step;
     load(first + done, std::min(step, count - done), out + done, worker);
@@ -142,44 +149,48 @@ void ArrayReader::read_elements(index_t first, index_t count, T* out) {
 }
 
 /// Reads matrices that are stored by columns, as many at a time as fit a piece.
-template <class T>
-void ArrayReader::read_small_transposed(index_t first, BatchView<T> out) {
-  const index_t size = out.rows * out.cols, step = piece_elements() / size;
+template <class E>
+void ArrayReader::read_small_transposed(index_t first, BatchView<E> out) {
+  using T = Real<E>;
+  const index_t size = out.rows * out.cols * parts(), step = piece_numbers() / size;
   parallel_for((out.count + step - 1) / step, threads_, [&](index_t piece, int worker) {
     const index_t done = piece * step, matrices = std::min(step, out.count - done);
     HostMemory& memory = converted_[static_cast<std::size_t>(worker)];
-    if (!memory)
-      memory = allocate_host(static_cast<std::size_t>(piece_elements()) * sizeof(double));
+    if (!memory) memory = allocate_host(static_cast<std::size_t>(piece_numbers()) * sizeof(double));
     T* const columns = reinterpret_cast<T*>(memory.get());
     load((first + done) * size, matrices * size, columns, worker);
-    const auto stored = packed<const T>(columns, matrices, out.cols, out.rows);
+    const auto stored =
+        packed<const E>(reinterpret_cast<const E*>(columns), matrices, out.cols, out.rows);
     for (index_t b = 0; b < matrices; ++b) transpose(stored[b], out[done + b]);
   });
   check_range<T>();
 }
 
 /// Reads rows of a matrix that is stored by columns: tiles of some columns, and of the rows.
-template <class T>
-void ArrayReader::read_transposed(index_t matrix, index_t first_row, MatrixView<T> out) {
-  const index_t m = source_.m, n = source_.n;
-  const index_t tile_rows = std::min(out.rows, piece_elements());
-  const index_t tile_cols = std::clamp<index_t>(piece_elements() / tile_rows, 1, n);
+template <class E>
+void ArrayReader::read_transposed(index_t matrix, index_t first_row, MatrixView<E> out) {
+  using T = Real<E>;
+  const index_t m = source_.m, n = source_.n, room = piece_numbers() / parts();
+  const index_t tile_rows = std::min(out.rows, room);
+  const index_t tile_cols = std::clamp<index_t>(room / tile_rows, 1, n);
   const index_t across = (n + tile_cols - 1) / tile_cols;
   const index_t tiles = (out.rows + tile_rows - 1) / tile_rows * across;
   parallel_for(tiles, threads_, [&](index_t tile, int worker) {
     const index_t i0 = tile / across * tile_rows, rows = std::min(tile_rows, out.rows - i0);
     const index_t j0 = tile % across * tile_cols, cols = std::min(tile_cols, n - j0);
     HostMemory& memory = converted_[static_cast<std::size_t>(worker)];
-    if (!memory)
-      memory = allocate_host(static_cast<std::size_t>(piece_elements()) * sizeof(double));
+    if (!memory) memory = allocate_host(static_cast<std::size_t>(piece_numbers()) * sizeof(double));
     T* const columns = reinterpret_cast<T*>(memory.get());
     const index_t start = (matrix * n + j0) * m + first_row + i0;
+    const index_t p = parts();
     if (rows == m) {
-      load(start, cols * m, columns, worker);
+      load(start * p, cols * m * p, columns, worker);
     } else {
-      for (index_t j = 0; j < cols; ++j) load(start + j * m, rows, columns + j * rows, worker);
+      for (index_t j = 0; j < cols; ++j)
+        load((start + j * m) * p, rows * p, columns + j * rows * p, worker);
     }
-    transpose<T>({columns, cols, rows, rows}, {out.data + i0 * out.ld + j0, rows, cols, out.ld});
+    transpose<E>({reinterpret_cast<const E*>(columns), cols, rows, rows},
+                 {out.data + i0 * out.ld + j0, rows, cols, out.ld});
   });
   check_range<T>();
 }
@@ -187,14 +198,24 @@ void ArrayReader::read_transposed(index_t matrix, index_t first_row, MatrixView<
 template <class T>
 void ArrayReader::read_matrices(index_t first, BatchView<T> out) {
   if (first < 0 || first + out.count > source_.count() || out.rows != source_.m ||
-      out.cols != source_.n || !out.is_packed()) {
+      out.cols != row_numbers() || !out.is_packed()) {
     throw InternalError("read: a range or shape outside the array");
   }
   const index_t size = out.rows * out.cols;
   if (out.count == 0 || size == 0) return;
   if (!array_->is_transposed()) {
-    read_elements(first * size, out.count * size, out.data);
-  } else if (size <= piece_elements()) {
+    read_numbers(first * size, out.count * size, out.data);
+  } else if (parts() == 2) {
+    read_columns(first, as_complex(out));
+  } else {
+    read_columns(first, out);
+  }
+}
+
+/// Reads matrices that are stored by columns.
+template <class E>
+void ArrayReader::read_columns(index_t first, BatchView<E> out) {
+  if (out.rows * out.cols * parts() <= piece_numbers()) {
     read_small_transposed(first, out);
   } else {
     for (index_t b = 0; b < out.count; ++b) read_transposed(first + b, 0, out[b]);
@@ -204,14 +225,16 @@ void ArrayReader::read_matrices(index_t first, BatchView<T> out) {
 template <class T>
 void ArrayReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
-      first_row + out.rows > source_.m || out.cols != source_.n || out.ld != out.cols) {
+      first_row + out.rows > source_.m || out.cols != row_numbers() || out.ld != out.cols) {
     throw InternalError("read_rows: a range or shape outside the array");
   }
   if (out.rows == 0 || out.cols == 0) return;
-  if (array_->is_transposed()) {
+  if (array_->is_transposed() && parts() == 2) {
+    read_transposed(matrix, first_row, as_complex(out));
+  } else if (array_->is_transposed()) {
     read_transposed(matrix, first_row, out);
   } else {
-    read_elements((matrix * source_.m + first_row) * source_.n, out.rows * out.cols, out.data);
+    read_numbers((matrix * source_.m + first_row) * row_numbers(), out.rows * out.cols, out.data);
   }
 }
 

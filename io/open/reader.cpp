@@ -42,6 +42,17 @@ void refuse_choices(const Format& format, const InputSpec& spec) {
   if (!format.takes_csv_options) refuse_csv_options(spec.csv, escape(spec.path));
 }
 
+void refuse_complex(const Reader& reader) {
+  const Source& source = reader.source();
+  if (!is_complex(source.type)) return;
+  const std::string dataset = source.dataset.empty() ? "" : ":" + escape(source.dataset);
+  throw InputError(
+      fmt::format("{}{}: is {}; only real numbers are taken here", escape(source.file), dataset,
+                  source.stored_type),
+      "complex matrices are for factor, verify and info; least squares take the real system "
+      "[[Re, -Im], [Im, Re]]");
+}
+
 /// The selection at the end of a recorded dataset, as text; empty where it has none.
 std::string selection_of(const std::string& recorded) {
   try {
@@ -142,7 +153,9 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
     selection = std::move(part);
   }
   refuse_choices(format, file);
-  return select(format.open_input(file), selection, spec.takes_vectors);
+  std::unique_ptr<Reader> reader = format.open_input(file);
+  if (!spec.takes_complex) refuse_complex(*reader);
+  return select(std::move(reader), selection, spec.takes_vectors);
 }
 
 std::unique_ptr<Reader> open_array(const InputSpec& spec) {

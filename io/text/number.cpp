@@ -67,24 +67,60 @@ bool may_have_thousands(std::string_view text, char sign) {
          std::all_of(text.begin() + static_cast<std::ptrdiff_t>(comma) + 1, text.end(), is_digit);
 }
 
-bool is_complex_number(std::string_view text) {
-  if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
-  if (!text.ends_with('i') && !text.ends_with('j') && !text.ends_with('I')) return false;
-  text.remove_suffix(1);
-  double value = 0;
-  if (parse_number(text, value) == Parsed::number) return true;
-  // Finds the sign between the two parts. A sign after an exponent's e is not that one.
-  for (std::size_t at = 1; at < text.size(); ++at) {
-    if (text[at] != '+' && text[at] != '-') continue;
-    std::string_view real = text.substr(0, at), imaginary = text.substr(at);
-    while (real.ends_with(' ')) real.remove_suffix(1);
-    const std::size_t digits = imaginary.find_first_not_of("+- ");
-    if (digits == std::string_view::npos) continue;
-    if (parse_number(real, value) == Parsed::number &&
-        parse_number(imaginary.substr(digits), value) == Parsed::number)
-      return true;
+namespace {
+
+std::string_view without_blanks(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_sign(char c) { return c == '+' || c == '-'; }
+
+bool has_unit(std::string_view text) {
+  return !text.empty() && std::string_view("ijIJ").find(text.back()) != std::string_view::npos;
+}
+
+/// Parses "+2", "-2", "+-2" or "- 2", the imaginary part that follows a real one.
+Parsed parse_signed(std::string_view text, double& value, ElementType type, Decimal decimal) {
+  const bool is_negative = text[0] == '-';
+  const Parsed parsed = parse_number(without_blanks(text.substr(1)), value, type, decimal);
+  if (is_negative) value = -value;
+  return parsed;
+}
+
+}  // namespace
+
+Parsed parse_complex(std::string_view text, std::complex<double>& value, ElementType type,
+                     Decimal decimal) {
+  if (text.starts_with('(') && text.ends_with(')'))
+    text = without_blanks(text.substr(1, text.size() - 2));
+  double re = 0, im = 0;
+  if (!has_unit(text)) {
+    const Parsed parsed = parse_number(text, re, type, decimal);
+    value = re;
+    return parsed;
   }
-  return false;
+  text.remove_suffix(1);
+  Parsed parsed = parse_number(text, im, type, decimal);
+  value = {0, im};
+  if (parsed != Parsed::other) return parsed;
+  // Finds the sign between the two parts. A sign after an exponent's e is not that one.
+  for (std::size_t at = 1; at + 1 < text.size(); ++at) {
+    if (!is_sign(text[at])) continue;
+    const Parsed real = parse_number(without_blanks(text.substr(0, at)), re, type, decimal);
+    if (real == Parsed::other) continue;
+    parsed = parse_signed(text.substr(at), im, type, decimal);
+    value = {re, im};
+    if (parsed != Parsed::other) return real == Parsed::number ? parsed : real;
+  }
+  return Parsed::other;
+}
+
+bool is_complex_text(std::string_view text) {
+  const bool may_be = has_unit(text) || (text.starts_with('(') && text.ends_with(')'));
+  std::complex<double> value;
+  return may_be && parse_complex(text, value, ElementType::float64) != Parsed::other;
 }
 
 std::string hint_for_number(std::string_view text) {

@@ -2,6 +2,7 @@
 // number.hpp: parses one number of a text. The locale does not matter.
 #pragma once
 
+#include <complex>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,12 @@ bool is_whole_number(std::string_view text);
 /// Whether the comma, or this sign, in it may separate thousands: "1,234", but neither "1,5" nor
 /// "0,123".
 bool may_have_thousands(std::string_view text, char sign = ',');
-/// Whether a text is a complex number: "1+2i", "(1+2j)", "3i".
-bool is_complex_number(std::string_view text);
+/// Parses a whole field as a complex number whose parts `type` can hold, as Python, NumPy and
+/// Octave write it: "1+2i", "(1+2j)", "1+-2j", "3i", "inf+nanj", and a real number.
+Parsed parse_complex(std::string_view text, std::complex<double>& value, ElementType type,
+                     Decimal decimal = Decimal::point);
+/// Whether a text is a complex number that is not written as a real one.
+bool is_complex_text(std::string_view text);
 
 /// The action to recommend for a text that was probably meant as a number; empty: none.
 std::string hint_for_number(std::string_view text);

@@ -89,8 +89,6 @@ def saves_text(text):
 BANNER = b"%%%%MatrixMarket matrix array %s\n"
 CODE = r"(numpy\.save\(.*?\)\))"
 HINTS = [
-    Hint("c.npy", saves((1 + 1j) * A), "is complex", r"(numpy\.save\(.*\))",
-         "real.npy", code="{}", reads=numpy.block([[A, -A], [A, A]])),
     Hint("o.npy", saves(A.astype(object)), "Python objects", CODE, "numbers.npy", code="{}"),
     Hint("s.npy", saves(A.astype(str)), "holds strings", CODE, "numbers.npy", code="{}"),
     Hint("d.npy", saves(A.astype("M8[s]")), "holds dates", CODE, "numbers.npy", code="{}"),
@@ -122,10 +120,6 @@ HINTS = [
     Hint("p.h5", saves_text(b"PAR1\x15" + bytes(99)), "a Parquet file", CODE, "a.npy", code="{}"),
     Hint("b.dat", saves_text(bytes(range(1, 99))), "not an HDF5 file", r"write .* as HDF5, (\.npy)",
          "b{}", code="numpy.save('b{}', a)"),
-    Hint("c.mtx", saves_text(BANNER % b"complex general" + b"1 1\n3 2\n"), "complex numbers",
-         r"(\[\[Re, -Im\], \[Im, Re\]\])", "real.npy",
-         code="numpy.save('real.npy', numpy.array([[3.0, -2], [2, 3]]))  # {}",
-         reads=numpy.array([[3.0, -2], [2, 3]])),
     Hint("r.mtx", saves_text(BANNER % b"real hermitian" + b"2 2\n1\n2\n4\n"), "hermitian",
          r"write (symmetric) in place of hermitian", "r.mtx",
          code="import pathlib as p; f = p.Path('r.mtx'); "

@@ -47,14 +47,14 @@ class Info(FolderTest):
         self.assertEqual([each["name"] for each in found["datasets"]],
                          ["/A", "/B", "/b", "/names", "/z"])
         self.assertEqual([each["matrices"] is not None for each in found["datasets"]],
-                         [True, True, False, False, False])
+                         [True, True, False, False, True])
         self.assertIsNone(found["factor_reads"])
-        self.assertIn("2 datasets of matrices", found["objection"])
+        self.assertIn("3 datasets of matrices", found["objection"])
         self.assertIn("as in a.h5:/A", found["hint"])
         text = run("a.h5")
         self.assertRegex(text, r"/b +9 +float32 +a vector; solve takes it as b")
-        self.assertRegex(text, r"/z .*complex")
-        self.assertIn("factor stops here: a.h5: 2 datasets", text)
+        self.assertRegex(text, r"/z .*complex128")
+        self.assertIn("factor stops here: a.h5: 3 datasets", text)
         narrow = info("a.h5:/B[1:3]")
         self.assertEqual((narrow["factor_reads"]["shape"], len(narrow["datasets"])), ([2, 4], 1))
         self.assertEqual(info("a.h5", "--dataset", "/b")["datasets"][0]["stored_shape"], [9])

@@ -369,6 +369,34 @@ MISTAKES += [
             prepare="solve a.npy b.npy s.h5 --weights b.npy", follow=("$", " --weights b.npy")),
 ]
 
+# Of complex matrices.
+MISTAKES += [
+    Mistake("factor c.npy o.h5 --pivot", 2, "is complex128, and --pivot is for real matrices",
+            "leave --pivot away", "c.npy", npy(1j * A), follow=(" --pivot", "")),
+    Mistake("factor c.npy o.h5 --precision mixed", 2, "and --precision mixed is for real",
+            "leave --precision mixed away", "c.npy", npy(1j * A),
+            follow=(" --precision mixed", "")),
+    Mistake("factor c.npy o.h5 --backend opencl", 2, "are factored on the CPU alone",
+            "use --backend cpu", "c.npy", npy(1j * A), follow=("opencl", "cpu")),
+    Mistake("solve c.npy b.npy o.h5", 3, "c.npy: is complex128; only real numbers are taken here",
+            "complex matrices are for factor, verify and info", "c.npy", npy(1j * A),
+            follow=("solve c.npy b.npy", "factor c.npy")),
+    Mistake("solve c.csv o.csv --by a --response y", 3, "holds complex numbers",
+            "complex matrices are for factor, verify and info", "c.csv",
+            b"a,b,y\n1,1+2j,2\n1,2+1j,3\n", follow=(r"solve c.csv (\S+) .*", r"factor c.csv \1")),
+    Mistake("factor c.csv o.h5", 3, "is a complex number, and the first rows are real ones",
+            "write a number of the first row as a complex one", "c.csv",
+            b"1\n2\n3\n4\n" * 6 + b"1+2j\n"),
+    Mistake("verify c.npy q.npz", 3, "A is complex128, and Q is float64",
+            "with numbers of one kind, real or complex", "c.npy", npy(1j * A),
+            prepare="factor a.npy q.npz", follow=("c.npy", "a.npy")),
+    Mistake("generate --kind haar --complex --special --shape 3x3 o.h5", 2,
+            "--special is for real matrices", "leave --special or --complex away",
+            follow=(" --complex", "")),
+    Mistake("factor g.npy o.h5", 3, "is long double", "a.astype('c16')", "g.npy",
+            npy((1j * A).astype("G"))),
+]
+
 # Of bench: what is measured is small.
 MISTAKES += [
     Mistake("bench --shape 2x4x3 --against none", 2, "'2x4x3' is not MxN", "--shape 4x3 --batch 2",

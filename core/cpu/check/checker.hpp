@@ -19,21 +19,24 @@ namespace qrtool {
 /// Measures matrices of one shape, one after another.
 template <class T>
 class Checker {
+  using Lanes = LaneMeter<Real<T>>;  // never used for complex matrices
+
  public:
   explicit Checker(const Problem& problem, int most_threads = 1)
       : problem_(problem), finder_(shape_of(problem_, most_threads), problem_.check) {
     if (problem_.check == Check::none) return;
-    if (LaneMeter<T>::pays(problem_)) lane_meter_.emplace(problem_);
-    if (problem_.mode == Mode::raw) formed_q_ = Batch<double>(1, problem_.m, problem_.k());
-    if (problem_.mode == Mode::raw) widened_ = Batch<double>(2, problem_.m, problem_.n);
+    if (Lanes::pays(problem_)) lane_meter_.emplace(problem_);
+    if (problem_.mode == Mode::raw) formed_q_ = Batch<Wide<T>>(1, problem_.m, problem_.k());
+    if (problem_.mode == Mode::raw) widened_ = Batch<Wide<T>>(2, problem_.m, problem_.n);
   }
 
   static std::size_t workspace_bytes(const Problem& p, int most_threads = 1) {
     std::size_t bytes = ErrorFinder::workspace_bytes(shape_of(p, most_threads), p.check);
-    if (LaneMeter<T>::pays(p)) bytes += LaneMeter<T>::workspace_bytes(p);
+    if (Lanes::pays(p)) bytes += Lanes::workspace_bytes(p);
     if (p.mode == Mode::raw && p.check != Check::none) {
       // This holds Q, the reflectors in column order, and A and R in float64.
-      bytes += sizeof(double) * static_cast<std::size_t>(p.m * (2 * p.k() + 3 * p.n));
+      bytes +=
+          sizeof(double) * static_cast<std::size_t>(parts_in(p.type) * p.m * (2 * p.k() + 3 * p.n));
     }
     return bytes;
   }
@@ -44,10 +47,24 @@ class Checker {
   /// Measures the matrices whose status is unchecked; the scales are already set.
   void measure_all(BatchView<const T> a, const Factors<T>& out, std::span<MatrixReport> reports) {
     if (problem_.check == Check::none) return;
-    if (!lane_meter_) {
-      for (index_t b = 0; b < a.count; ++b) measure_one(a, out, b, reports);
-      return;
+    if constexpr (!is_complex_number<T>) {
+      if (lane_meter_) return measure_lanes(a, out, reports);
     }
+    for (index_t b = 0; b < a.count; ++b) measure_one(a, out, b, reports);
+  }
+
+  /// Writes errors and status to the report, whose scale is already set. Check::none leaves them as
+  /// they are.
+  void measure(MatrixView<const T> a, const MatrixFactors<T>& out, MatrixReport& report) {
+    if (problem_.check == Check::none) return;
+    const Errors errors = problem_.mode == Mode::raw ? measure_reflectors(a, out, report.scale)
+                                                     : find<T>(a, out.q, out.r, report.scale);
+    enter_errors(problem_, errors, report);
+  }
+
+ private:
+  void measure_lanes(BatchView<const T> a, const Factors<T>& out,
+                     std::span<MatrixReport> reports) requires(!is_complex_number<T>) {
     std::array<Errors, check_lanes::most_lanes> errors;
     for (index_t first = 0; first < a.count; first += lane_meter_->lanes()) {
       const index_t count = std::min(lane_meter_->lanes(), a.count - first);
@@ -66,20 +83,15 @@ class Checker {
     }
   }
 
-  /// Writes errors and status to the report, whose scale is already set. Check::none leaves them as
-  /// they are.
-  void measure(MatrixView<const T> a, const MatrixFactors<T>& out, MatrixReport& report) {
-    if (problem_.check == Check::none) return;
-    const Errors errors = problem_.mode == Mode::raw ? measure_reflectors(a, out, report.scale)
-                                                     : find<T>(a, out.q, out.r, report.scale);
-    enter_errors(problem_, errors, report);
-  }
-
- private:
   /// To measure the reflectors of mode raw, their reduced Q is formed.
   static ErrorFinder::Shape shape_of(const Problem& p, int most_threads) {
     const bool is_raw = p.mode == Mode::raw;
-    return {p.m, p.n, is_raw ? p.k() : p.q_cols(), is_raw ? p.k() : p.r_rows(), most_threads};
+    return {p.m,
+            p.n,
+            is_raw ? p.k() : p.q_cols(),
+            is_raw ? p.k() : p.r_rows(),
+            most_threads,
+            is_complex(p.type)};
   }
 
   template <class E>
@@ -91,17 +103,17 @@ class Checker {
 
   /// Forms Q from the stored V and tau; R is the upper part of V\R.
   Errors measure_reflectors(MatrixView<const T> a, const MatrixFactors<T>& out, int scale) {
-    const MatrixView<double> q = formed_q_.view()[0];
+    const MatrixView<Wide<T>> q = formed_q_.view()[0];
     form_q_from_reflectors<T>(out.v, out.tau.data, q);
-    const MatrixView<double> r = widened_.view()[0].row_block(0, problem_.k());
-    const MatrixView<double> wide_a = widened_.view()[1];
+    const MatrixView<Wide<T>> r = widened_.view()[0].row_block(0, problem_.k());
+    const MatrixView<Wide<T>> wide_a = widened_.view()[1];
     for (index_t i = 0; i < problem_.m; ++i) {
       for (index_t j = 0; j < problem_.n; ++j) {
         wide_a(i, j) = a(i, j);
-        if (i < r.rows) r(i, j) = i <= j ? static_cast<double>(out.v(i, j)) : 0.0;
+        if (i < r.rows) r(i, j) = i <= j ? static_cast<Wide<T>>(out.v(i, j)) : Wide<T>(0);
       }
     }
-    return find<double>(wide_a, q, r, scale);
+    return find<Wide<T>>(wide_a, q, r, scale);
   }
 
   void measure_one(BatchView<const T> a, const Factors<T>& out, index_t b,
@@ -111,9 +123,9 @@ class Checker {
   }
 
   Problem problem_;
-  std::optional<LaneMeter<T>> lane_meter_;
+  std::optional<Lanes> lane_meter_;
   ErrorFinder finder_;
-  Batch<double> formed_q_, widened_;  // used in mode raw
+  Batch<Wide<T>> formed_q_, widened_;  // used in mode raw
 };
 
 }  // namespace qrtool

@@ -45,7 +45,7 @@ std::size_t LaneMeter<T>::workspace_bytes(const Problem& p) {
 
 template <class T>
 bool LaneMeter<T>::pays(const Problem& p) {
-  return p.wants_q() && !p.is_empty() && p.check != Check::none &&
+  return !is_complex(p.type) && p.wants_q() && !p.is_empty() && p.check != Check::none &&
          p.m * p.n + p.m * p.q_cols() + p.r_rows() * p.n <= most_entries;
 }
 

@@ -20,11 +20,12 @@ template void householder::form_q<double>(const Matrix<double>&, const Vector<do
 constexpr index_t few_rows = 16;
 
 bool computes_in_float64(const Problem& problem) {
-  return problem.type == ElementType::float64 || problem.m < few_rows;
+  return problem.type != ElementType::float32 || problem.m < few_rows;
 }
 
 std::size_t eigen_qr_workspace_bytes(const Problem& problem) {
-  const std::size_t element = computes_in_float64(problem) ? 8 : 4;
+  const std::size_t element =
+      (computes_in_float64(problem) ? 8 : 4) * static_cast<std::size_t>(parts_in(problem.type));
   const auto m = static_cast<std::size_t>(problem.m);
   return element * m * static_cast<std::size_t>(problem.n + problem.q_cols() + 4);
 }
@@ -39,19 +40,36 @@ class EigenQr<T>::Worker {
 namespace {
 
 /// Computes x 2^exponent, rounded once.
-template <class C>
+template <class R>
 class PowerOfTwo {
  public:
-  explicit PowerOfTwo(int exponent = 0) : exponent_(exponent), factor_(std::ldexp(C(1), exponent)) {
+  explicit PowerOfTwo(int exponent = 0) : exponent_(exponent), factor_(std::ldexp(R(1), exponent)) {
     is_normal_ = std::isnormal(factor_);
   }
-  C operator()(C x) const { return is_normal_ ? x * factor_ : std::ldexp(x, exponent_); }
+  R operator()(R x) const { return is_normal_ ? x * factor_ : std::ldexp(x, exponent_); }
+  std::complex<R> operator()(std::complex<R> x) const {
+    return {(*this)(x.real()), (*this)(x.imag())};
+  }
 
  private:
   int exponent_;
   bool is_normal_;
-  C factor_;
+  R factor_;
 };
+
+/// The larger of |re x| and |im x|.
+template <class T>
+Real<T> largest_part(T x) {
+  if constexpr (is_complex_number<T>)
+    return std::max(std::abs(x.real()), std::abs(x.imag()));
+  else
+    return std::abs(x);
+}
+
+template <class T>
+bool is_finite(T x) {
+  return std::isfinite(householder::real_part(x)) && std::isfinite(householder::imaginary_part(x));
+}
 
 /// Calls f(i, j) for every entry, in tiles of rows, so that row-major and column-major matrices
 /// both use whole cache lines.
@@ -66,9 +84,11 @@ void by_tiles(index_t rows, index_t cols, F f) {
   }
 }
 
-/// Matrices are stored in T, and computed in C.
+/// Matrices are stored in T, and computed in C; both are real, or both are complex.
 template <class T, class C>
 class TypedWorker : public EigenQr<T>::Worker {
+  using R = Real<C>;
+
  public:
   explicit TypedWorker(const Problem& problem)
       : problem_(problem),
@@ -97,15 +117,16 @@ class TypedWorker : public EigenQr<T>::Worker {
  private:
   /// A := A D with D = diag(2^-e_j).
   void load(MatrixView<const T> a) {
-    largest_.assign(down_.size(), T(0));
+    largest_.assign(down_.size(), 0);
     for (index_t i = 0; i < a.rows; ++i) {
-      for (index_t j = 0; j < a.cols; ++j) largest_[j] = std::max(largest_[j], std::abs(a(i, j)));
+      for (index_t j = 0; j < a.cols; ++j)
+        largest_[j] = std::max(largest_[j], largest_part(a(i, j)));
     }
     for (index_t j = 0; j < a.cols; ++j) {
       int exponent = 0;
       std::frexp(largest_[j], &exponent);
-      down_[j] = PowerOfTwo<C>(-exponent);
-      up_[j] = PowerOfTwo<C>(exponent);
+      down_[j] = PowerOfTwo<R>(-exponent);
+      up_[j] = PowerOfTwo<R>(exponent);
     }
     by_tiles(a.rows, a.cols,
              [&](index_t i, index_t j) { vr_(i, j) = down_[j](static_cast<C>(a(i, j))); });
@@ -113,9 +134,10 @@ class TypedWorker : public EigenQr<T>::Worker {
 
   void choose_signs() {
     for (index_t i = 0; i < problem_.k(); ++i) {
-      signs_(i) = problem_.sign == Sign::positive && problem_.mode != Mode::raw && vr_(i, i) < 0
-                      ? C(-1)
-                      : C(1);
+      signs_(i) = problem_.sign == Sign::positive && problem_.mode != Mode::raw &&
+                          householder::real_part(vr_(i, i)) < 0
+                      ? R(-1)
+                      : R(1);
     }
   }
 
@@ -138,38 +160,49 @@ class TypedWorker : public EigenQr<T>::Worker {
       if (j < i) return;
       // Adding 0 turns -0 into +0.
       r(i, j) = static_cast<T>(up_[j](signs_(i) * vr_(i, j))) + T(0);
-      finite = finite && std::isfinite(r(i, j));
+      finite = finite && is_finite(r(i, j));
     });
     return finite;
   }
 
-  /// Stores V below the diagonal and tau. Where V was rounded, tau = 2 / v'v is computed from the
-  /// rounded V, so that I - tau v v' is orthogonal to the last bit of T.
+  /// Stores V below the diagonal and tau. Where V was rounded, tau is computed from the rounded V
+  /// (2 / v'v where it is real), so that I - tau v v^H is orthogonal to the last bit of T.
   void store_reflectors(MatrixView<T> v, MatrixView<T> tau) const {
     for (index_t j = 0; j < problem_.n; ++j) {
-      C vv = 1;
+      R vv = 1;
       for (index_t i = j + 1; i < problem_.m; ++i) {
         v(i, j) = static_cast<T>(vr_(i, j));
-        vv += static_cast<C>(v(i, j)) * static_cast<C>(v(i, j));
+        vv += householder::square(static_cast<C>(v(i, j)));
       }
       if (j >= problem_.k()) continue;
       const bool was_rounded = sizeof(T) < sizeof(C) && tau_(j) != C(0);
-      tau(0, j) = static_cast<T>(was_rounded ? C(2) / vv : tau_(j));
+      tau(0, j) = static_cast<T>(was_rounded ? tau_of_rounded(tau_(j), vv) : tau_(j));
     }
+  }
+
+  /// The tau in the direction of `tau` with 2 Re tau = |tau|^2 vv.
+  static C tau_of_rounded(C tau, R vv) {
+    if constexpr (is_complex_number<C>)
+      return tau * (2 * tau.real() / (std::norm(tau) * vv));
+    else
+      return C(2) / vv;
   }
 
   Problem problem_;
   householder::Matrix<C> vr_, q_;
-  householder::Vector<C> tau_, signs_;
-  std::vector<PowerOfTwo<C>> down_, up_;  // 2^-e_j, 2^e_j
-  std::vector<T> largest_;                // the largest |a_ij| of each column
+  householder::Vector<C> tau_;
+  householder::Vector<R> signs_;
+  std::vector<PowerOfTwo<R>> down_, up_;  // 2^-e_j, 2^e_j
+  std::vector<Real<T>> largest_;          // the largest part of each column's entries
 };
 
 }  // namespace
 
 template <class T>
 EigenQr<T>::EigenQr(const Problem& problem) {
-  if (computes_in_float64(problem)) {
+  if constexpr (is_complex_number<T>) {
+    worker_ = std::make_unique<TypedWorker<T, householder::Complex128>>(problem);
+  } else if (computes_in_float64(problem)) {
     worker_ = std::make_unique<TypedWorker<T, double>>(problem);
   } else {
     worker_ = std::make_unique<TypedWorker<T, T>>(problem);
@@ -188,5 +221,7 @@ bool EigenQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out) {
 
 template class EigenQr<float>;
 template class EigenQr<double>;
+template class EigenQr<std::complex<float>>;
+template class EigenQr<std::complex<double>>;
 
 }  // namespace qrtool

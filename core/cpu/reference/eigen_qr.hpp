@@ -24,7 +24,7 @@ struct MatrixFactors {
 /// Every column is scaled by a power of two to a largest entry in [1/2, 1), and R's columns are
 /// scaled back. Both steps are exact, so that factor(2^p A) = (Q, 2^p R) bit for bit, and each
 /// column keeps its relative accuracy beside columns of very different size. float32 with fewer
-/// than 16 rows is computed in float64 and rounded once.
+/// than 16 rows is computed in float64 and rounded once, and complex64 in complex128.
 template <class T>
 class EigenQr {
  public:

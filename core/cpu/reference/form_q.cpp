@@ -9,15 +9,15 @@
 namespace qrtool {
 
 template <class T>
-void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<double> q) {
+void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide<T>> q) {
   const index_t k = std::min(v.rows, v.cols);
-  householder::Matrix<double> vr(v.rows, k), formed(q.rows, q.cols);
-  householder::Vector<double> coefficients(k);
+  householder::Matrix<Wide<T>> vr(v.rows, k), formed(q.rows, q.cols);
+  householder::Vector<Wide<T>> coefficients(k);
   for (index_t j = 0; j < k; ++j) {
-    for (index_t i = 0; i < v.rows; ++i) vr(i, j) = static_cast<double>(v(i, j));
-    coefficients(j) = static_cast<double>(tau[j]);
+    for (index_t i = 0; i < v.rows; ++i) vr(i, j) = static_cast<Wide<T>>(v(i, j));
+    coefficients(j) = static_cast<Wide<T>>(tau[j]);
   }
-  householder::form_q<double>(vr, coefficients, formed);
+  householder::form_q<Wide<T>>(vr, coefficients, formed);
   for (index_t i = 0; i < q.rows; ++i) {
     for (index_t j = 0; j < q.cols; ++j) q(i, j) = formed(i, j);
   }
@@ -25,5 +25,9 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<doub
 
 template void form_q_from_reflectors(MatrixView<const float>, const float*, MatrixView<double>);
 template void form_q_from_reflectors(MatrixView<const double>, const double*, MatrixView<double>);
+template void form_q_from_reflectors(MatrixView<const std::complex<float>>,
+                                     const std::complex<float>*, MatrixView<std::complex<double>>);
+template void form_q_from_reflectors(MatrixView<const std::complex<double>>,
+                                     const std::complex<double>*, MatrixView<std::complex<double>>);
 
 }  // namespace qrtool

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // householder.hpp: factors one column-major matrix in place by Householder reflectors, and forms Q
-// from them, with Eigen (LAPACK geqrf, orgqr). Private to core.
+// from them, with Eigen (LAPACK geqrf, orgqr, and for complex matrices ungqr). Private to core.
+//
+// H = I - tau v v^H with v(0) = 1. H^H turns a column x into beta e_1 with a real beta, and Q is
+// H_1 H_2 .. H_k. tau is complex where x(0) is: (beta - x(0)) / beta.
 #pragma once
 
 #include <Eigen/QR>
@@ -9,6 +12,7 @@
 #include <limits>
 
 #include "core/batch.hpp"
+#include "core/complex.hpp"
 
 namespace qrtool::householder {
 
@@ -26,13 +30,42 @@ inline constexpr index_t sum_rows = 256;
 /// sums are taken block by block.
 inline bool is_tall(index_t m, index_t k) { return m > 32 * k; }
 
-/// w := C' v, in blocks of rows, with a compensated sum over the blocks.
+inline double real_part(double x) { return x; }
+inline float real_part(float x) { return x; }
+template <class T>
+T real_part(const std::complex<T>& x) {
+  return x.real();
+}
+inline double imaginary_part(double) { return 0; }
+inline float imaginary_part(float) { return 0; }
+template <class T>
+T imaginary_part(const std::complex<T>& x) {
+  return x.imag();
+}
+/// The complex conjugate, in the type of x.
+template <class T>
+T conjugate(T x) {
+  if constexpr (is_complex_number<T>)
+    return std::conj(x);
+  else
+    return x;
+}
+/// |x|^2.
+template <class T>
+Real<T> square(T x) {
+  if constexpr (is_complex_number<T>)
+    return std::norm(x);
+  else
+    return x * x;
+}
+
+/// w := C^H v, in blocks of rows, with a compensated sum over the blocks.
 template <class C>
 Vector<C> tall_product(const Eigen::Ref<const Matrix<C>>& c, const Eigen::Ref<const Vector<C>>& v) {
   Vector<C> sum = Vector<C>::Zero(c.cols()), compensation = sum, next;
   for (index_t i = 0; i < v.size(); i += sum_rows) {
     const index_t rows = std::min<index_t>(sum_rows, v.size() - i);
-    const Vector<C> term = c.middleRows(i, rows).transpose() * v.segment(i, rows) - compensation;
+    const Vector<C> term = c.middleRows(i, rows).adjoint() * v.segment(i, rows) - compensation;
     next = sum + term;
     compensation = (next - sum) - term;
     sum = next;
@@ -40,15 +73,16 @@ Vector<C> tall_product(const Eigen::Ref<const Matrix<C>>& c, const Eigen::Ref<co
   return sum;
 }
 
-/// C := (I - tau v v') C.
+/// C := (I - tau v v^H) C.
 template <class C>
 void apply_reflector(Eigen::Ref<Matrix<C>> c, const Eigen::Ref<const Vector<C>>& v, C tau) {
   if (tau == C(0) || c.cols() == 0) return;
   const Vector<C> w = tall_product<C>(c, v);
-  c.noalias() -= (tau * v) * w.transpose();
+  c.noalias() -= (tau * v) * w.adjoint();
 }
 
-/// The reflector that turns x into beta e_1, with v(1:) in `essential` (LAPACK larfg).
+/// The reflector that turns x into beta e_1, with v(1:) in `essential` (LAPACK larfg). beta is real
+/// even where tau is 0.
 template <class C>
 struct Reflector {
   C beta, tau;
@@ -57,20 +91,20 @@ template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
   // Squares of tiny entries would lose digits to underflow, so that x is then multiplied by a power
   // of two.
-  using Limits = std::numeric_limits<C>;
-  const C largest = x.cwiseAbs().maxCoeff();
+  using Limits = std::numeric_limits<Real<C>>;
+  const Real<C> largest = x.cwiseAbs().maxCoeff();
   int exponent = 0;
   if (largest * largest < std::sqrt(Limits::min())) std::frexp(largest, &exponent);
-  const C raise = std::ldexp(C(1), std::min(-exponent, Limits::max_exponent - 1));
+  const Real<C> raise = std::ldexp(Real<C>(1), std::min(-exponent, Limits::max_exponent - 1));
   const C alpha = raise * x(0);
   const Vector<C> tail = raise * x.tail(x.size() - 1);
-  const C tail_squared = tall_product<C>(tail, tail)(0);
-  if (!(tail_squared > 0)) {
+  const Real<C> tail_squared = real_part(tall_product<C>(tail, tail)(0));
+  if (!(tail_squared > 0) && imaginary_part(alpha) == 0) {
     essential.setZero();
     return {x(0), C(0)};
   }
-  const C norm = std::hypot(alpha, std::sqrt(tail_squared));
-  const C beta = alpha >= 0 ? -norm : norm;
+  const Real<C> norm = std::hypot(std::abs(alpha), std::sqrt(tail_squared));
+  const Real<C> beta = real_part(alpha) >= 0 ? -norm : norm;
   essential = tail / (alpha - beta);
   return {beta / raise, (beta - alpha) / beta};
 }
@@ -80,19 +114,39 @@ Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential)
 /// five million matrices was 0.995 of the bar.
 inline constexpr index_t low_rows = 48;
 
-/// tau_j := 2 / v_j'v_j, where H_j is not I.
+/// tau of the stored v, whose essential part has the square `sum`, near a computed one: the tau in
+/// its direction with 2 Re tau = |tau|^2 v^H v, with which H is unitary. For real tau it is 2 /
+/// v'v.
+template <class C>
+C tau_of_v(C tau, double sum) {
+  const double along = 1 + (1 - sum) / (1 + sum);  // 2 / v^H v
+  if constexpr (is_complex_number<C>) {
+    const double re = static_cast<double>(tau.real()), im = static_cast<double>(tau.imag());
+    const double factor = along * (re / (re * re + im * im));
+    return C(std::complex<double>(factor * re, factor * im));
+  } else {
+    return static_cast<C>(along);
+  }
+}
+
+/// tau_j := tau_of_v(), where H_j is not I.
 template <class C>
 void set_tau_from_v(const Matrix<C>& vr, Vector<C>& tau) {
   for (index_t j = 0; j < tau.size(); ++j) {
     if (tau(j) == C(0)) continue;
     double sum = 0, lost = 0;  // Kahan's sum
     for (index_t i = j + 1; i < vr.rows(); ++i) {
-      const auto v = static_cast<double>(vr(i, j));
-      const double corrected = v * v - lost, next = sum + corrected;
+      const auto v = static_cast<double>(real_part(vr(i, j)));
+      double term = v * v;
+      if constexpr (is_complex_number<C>) {
+        const auto w = static_cast<double>(imaginary_part(vr(i, j)));
+        term += w * w;
+      }
+      const double corrected = term - lost, next = sum + corrected;
       lost = (next - sum) - corrected;
       sum = next;
     }
-    tau(j) = static_cast<C>(1 + (1 - sum) / (1 + sum));
+    tau(j) = tau_of_v(tau(j), sum);
   }
 }
 
@@ -102,7 +156,7 @@ void factor(Matrix<C>& a, Vector<C>& tau) {
   const index_t m = a.rows(), n = a.cols(), k = std::min(m, n);
   if (k > 0 && !is_tall(m, k)) {
     const Eigen::HouseholderQR<Eigen::Ref<Matrix<C>>> qr(a);
-    tau = qr.hCoeffs();
+    tau = qr.hCoeffs().conjugate();  // Eigen has that of H^H
     if (m <= low_rows) set_tau_from_v<C>(a, tau);
     return;
   }
@@ -115,7 +169,7 @@ void factor(Matrix<C>& a, Vector<C>& tau) {
     tau(j) = reflector.tau;
     v(0) = C(1);
     v.tail(m - j - 1) = a.col(j).tail(m - j - 1);
-    apply_reflector<C>(a.block(j, j + 1, m - j, n - j - 1), v, tau(j));
+    apply_reflector<C>(a.block(j, j + 1, m - j, n - j - 1), v, conjugate(tau(j)));
   }
 }
 
@@ -143,10 +197,15 @@ void form_q(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {
   }
 }
 
-// Eigen's templates take long to compile: eigen_qr.cpp does it for all.
+// Eigen's templates take long to compile: eigen_qr.cpp does it for all real matrices, and
+// complex_householder.cpp for complex ones, all of which are factored in complex128.
 extern template void factor<float>(Matrix<float>&, Vector<float>&);
 extern template void factor<double>(Matrix<double>&, Vector<double>&);
 extern template void form_q<float>(const Matrix<float>&, const Vector<float>&, Matrix<float>&);
 extern template void form_q<double>(const Matrix<double>&, const Vector<double>&, Matrix<double>&);
+using Complex128 = std::complex<double>;
+extern template void factor<Complex128>(Matrix<Complex128>&, Vector<Complex128>&);
+extern template void form_q<Complex128>(const Matrix<Complex128>&, const Vector<Complex128>&,
+                                        Matrix<Complex128>&);
 
 }  // namespace qrtool::householder

@@ -87,7 +87,7 @@ struct Case {
   }
   bool is_taken() const {
     for (const Variant& variant : cpu_variants()) {
-      if (variant.name == Run::variant) return variant.fits(problem, test_limits()).ok;
+      if (variant.name == Run::variant) return variant.takes(problem, test_limits()).ok;
     }
     return false;
   }

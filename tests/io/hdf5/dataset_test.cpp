@@ -9,9 +9,9 @@ class Hdf5DatasetTest : public FileTest {};
 
 TEST_F(Hdf5DatasetTest, WhatIsNoMatrix) {
   const hdf5::Session session;
-  const Handle complex(H5Tcreate(H5T_COMPOUND, 16), H5Tclose);
-  H5Tinsert(complex, "r", 0, H5T_IEEE_F64LE);
-  H5Tinsert(complex, "i", 8, H5T_IEEE_F64LE);
+  const Handle whole(H5Tcreate(H5T_COMPOUND, 16), H5Tclose);
+  H5Tinsert(whole, "r", 0, H5T_STD_I64LE);
+  H5Tinsert(whole, "i", 8, H5T_STD_I64LE);
   const Handle compound(H5Tcreate(H5T_COMPOUND, 16), H5Tclose);
   H5Tinsert(compound, "time", 0, H5T_IEEE_F64LE);
   H5Tinsert(compound, "\x1b]0;x\x07", 8, H5T_IEEE_F64LE);
@@ -27,8 +27,11 @@ TEST_F(Hdf5DatasetTest, WhatIsNoMatrix) {
     hid_t type;
     const char* what;
   } cases[] = {
-      {complex, "is complex (r, i); only real matrices can be read"},
-      {compound, "is a compound (time, \\x1b]0;x\\x07); only real matrices can be read"},
+      {whole,
+       "is a compound (r, i); only numbers can be read, complex ones as (r, i) or (real, imag)"},
+      {compound,
+       "is a compound (time, \\x1b]0;x\\x07); only numbers can be read, complex ones as (r, i) or "
+       "(real, imag)"},
       {boolean, "is boolean (FALSE, TRUE); only numbers can be read"},
       {colour, "is an enumeration (red); only numbers can be read"},
       {text, "holds strings; only numbers can be read"},
@@ -44,15 +47,16 @@ TEST_F(Hdf5DatasetTest, WhatIsNoMatrix) {
   }
   {
     const Handle file = create_file("a.h5");
-    create_dataset(file, "A", complex, {2, 2});
+    create_dataset(file, "A", boolean, {2, 2});
     const Handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
     const Handle b(
         H5Dcreate2(file, "b", H5T_IEEE_F64LE, scalar, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
         H5Dclose);
   }
-  EXPECT_EQ(input_error("a.h5"),
-            "a.h5: holds no matrices: /A is complex (r, i); only real matrices can be read, /b has "
-            "rank 0 (scalar); a matrix has two dimensions");
+  EXPECT_EQ(
+      input_error("a.h5"),
+      "a.h5: holds no matrices: /A is boolean (FALSE, TRUE); only numbers can be read, /b has "
+      "rank 0 (scalar); a matrix has two dimensions");
   create_file("a.h5");
   EXPECT_EQ(input_error("a.h5"), "a.h5: holds no dataset");
 }
