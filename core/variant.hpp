@@ -34,8 +34,9 @@ struct Variant {
   std::size_t (*device_workspace_bytes)(const Problem&);
   /// The arithmetic that runs, in the words of the output's attribute: "float32", "float64", ...
   std::string (*arithmetic)(const Problem&);
-  /// Whether the variant factors complex matrices too.
-  bool takes_complex = false;
+  /// What complex matrices cost: so many times the real ones of their shape by cpu/eigen, which has
+  /// samples of all shapes; 0 where the variant takes no complex matrices.
+  double complex_cost = 0;
   /// True for a baseline, which runs only when the user names it.
   bool only_when_forced = false;
   /// The table that has the times of the variant. Null: nothing is known of them.
@@ -59,16 +60,17 @@ struct Variant {
 
   /// Whether the variant takes a problem of this type; `fits` sees only those that it does.
   Fit takes(const Problem& problem, const Limits& limits) const {
-    if (is_complex(problem.type) && !takes_complex) return {false, "takes no complex matrices"};
+    if (is_complex(problem.type) && complex_cost == 0) return {false, "takes no complex matrices"};
     return fits(problem, limits);
   }
   /// The estimated seconds of a problem, without copies and check; infinity where they are not
-  /// known. A complex product is four real ones.
+  /// known.
   double seconds(const Problem& problem, const Limits& limits) const {
     if (costs == nullptr) return std::numeric_limits<double>::infinity();
+    if (!is_complex(problem.type)) return costs(limits).seconds(name, problem);
     Problem real = problem;
     real.type = real_of(problem.type);
-    return (is_complex(problem.type) ? 4 : 1) * costs(limits).seconds(name, real);
+    return complex_cost * costs(limits).seconds("cpu/eigen", real);
   }
   /// The digest of the table by which the variant was chosen.
   std::string rates(const Limits& limits) const {

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/cpu/check/checker.hpp"
+#include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
@@ -201,6 +203,41 @@ class TallMatrices final : public ChunkFactor<T> {
   std::optional<Checker<T>> checker_;  // for estimates
 };
 
+/// Factors chunks by cpu/complex.
+template <class T>
+class ComplexMatrices final : public ChunkFactor<T> {
+ public:
+  explicit ComplexMatrices(const Plan& plan)
+      : problem_(plan.problem), checkers_(make_workers<Checker<T>>(plan)) {}
+
+  ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
+                   std::span<MatrixReport> reports) override {
+    const auto threads = static_cast<int>(checkers_.size());
+    outcomes_.resize(static_cast<std::size_t>(a.count));
+    const auto start = Clock::now();
+    factor_complex<Real<T>>(problem_, a, out, threads, outcomes_);
+    const auto factored = Clock::now();
+    parallel_for(a.count, threads, [&](index_t b, int thread) {
+      const auto at = static_cast<std::size_t>(b);
+      MatrixReport& report = reports[at] = {};
+      report.scale = outcomes_[at].scale;
+      if (!outcomes_[at].is_finite) {
+        report.status = Status::non_finite;
+      } else if (!outcomes_[at].r_fits) {
+        report.status = Status::r_overflows;
+      } else {
+        checkers_[static_cast<std::size_t>(thread)].measure(a[b], factors_of(out, b), report);
+      }
+    });
+    return {std::chrono::duration<double>(factored - start).count(), seconds_since(factored)};
+  }
+
+ private:
+  Problem problem_;
+  std::vector<Checker<T>> checkers_;
+  std::vector<batched::Outcome> outcomes_;
+};
+
 }  // namespace
 
 template <class T>
@@ -223,6 +260,13 @@ ChunkFactorPointer<T> make_blocked(const Plan& plan) {
 }
 template ChunkFactorPointer<float> make_blocked(const Plan&);
 template ChunkFactorPointer<double> make_blocked(const Plan&);
+
+template <class T>
+ChunkFactorPointer<T> make_complex(const Plan& plan) {
+  return std::make_unique<ComplexMatrices<T>>(plan);
+}
+template ChunkFactorPointer<std::complex<float>> make_complex(const Plan&);
+template ChunkFactorPointer<std::complex<double>> make_complex(const Plan&);
 
 template <class T>
 ChunkFactorPointer<T> make_eigen(const Plan& plan) {

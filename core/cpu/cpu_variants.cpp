@@ -11,6 +11,7 @@
 #include "core/cpu/batched/batched_qr.hpp"
 #include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/check/checker.hpp"
+#include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
@@ -120,6 +121,30 @@ const CostTable& cpu_costs(const Limits&) {
   return costs;
 }
 
+// cpu/complex
+
+Fit complex_fits(const Problem& p, const Limits&) {
+  if (!is_complex(p.type)) return {false, "takes complex matrices alone"};
+  if (p.is_empty()) return {false, "nothing to factor"};
+  if (complex_is_tall(p)) return {true, "a tree over row blocks"};
+  return {true, complex_route(p) == ComplexRoute::packs ? "one matrix per SIMD lane"
+                                                        : "strips of 16 columns"};
+}
+
+std::string complex_arithmetic(const Problem& p) {
+  const bool is_single = p.type == ElementType::complex64 && !complex_qr_widens(p.m);
+  return is_single ? "complex64" : "complex128";
+}
+
+std::size_t complex_workspace_bytes(const Problem& p) {
+  const ComplexRoute route = complex_route(p);
+  if (p.type == ElementType::complex64)
+    return complex_qr_workspace_bytes<float>(p, route) +
+           Checker<std::complex<float>>::workspace_bytes(p);
+  return complex_qr_workspace_bytes<double>(p, route) +
+         Checker<std::complex<double>>::workspace_bytes(p);
+}
+
 constexpr std::array variants{
     CpuVariant{.plan = {.name = "cpu/batched",
                         .summary = "to 128 columns, many matrices; one matrix per SIMD lane",
@@ -152,6 +177,16 @@ constexpr std::array variants{
                  .shares_matrix = true,
                  .reflectors = no_params},
         .make = {make_blocked<float>, make_blocked<double>, nullptr, nullptr}},
+    CpuVariant{.plan = {.name = "cpu/complex",
+                        .summary = "complex matrices; one per SIMD lane, in strips, or as a tree",
+                        .fits = complex_fits,
+                        .tune = no_params,
+                        .host_workspace_bytes = complex_workspace_bytes,
+                        .device_workspace_bytes = no_device_bytes,
+                        .arithmetic = complex_arithmetic,
+                        .complex_cost = 1},
+               .make = {nullptr, nullptr, make_complex<std::complex<float>>,
+                        make_complex<std::complex<double>>}},
     CpuVariant{.plan = {.name = "cpu/eigen",
                         .summary = "any shape; Householder by Eigen, one matrix per thread",
                         .fits = eigen_fits,
@@ -159,7 +194,7 @@ constexpr std::array variants{
                         .host_workspace_bytes = eigen_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
                         .arithmetic = arithmetic,
-                        .takes_complex = true,
+                        .complex_cost = 4,
                         .reflectors = no_params},
                .make = {make_eigen<float>, make_eigen<double>, make_eigen<std::complex<float>>,
                         make_eigen<std::complex<double>>}},

@@ -25,13 +25,15 @@ template <class T>
 using ChunkFactorPointer = std::unique_ptr<ChunkFactor<T>>;
 
 // These functions make what factors the chunks of a plan. cpu_backend.cpp defines them for float
-// and for double, and make_eigen() for complex numbers too.
+// and for double, make_complex() for complex numbers, and make_eigen() for all.
 template <class T>
 ChunkFactorPointer<T> make_batched(const Plan& plan);
 template <class T>
 ChunkFactorPointer<T> make_tall(const Plan& plan);
 template <class T>
 ChunkFactorPointer<T> make_blocked(const Plan& plan);
+template <class T>
+ChunkFactorPointer<T> make_complex(const Plan& plan);
 template <class T>
 ChunkFactorPointer<T> make_eigen(const Plan& plan);
 

@@ -333,7 +333,7 @@ class ComplexMatrices(FolderTest):
         self.assertEqual(planned["runs"][0]["input_bytes"], 20 * 9 * 4 * 8)
         self.assertGreater(planned["output_bytes"], 20 * (9 * 4 + 16) * 8)
         out = json_of("factor", "a.h5", "o.h5")
-        self.assertEqual(out["backend"]["variant"], "cpu/eigen")
+        self.assertEqual(out["backend"]["variant"], "cpu/complex")
         self.assertEqual(out["check"]["matrices"], 20)
         checked = json_of("verify", "a.h5", "o.h5", "--all")
         self.assertEqual(checked["input"]["type"], "complex64")

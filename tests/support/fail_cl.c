@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const struct _cl_icd_dispatch* target;
 static struct _cl_icd_dispatch layer;
@@ -75,10 +76,19 @@ static void note_peak(void) {
   fclose(file);
 }
 
+/// Whether `size` more bytes are too many. A buffer that was released lives until the commands that
+/// use it have ended, and PoCL tells of its end a moment later, from a thread of its own.
+static int exceeds_memory(size_t size) {
+  const struct timespec moment = {.tv_nsec = 5000000};
+  for (int turn = 0; turn < 100 && bytes_in_use + size > most_bytes; ++turn)
+    nanosleep(&moment, NULL);
+  return bytes_in_use + size > most_bytes;
+}
+
 static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size,
                                         void* host, cl_int* error) {
   const int is_counted = (most_bytes || peak_file) && !(flags & CL_MEM_ALLOC_HOST_PTR);
-  const int is_over = is_counted && most_bytes && bytes_in_use + size > most_bytes;
+  const int is_over = is_counted && most_bytes && exceeds_memory(size);
   if (is_over || fails("clCreateBuffer")) {
     if (error) *error = is_over ? CL_MEM_OBJECT_ALLOCATION_FAILURE : code;
     return NULL;

@@ -30,7 +30,7 @@ const complex_qr::Routine<T>& routine_of(const complex_qr::Kernels& kernels, ind
   if constexpr (sizeof(T) == 8) {
     return kernels.in_double;
   } else {
-    return m < 16 ? kernels.float_in_double : kernels.in_float;
+    return complex_qr_widens(m) ? kernels.float_in_double : kernels.in_float;
   }
 }
 

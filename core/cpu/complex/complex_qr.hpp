@@ -17,6 +17,9 @@ namespace qrtool {
 /// are always among them.
 std::span<const complex_qr::Kernels* const> complex_kernels();
 
+/// Whether float32 matrices of m rows are computed in float64 and rounded once.
+constexpr bool complex_qr_widens(index_t m) { return m < 16; }
+
 /// How matrices are factored. packs: one matrix in each SIMD lane; strips: one matrix at a time, in
 /// strips of 16 columns. The factors of both are within the bar, but differ in their rounding.
 enum class ComplexRoute { packs, strips };
