@@ -52,13 +52,11 @@ struct Case {
   int scale() const { return magnitude_of<T>(view_a()).scale(); }
 
   Errors estimate(int threads = 1) const {
-    const auto [m, n, q_cols, r_rows, most] = shape(threads);
-    ErrorProbe probe(m, n, q_cols, r_rows, most);
+    ErrorProbe probe(problem.m, problem.n, problem.q_cols(), problem.r_rows(), threads);
     return probe.estimate<T>(view_a(), q.view()[0], r.view()[0], scale());
   }
   Errors measure() const {
-    const auto [m, n, q_cols, r_rows, most] = shape();
-    ErrorMeter meter(m, n, q_cols, r_rows);
+    ErrorMeter meter(problem.m, problem.n, problem.q_cols(), problem.r_rows());
     return meter.measure<T>(view_a(), q.view()[0], r.view()[0], scale());
   }
   Bars bars(const Errors& errors) const {
@@ -237,8 +235,8 @@ TYPED_TEST(ErrorProbeTest, EstimatesDoNotDependOnThreads) {
 /// The rows of a matrix in calls of `rows` rows.
 template <class T>
 Errors estimate_by_rows(const Case<T>& c, index_t rows) {
-  const auto [m, n, q_cols, r_rows, most] = c.shape(2);
-  ErrorProbe probe(std::min(rows, m), n, q_cols, r_rows, most);
+  const index_t m = c.problem.m, q_cols = c.problem.q_cols();
+  ErrorProbe probe(std::min(rows, m), c.problem.n, q_cols, c.problem.r_rows(), 2);
   for (int repeat = 0; repeat < 2; ++repeat) {  // a matrix leaves nothing for the next
     probe.start<T>(c.r.view()[0], c.scale());
     for (index_t row = 0; row < m; row += rows) {
