@@ -57,7 +57,9 @@ class GroupSteps {
     if (sink.keep_fits) fits_.emplace(job.problem, job.inputs.fits, job.plan.threads);
     if (!job.inputs.sides.shares_a()) return;
     a_ = Batch<T>(1, job.problem.m, job.problem.n);
+    const Stopwatch watch;
     if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, a_.view());
+    read_seconds = watch.seconds();
   }
 
   GroupChunk<T> allocate() const {
@@ -125,7 +127,10 @@ class GroupSteps {
     } else {
       for (index_t g = 0; g < chunk.count; ++g) solve_group(chunk, g);
     }
-    if (!device_ && !shared_device_) fit(chunk);
+    if (device_ || shared_device_) return;
+    const Stopwatch watch;
+    fit(chunk);
+    seconds.solve += watch.seconds();
   }
   void keep(GroupChunk<T>& chunk) {
     // While a device solves the next chunk.
@@ -139,7 +144,14 @@ class GroupSteps {
     keep_findings(chunk, count);
     if (fits_) keep_fits(chunk, count);
   }
+  void after_work(std::vector<GroupChunk<T>>& chunks) {
+    engine_.reset();
+    cpu_.free_workspace();
+    if (fits_) return;  // keep() may form them
+    for (GroupChunk<T>& chunk : chunks) chunk.a = chunk.b = chunk.w = {};
+  }
 
+  double read_seconds = 0;  // of the one A
   SolveSeconds seconds;
 
  private:
@@ -326,6 +338,7 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   const SolveProblem& p = job.problem;
   const index_t systems = job.plan.group_size / std::max<index_t>(job.plan.system_size(), 1);
   const index_t size = job.plan.system_size();
+  const Stopwatch watch;
   SolveTimes times;
   std::vector<T> x(static_cast<std::size_t>(p.n * job.plan.group_size)), se(x.size());
   std::vector<T> covariance(
@@ -334,6 +347,7 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   std::vector<MatrixFindings> findings(reports.size());
   std::vector<FitReport> fits(reports.size());
   const bool as_rows = job.inputs.sides.as_rows;
+  times.start = watch.seconds();
   for (index_t g = 0; g < job.plan.groups; ++g) {
     // Its memory is free when fits are formed.
     std::optional<RowSweeper<T>> sweeper(std::in_place, job, size, times.stages);
@@ -365,13 +379,18 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
       sweeper.reset();
       TallFits<T>(job, sink, times.stages).run(g, x, reports, fits);
     }
+    const Stopwatch writing;
     sink.keep_x(g, 1, x.data(), p.wants_se ? se.data() : nullptr);
     if (p.wants_covariance)
       sink.keep_covariance(g * job.plan.group_size, job.plan.group_size, covariance.data());
     sink.keep_reports(g * job.plan.group_size, reports);
     sink.keep_findings(g * systems, std::span(findings).first(static_cast<std::size_t>(systems)));
     if (sink.keep_fits) sink.keep_fits(g * job.plan.group_size, fits);
+    times.stages.write += writing.seconds();
   }
+  times.seconds.solve += times.stages.work;  // the fits
+  times.stages.work = times.seconds.factor + times.seconds.solve;
+  times.wall = watch.seconds();
   return times;
 }
 
@@ -381,11 +400,17 @@ template <class T>
 SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
   if (count_of(job.inputs.sides.solution_dims) == 0) return {};
   if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
+  const Stopwatch watch;
   GroupSteps<T> steps(job, sink);
   std::vector<GroupChunk<T>> chunks(static_cast<std::size_t>(job.plan.buffers));
+  SolveTimes times;
+  times.start = watch.seconds() - steps.read_seconds;
   const index_t count = (job.plan.groups + job.plan.chunk_groups - 1) / job.plan.chunk_groups;
-  const StageSeconds stages = run_stages(count, chunks, steps);
-  return {stages, steps.seconds};
+  times.stages = run_stages(count, chunks, steps);
+  times.stages.read += steps.read_seconds;
+  times.seconds = steps.seconds;
+  times.wall = watch.seconds();
+  return times;
 }
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<float>&);
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<double>&);

@@ -43,8 +43,10 @@ struct SolveJob {
 };
 
 struct SolveTimes {
+  double start = 0;  // until the first read: engines, programs of a device
   StageSeconds stages;
   SolveSeconds seconds;
+  double wall = 0;  // until the last write
 };
 
 template <class T>

@@ -109,10 +109,7 @@ void TallFits<T>::run(index_t group, const std::vector<T>& x, std::span<Solution
             static_cast<double>(x[static_cast<std::size_t>(places.start(c) + j * places.step)]));
     std::vector<FitSums> sums = engine_.worker().new_sums(sides_);
     Steps steps{*this, group, first, solutions, sums};
-    const StageSeconds seconds =
-        run_stages((job_.problem.m + rows_at_once_ - 1) / rows_at_once_, chunks_, steps);
-    seconds_.read += seconds.read;
-    seconds_.write += seconds.write;
+    seconds_ += run_stages((job_.problem.m + rows_at_once_ - 1) / rows_at_once_, chunks_, steps);
     for (index_t c = 0; c < sides_; ++c)
       fits[first + c] =
           engine_.worker().judge(sums[c], solutions.data() + c * n, reports[first + c]);
