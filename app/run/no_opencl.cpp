@@ -9,6 +9,10 @@ namespace qrtool {
 
 std::optional<int> build_opencl_kernels(int, char**) { return {}; }
 
+void start_opencl(const std::string&) {}
+
+void wait_for_opencl() noexcept {}
+
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
 std::vector<DeviceTimes> opencl_times() { return {}; }
@@ -20,6 +24,8 @@ std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
+
+bool opencl_is_pageable(const Backend&) { return false; }
 
 std::span<const Variant> list_opencl_variants() { return {}; }
 

@@ -22,6 +22,12 @@ namespace qrtool {
 /// result is its exit code. If not, this process may start such ones (gpu/host/builders.hpp).
 std::optional<int> build_opencl_kernels(int argc, char** argv);
 
+/// Starts the first device that `wanted` names, once in a process, on a thread of its own.
+/// The other functions wait for it, and make_opencl_backend() fails where it has failed.
+void start_opencl(const std::string& wanted);
+/// To be called before the process ends: a driver that is just starting would crash then.
+void wait_for_opencl() noexcept;
+
 /// Every OpenCL device; empty where there is no OpenCL.
 std::vector<DeviceInfo> opencl_devices();
 
@@ -33,6 +39,9 @@ std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
 
 /// `host` holds the user's memory and threads. Errors: DeviceError.
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host);
+
+/// Whether `backend` is a device that has got no page-locked memory for its copies.
+bool opencl_is_pageable(const Backend& backend);
 
 std::span<const Variant> list_opencl_variants();
 
