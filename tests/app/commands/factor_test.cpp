@@ -380,7 +380,7 @@ TEST_F(Factor, AnRThatOverflowsIsNamedWithTheRemedy) {
   const ToolResult result = run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "-q"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.err, "qrtool: " + (dir_ / "a.h5") +
-                            ": 1 of 1 matrix have an R that exceeds the float32 range (first: 0)\n"
+                            ": 1 of 1 matrix has an R that exceeds the float32 range (first: 0)\n"
                             "hint: use --precision double\n");
   EXPECT_EQ(
       run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "-f", "--precision", "double"}).exit_code,
