@@ -220,6 +220,8 @@ CASES = [
     Case("qrtool solve t.npy c.npy o.h5 --memory 3MiB", r"(raise --memory); some",
          "qrtool solve t.npy c.npy o.h5 --memory 64MiB",
          "numpy.save('t.npy', tall(3000, 200)); numpy.save('c.npy', tall(3000, 1))"),
+    Case("qrtool factor c.csv o.csv", r"for example (1\+0j)", "sed -i '1s/1/{1}/' c.csv && {0}",
+         "write('c.csv', '1,2\\n' * 50 + '3,4+1j\\n')"),
     Case("qrtool factor c.h5 o.h5 --order column --memory 26MiB", r"or (--mode r); or", "{0} {1}",
          "hdf5('c.h5', a=tall(20000, 40).T)"),
     Case("qrtool factor c.h5 o.h5 --order column --memory 26MiB", r"store the input by (row)s",
