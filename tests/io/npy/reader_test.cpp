@@ -140,18 +140,34 @@ TEST(NpyNumbers, EveryType) {
     EXPECT_EQ(convert(type, stored.data(), 1, &number), 1);
     return number;
   };
-  EXPECT_EQ(convert_one({Kind::floating, 2, false}, {0x01, 0x00}), 0x1p-24);
-  EXPECT_EQ(convert_one({Kind::floating, 2, true}, {0xfb, 0xff}), -65504);
-  EXPECT_EQ(convert_one({Kind::floating, 2, false}, {0x00, 0x7c}), INFINITY);
-  EXPECT_TRUE(std::isnan(convert_one({Kind::floating, 2, false}, {0x01, 0x7c})));
-  EXPECT_EQ(convert_one({Kind::floating, 4, true}, {0xc0, 0, 0, 0}), -2);
-  EXPECT_EQ(convert_one({Kind::floating, 8, true}, {0x40, 0x08, 0, 0, 0, 0, 0, 0}), 3);
-  EXPECT_EQ(convert_one({Kind::signed_integer, 1, false}, {0x80}), -128);
-  EXPECT_EQ(convert_one({Kind::unsigned_integer, 1, false}, {0x80}), 128);
-  EXPECT_EQ(convert_one({Kind::signed_integer, 2, true}, {0xff, 0xfe}), -2);
-  EXPECT_EQ(convert_one({Kind::signed_integer, 8, false}, {0, 0, 0, 0, 0, 0, 0, 0x80}), -0x1p63);
-  EXPECT_EQ(convert_one({Kind::unsigned_integer, 8, false}, {0, 0, 0, 0, 0, 0, 0, 0x80}), 0x1p63);
-  EXPECT_EQ(convert_one({Kind::boolean, 1, false}, {2}), 1);  // as NumPy does
+  EXPECT_EQ(convert_one({.kind = Kind::floating, .bytes = 2, .is_swapped = false}, {0x01, 0x00}),
+            0x1p-24);
+  EXPECT_EQ(convert_one({.kind = Kind::floating, .bytes = 2, .is_swapped = true}, {0xfb, 0xff}),
+            -65504);
+  EXPECT_EQ(convert_one({.kind = Kind::floating, .bytes = 2, .is_swapped = false}, {0x00, 0x7c}),
+            INFINITY);
+  EXPECT_TRUE(std::isnan(
+      convert_one({.kind = Kind::floating, .bytes = 2, .is_swapped = false}, {0x01, 0x7c})));
+  EXPECT_EQ(convert_one({.kind = Kind::floating, .bytes = 4, .is_swapped = true}, {0xc0, 0, 0, 0}),
+            -2);
+  EXPECT_EQ(convert_one({.kind = Kind::floating, .bytes = 8, .is_swapped = true},
+                        {0x40, 0x08, 0, 0, 0, 0, 0, 0}),
+            3);
+  EXPECT_EQ(convert_one({.kind = Kind::signed_integer, .bytes = 1, .is_swapped = false}, {0x80}),
+            -128);
+  EXPECT_EQ(convert_one({.kind = Kind::unsigned_integer, .bytes = 1, .is_swapped = false}, {0x80}),
+            128);
+  EXPECT_EQ(
+      convert_one({.kind = Kind::signed_integer, .bytes = 2, .is_swapped = true}, {0xff, 0xfe}),
+      -2);
+  EXPECT_EQ(convert_one({.kind = Kind::signed_integer, .bytes = 8, .is_swapped = false},
+                        {0, 0, 0, 0, 0, 0, 0, 0x80}),
+            -0x1p63);
+  EXPECT_EQ(convert_one({.kind = Kind::unsigned_integer, .bytes = 8, .is_swapped = false},
+                        {0, 0, 0, 0, 0, 0, 0, 0x80}),
+            0x1p63);
+  EXPECT_EQ(convert_one({.kind = Kind::boolean, .bytes = 1, .is_swapped = false}, {2}),
+            1);  // as NumPy does
 }
 
 }  // namespace
