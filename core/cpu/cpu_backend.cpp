@@ -219,15 +219,9 @@ class ComplexMatrices final : public ChunkFactor<T> {
     const auto factored = Clock::now();
     parallel_for(a.count, threads, [&](index_t b, int thread) {
       const auto at = static_cast<std::size_t>(b);
-      MatrixReport& report = reports[at] = {};
-      report.scale = outcomes_[at].scale;
-      if (!outcomes_[at].is_finite) {
-        report.status = Status::non_finite;
-      } else if (!outcomes_[at].r_fits) {
-        report.status = Status::r_overflows;
-      } else {
-        checkers_[static_cast<std::size_t>(thread)].measure(a[b], factors_of(out, b), report);
-      }
+      reports[at] = report_of(outcomes_[at]);
+      if (reports[at].status == Status::unchecked)
+        checkers_[static_cast<std::size_t>(thread)].measure(a[b], factors_of(out, b), reports[at]);
     });
     return {std::chrono::duration<double>(factored - start).count(), seconds_since(factored)};
   }

@@ -34,6 +34,15 @@ void fill_with_nan(const MatrixFactors<T>& out) {
   }
 }
 
+/// The report of a matrix that was factored and not measured.
+inline MatrixReport report_of(const batched::Outcome& outcome) {
+  MatrixReport report;
+  report.scale = outcome.scale;
+  if (!outcome.r_fits) report.status = Status::r_overflows;
+  if (!outcome.is_finite) report.status = Status::non_finite;
+  return report;
+}
+
 /// Runs cpu/eigen on one thread.
 template <class T>
 class EigenWorker {
@@ -83,22 +92,17 @@ class BlockedWorker {
 
   void run(BatchView<const T> batch, const Factors<T>& all, std::span<MatrixReport> reports) {
     const MatrixFactors<T> out = factors_of(all, 0);
-    MatrixReport& report = reports[0] = {};
+    MatrixReport& report = reports[0];
     const auto start = Clock::now();
     const blocked::Outcome outcome = qr_.factor(batch[0], out, threads);
     const auto factored = Clock::now();
     seconds.factor += std::chrono::duration<double>(factored - start).count();
-    report.scale = outcome.scale;
-    if (!outcome.is_finite) {
-      fill_with_nan(out);
-      report.status = Status::non_finite;
-    } else if (!outcome.r_fits) {
-      report.status = Status::r_overflows;
-    } else {
-      checker_.use_threads(threads);
-      checker_.measure(batch[0], out, report);
-      seconds.check += seconds_since(factored);
-    }
+    report = report_of(outcome);
+    if (!outcome.is_finite) fill_with_nan(out);
+    if (report.status != Status::unchecked) return;
+    checker_.use_threads(threads);
+    checker_.measure(batch[0], out, report);
+    seconds.check += seconds_since(factored);
   }
 
   int threads = 1;
@@ -124,15 +128,8 @@ class BatchedWorker {
     const auto factored = Clock::now();
     seconds.factor += std::chrono::duration<double>(factored - start).count();
     for (index_t b = 0; b < a.count; ++b) {
-      const batched::Outcome& outcome = outcomes_[b];
-      MatrixReport& report = reports[b] = {};
-      report.scale = outcome.scale;
-      if (!outcome.is_finite) {
-        fill_with_nan(factors_of(out, b));
-        report.status = Status::non_finite;
-      } else if (!outcome.r_fits) {
-        report.status = Status::r_overflows;
-      }
+      reports[b] = report_of(outcomes_[b]);
+      if (!outcomes_[b].is_finite) fill_with_nan(factors_of(out, b));
     }
     checker_.measure_all(a, out, reports);
     seconds.check += seconds_since(factored);
