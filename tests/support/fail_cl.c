@@ -5,7 +5,9 @@
 //                              N = 0: every call
 // QRTOOL_FLIP_CL=NAME:N:BIT    the Nth clEnqueueWriteBuffer or clEnqueueReadBuffer copies one bit
 //                              wrong
-// QRTOOL_SKIP_CL=KERNEL        the kernel of this name never runs
+// QRTOOL_SKIP_CL=KERNEL        the kernel of this name never runs; buffers hold zeros at first, so
+//                              that what the kernel leaves out is the same in every run
+// QRTOOL_BUILD_CL=KERNEL       the program that holds the kernel of this name does not build
 // QRTOOL_GROUP_CL=N            the device runs every kernel in work-groups of at most N work-items,
 //                              and builds none for groups of its own size
 // QRTOOL_END_CL=NAME:N         the Nth call ends the process as drivers do: N > 0 exit(1), N < 0
@@ -24,7 +26,7 @@
 
 static const struct _cl_icd_dispatch* target;
 static struct _cl_icd_dispatch layer;
-static char name[64], flipped[64], skipped[64], ending[64], device_word[64];
+static char name[64], flipped[64], skipped[64], unbuilt[64], ending[64], device_word[64];
 static int nth, code, flipped_nth, ending_nth;
 static long flipped_bit;
 static size_t most_items, most_bytes;
@@ -54,10 +56,25 @@ static int is_flipped(const char* function, size_t size) {
 
 static void flip(void* data) { ((char*)data)[flipped_bit / 8] ^= (char)(1 << flipped_bit % 8); }
 
+/// Whether the text of this program has the kernel that shall not build.
+static int is_unbuilt(cl_program program) {
+  size_t size = 0;
+  if (unbuilt[0] == '\0' ||
+      target->clGetProgramInfo(program, CL_PROGRAM_SOURCE, 0, NULL, &size) != CL_SUCCESS)
+    return 0;
+  char* text = malloc(size + 1);
+  target->clGetProgramInfo(program, CL_PROGRAM_SOURCE, size, text, NULL);
+  text[size] = '\0';
+  const int found = strstr(text, unbuilt) != NULL;
+  free(text);
+  return found;
+}
+
 static cl_int CL_API_CALL build_program(cl_program program, cl_uint devices,
                                         const cl_device_id* list, const char* options,
                                         void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
   if (fails("clBuildProgram")) return code;
+  if (is_unbuilt(program)) return CL_BUILD_PROGRAM_FAILURE;
   return target->clBuildProgram(program, devices, list, options, notify, data);
 }
 
@@ -93,7 +110,14 @@ static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, 
     if (error) *error = is_over ? CL_MEM_OBJECT_ALLOCATION_FAILURE : code;
     return NULL;
   }
+  const cl_mem_flags with_host = CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR;
+  const int is_zeroed = skipped[0] != '\0' && !(flags & with_host);
+  if (is_zeroed) {
+    flags |= CL_MEM_COPY_HOST_PTR;
+    host = calloc(size, 1);
+  }
   const cl_mem buffer = target->clCreateBuffer(context, flags, size, host, error);
+  if (is_zeroed) free(host);
   if (buffer && is_counted) {
     bytes_in_use += size;
     note_peak();
@@ -199,6 +223,8 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
     flipped[0] = '\0';
   wish = getenv("QRTOOL_SKIP_CL");
   if (wish) snprintf(skipped, sizeof(skipped), "%s", wish);
+  wish = getenv("QRTOOL_BUILD_CL");
+  if (wish) snprintf(unbuilt, sizeof(unbuilt), "%s", wish);
   wish = getenv("QRTOOL_END_CL");
   if (!wish || sscanf(wish, "%63[^:]:%d", ending, &ending_nth) != 2) ending[0] = '\0';
   wish = getenv("QRTOOL_GROUP_CL");
