@@ -6,37 +6,16 @@ with a correct output."""
 import json
 import os
 import re
-import resource
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-QRTOOL, ROOT, LAYER = sys.argv[1:4]
+from opencl_tool import LAYER, QRTOOL, OpenclTool
+
 OUT_OF_MEMORY = (-4, -61)  # CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_INVALID_BUFFER_SIZE
 LOST = (-5, -36)  # CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE
 
 
-class Opencl(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="qrtool-opencl-")
-        self.a = os.path.join(self.folder, "a.h5")
-        self.q = os.path.join(self.folder, "q.h5")
-        self.run_tool("generate", "--shape", "50x20x12", self.a, "-q")
-
-    def tearDown(self):
-        shutil.rmtree(self.folder)
-
-    def run_tool(self, *args, env=None, expect=(0,)):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
-                              check=False,
-                              env=dict(os.environ, **(env or {})))
-        self.assertIn(done.returncode, expect, (args, env, done.stdout, done.stderr))
-        return done
-
+class Opencl(OpenclTool):
     def factor_failing(self, call, nth, code, expect, *options):
         """Lets one call fail. The output must be correct or missing."""
         env = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": f"{call}:{nth}:{code}"}
@@ -217,15 +196,6 @@ class Opencl(unittest.TestCase):
                              env=idle, expect=(4,))
         self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
         self.assertFalse(os.path.exists(self.q))
-
-    def write(self, name, **datasets):
-        import h5py
-
-        path = os.path.join(self.folder, name)
-        with h5py.File(path, "w") as file:
-            for key, value in datasets.items():
-                file[key] = value
-        return path
 
     def solve(self, a, b, *options, env=None, expect=(0,), backend="opencl"):
         """Solves on the device, verifies, and returns all numbers of the output with its
@@ -418,9 +388,6 @@ class Opencl(unittest.TestCase):
             for code in OUT_OF_MEMORY:
                 self.factor_failing("clCreateBuffer", nth, code, (0, 4, 6))
 
-    def layer(self, **settings):
-        return {"OPENCL_LAYERS": LAYER, **settings}
-
     def test_one_wrong_bit_on_the_way_is_noticed(self):
         # A is 50x20x12; a bit of a matrix in the middle, which the host does not measure again.
         middle = 8 * (25 * 20 * 12 * 4 + 1001) + 3
@@ -439,96 +406,6 @@ class Opencl(unittest.TestCase):
             self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
 
     # A matrix that the host does not measure again goes in pieces, of 64 KiB in these tests.
-    PIECES = {"QRTOOL_PRETEND": "piece=65536"}
-
-    def test_pieces_give_the_factors_of_the_whole(self):
-        self.run_tool("generate", "--shape", "2x1030x1000", "--precision", "single", self.a, "-q",
-                      "--force")
-        for options in ((), ("--check", "none", "--sign", "lapack")):
-            stored = []
-            for env in ({}, self.PIECES):
-                done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large",
-                                     "--explain", "--force", *options, env=env)
-                self.assertEqual("64 KiB of a matrix at a time" in done.stderr, bool(env))
-                with open(self.q, "rb") as file:
-                    stored.append(file.read())
-            self.assertEqual(*stored, options)
-        done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--explain",
-                             "--order", "column", "--force", env=self.PIECES)
-        self.assertIn("matrices at a time", done.stderr)
-
-    def test_pieces_with_nan_a_full_disk_and_signals(self):
-        import numpy as np
-
-        random = np.random.default_rng(9)
-        a = random.standard_normal((1030, 1000)).astype(np.float32)
-        self.write("a.h5", A=a)
-        command = ("factor", self.a, self.q, "--variant", "opencl/large")
-
-        def full():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (2000000, 2000000))
-
-        done = subprocess.run([QRTOOL, *command], env=dict(os.environ, **self.PIECES),
-                              capture_output=True, text=True, check=False, preexec_fn=full)
-        self.assertEqual(done.returncode, 5, done.stderr)
-        self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
-        for seconds in (0.1, 0.5, 1, 1.5, 2):
-            running = subprocess.Popen([QRTOOL, *command], env=dict(os.environ, **self.PIECES),
-                                       stderr=subprocess.DEVNULL)
-            time.sleep(seconds)
-            running.send_signal(signal.SIGTERM)
-            if running.wait() == 0:  # it had ended before
-                os.remove(self.q)
-            self.assertEqual(set(os.listdir(self.folder)), {"a.h5"}, seconds)
-
-        a[777, 5] = np.nan
-        self.write("a.h5", A=a)
-        stored = []
-        for env in ({}, self.PIECES):
-            done = self.run_tool(*command, "--force", env=env, expect=(1,))
-            self.assertIn("NaN", done.stderr)
-            with open(self.q, "rb") as file:
-                stored.append(file.read())
-        self.assertEqual(*stored)
-
-    def test_host_memory_does_not_grow_with_a_matrix_in_pieces(self):
-        """PoCL's device memory is the host's, so that its buffers are subtracted."""
-        on_host = []
-        for rows in (1100, 2200, 4400):  # 11 to 45 times the six pieces
-            self.run_tool("generate", "--shape", f"{rows}x1000", "--precision", "single", self.a,
-                          "-q", "--force")
-            peak = os.path.join(self.folder, "peak")
-            env = self.layer(**self.PIECES, QRTOOL_PEAK_CL=peak)
-            done = subprocess.Popen([QRTOOL, "factor", self.a, self.q, "--variant", "opencl/large",
-                                     "--force", "-q"], env=dict(os.environ, **env))
-            _, status, used = os.wait4(done.pid, 0)
-            self.assertEqual(status, 0)
-            with open(peak, encoding="ascii") as file:
-                on_host.append(used.ru_maxrss * 1024 - int(file.read()))
-        self.assertLess(on_host[2] - on_host[0], 6 << 20, on_host)
-
-    def test_pieces_with_one_wrong_bit_or_a_failing_call(self):
-        self.run_tool("generate", "--shape", "1030x1000", "--precision", "single", self.a, "-q",
-                      "--force")
-        for call, nth, name in (("clEnqueueWriteBuffer", 1, "A did not arrive"),
-                                ("clEnqueueWriteBuffer", 64, "A did not arrive"),
-                                ("clEnqueueReadBuffer", 1, "(A|Q|R|the errors) did not"),
-                                ("clEnqueueReadBuffer", 3, "Q did not come back"),
-                                ("clEnqueueReadBuffer", 66, "Q did not come back"),
-                                ("clEnqueueReadBuffer", 70, "R did not come back")):
-            env = self.layer(**self.PIECES, QRTOOL_FLIP_CL=f"{call}:{nth}:35")
-            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", env=env,
-                                 expect=(4,))
-            self.assertRegex(done.stderr, name, (call, nth))
-            self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
-        faults = [("clCreateBuffer", nth, -4, (0, 6)) for nth in (1, 5, 9, 12)]
-        faults += [(call, nth, -5, (4,)) for call in ("clEnqueueWriteBuffer", "clEnqueueReadBuffer",
-                                                      "clEnqueueNDRangeKernel", "clWaitForEvents")
-                   for nth in (1, 3)]
-        for call, nth, code, expect in faults:
-            env = self.layer(**self.PIECES, QRTOOL_FAIL_CL=f"{call}:{nth}:{code}")
-            self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--force", env=env,
-                          expect=expect)
 
     def test_a_kernel_that_does_not_run_gives_no_verdict(self):
         big = os.path.join(self.folder, "big.h5")
@@ -602,4 +479,4 @@ class Opencl(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=1)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=1)
