@@ -25,7 +25,8 @@ $one << EOD
 1	-0.6
 1	20
 EOD
-set multiplot layout 1,2 title "From file to file: time of a script / time of qrtool (1: equally fast; qrtool checks every matrix, scripts do not)"
+set multiplot layout 1,2 title "From file to file: time of a script / time of qrtool \
+(1: equally fast; qrtool checks every matrix, scripts do not)"
 set style fill solid 0.9 noborder
 set xrange [0:*]
 set ytics nomirror
@@ -35,12 +36,14 @@ set lmargin 26
 set rmargin 8
 set title "two cores of an Intel Xeon\nagainst h5py + NumPy"
 set yrange [-0.6:4.6]
-plot $cpu using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror linecolor rgb '#2166ac' notitle, \
+plot $cpu using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror \
+     linecolor rgb '#2166ac' notitle, \
      '' using 2:0:3 with labels left offset 0.6,0 notitle, \
      $one using 1:2 with lines linecolor black notitle
 set title "one NVIDIA H100\nagainst PyTorch or NumPy"
 set yrange [-0.6:9.6]
-plot $gpu using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror linecolor rgb '#d6604d' notitle, \
+plot $gpu using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror \
+     linecolor rgb '#d6604d' notitle, \
      '' using 2:0:3 with labels left offset 0.6,0 notitle, \
      $one using 1:2 with lines linecolor black notitle
 unset multiplot

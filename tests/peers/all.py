@@ -34,7 +34,8 @@ HARD = ("gauss,graded-columns,zero-quarter,noise-quarter,small-half,band,graded-
 CPU_SHAPES = "8x8,16x16,32x32,64x64,128x64,256x128,512x256,512x512,2048x2048,1000000x32"
 GPU_BATCHES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,"
                "512x512x32")
-GPU_LARGE = "512x512x1,2048x2048x1,5000x5000x1,16384x16384x1,1000000x32x1,4000000x64x1,1000000x128x1"
+GPU_LARGE = ("512x512x1,2048x2048x1,5000x5000x1,16384x16384x1,1000000x32x1,4000000x64x1,"
+             "1000000x128x1")
 TYPES = ("single", "double")
 
 
@@ -125,7 +126,8 @@ def machine(part):
     found = {"processor": model.group(1).strip() if model else os.uname().machine,
              "instructions": widest, "cores": len(os.sched_getaffinity(0))}
     if part == "gpu":
-        found["gpu"] = said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+        found["gpu"] = said("nvidia-smi", "--query-gpu=name,driver_version",
+                            "--format=csv,noheader")
     return found
 
 
@@ -142,7 +144,7 @@ def versions(args):
 
 
 def busy_seconds():
-    """Of all cores since the machine has started, and of this process's children that have ended."""
+    """Of all cores since the machine started, and of this process's children that have ended."""
     words = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, _, _, irq, soft_irq, steal = (int(word) for word in words[:8])
     own = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -21,6 +21,38 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
 MOST_FLOORS = 6
+OPENING = """\
+# Benchmarks
+
+![From file to file: how many times as long a script takes as qrtool](samples/benchmarks.svg)
+
+- From file to file a script of h5py and NumPy takes {files} times as long as qrtool on \
+{cpu_files_where},
+  and one of PyTorch or NumPy {gpu_files} times as long on {gpu_files_where}. qrtool checks \
+every matrix; scripts do not.
+- Batches of small matrices: Intel MKL, called from C, takes {cpu} times as long on {cpu_where};
+  the better of PyTorch and JAX {gpu} times as long on {gpu_where}, and {large} times for large \
+and tall matrices.
+- A ratio is the other program's time divided by that of qrtool: above 1 qrtool is faster.
+  Times leave the check out, unless they are from file to file. Where no kind is named, the \
+matrices are Gaussian.
+- tests/peers/all.py measures, on a machine that does nothing else; tests/peers/pages.py writes \
+this page from
+  [its results](tests/peers/results). Measured so: {measured}. All other tables say of which older \
+run they are.
+- Not compared, for want of a machine or a package: MAGMA, KBLAS, rocSOLVER, GPUs of AMD and Intel.
+
+## Slower than another program
+"""
+README = {
+    "picture": "![From file to file: a script of h5py and NumPy takes {files} times as long as "
+               "qrtool on {cpu_files_where}, one of PyTorch or NumPy {gpu_files} times as long on "
+               "{gpu_files_where}](samples/benchmarks.svg)",
+    "speed": "From file to file a script of h5py and NumPy takes {files} times as long on "
+             "{cpu_files_where},\n  and one of PyTorch or NumPy {gpu_files} times as long on "
+             "{gpu_files_where};\n  batches that are already on a GPU take the better of PyTorch "
+             "and JAX {gpu} times as long",
+    "gpu": "On {gpu_where}, 15000 QR factorizations of\n  64 x 64 take {gpu_ms} ms"}
 Table = collections.namedtuple("Table", "name title about columns rows")
 Slow = collections.namedtuple("Slow", "where row peer ratio")
 TYPE = {"single": "float32", "double": "float64"}
@@ -53,8 +85,9 @@ class Results:
     def add(self, file):
         for word in ("commit", "versions"):
             if file[word] != self.head[word]:
-                raise SystemExit(f"{file['path']}: its {word} is {file[word]}, and {self.head['path']} "
-                                 f"has {self.head[word]}: these are not parts of one measurement")
+                raise SystemExit(f"{file['path']}: its {word} is {file[word]}, and that of "
+                                 f"{self.head['path']} is {self.head[word]}: these are not parts "
+                                 "of one measurement")
         for piece in file["pieces"]:
             if piece["name"] in self.pieces:
                 raise SystemExit(f"{file['path']}: the piece {piece['name']} is there twice")
@@ -63,14 +96,17 @@ class Results:
             else:
                 self.pieces[piece["name"]] = piece
 
+    def place(self):
+        """The GPU, or the processor."""
+        machine = self.head["machine"]
+        return machine.get("gpu") or (f"{machine['cores']} cores of {machine['processor']} "
+                                      f"({machine['instructions']})")
+
     def about(self, names):
         commands = list(dict.fromkeys(command for name in names if name in self.pieces
                                       for command in self.pieces[name]["commands"]))
-        machine = self.head["machine"]
-        where = machine.get("gpu") or (f"{machine['cores']} cores of {machine['processor']} "
-                                       f"({machine['instructions']})")
         # One command stands for those that differ in the type or the shape.
-        return (f"{where}; commit {self.head['commit']}, {self.head['date']}; "
+        return (f"{self.place()}; commit {self.head['commit']}, {self.head['date']}; "
                 f"[samples]({self.head['path']})", commands[:1])
 
     def cases(self, prefix):
@@ -339,7 +375,7 @@ def ratios(table, columns):
 
 
 def gpu_file_bars(rows):
-    """(work, the better script / qrtool, whether it is more); scripts that were cut off took more."""
+    """(work, the better script / qrtool, whether it took more, as it was cut off)."""
     for row in rows:
         own, scripts = number(row[1]), [cell for cell in row[4:6] if cell]
         best = min(scripts, key=lambda cell: (number(cell), "over" in cell))
@@ -357,7 +393,8 @@ def picture(cpu_bars, cpu_about, gpu_bars, gpu_about):
     def plot(name, title, colour, top):
         return f"""set title "{title}"
 set yrange [-0.6:{top}]
-plot ${name} using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror linecolor rgb '{colour}' notitle, \\
+plot ${name} using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror \\
+     linecolor rgb '{colour}' notitle, \\
      '' using 2:0:3 with labels left offset 0.6,0 notitle, \\
      $one using 1:2 with lines linecolor black notitle"""
 
@@ -372,7 +409,8 @@ $one << EOD
 1\t-0.6
 1\t20
 EOD
-set multiplot layout 1,2 title "From file to file: time of a script / time of qrtool (1: equally fast; qrtool checks every matrix, scripts do not)"
+set multiplot layout 1,2 title "From file to file: time of a script / time of qrtool \\
+(1: equally fast; qrtool checks every matrix, scripts do not)"
 set style fill solid 0.9 noborder
 set xrange [0:*]
 set ytics nomirror
@@ -439,9 +477,7 @@ class Page:
         for results in self.results:
             if results.head["part"] == part and any(
                     table is self.find(part, name) for _, table in self.tables):
-                machine = results.head["machine"]
-                return (machine.get("gpu", "").split(",")[0]
-                        or f"{machine['cores']} cores of {machine['processor']}")
+                return results.place().split(",")[0].split(" (")[0]
         return next(self.older[key]["machine"].split(" (")[0]
                     for key in (f"{part}-{name}", f"{name}-{part}") if key in self.older)
 
@@ -463,31 +499,9 @@ class Page:
 
     def benchmarks(self):
         facts = self.facts()
-        measured = sorted({f"{results.head['commit']} on "
-                           f"{results.head['machine'].get('gpu') or results.head['machine']['processor']}"
+        measured = sorted({f"{results.head['commit']} on {results.place()}"
                            for results in self.results if results.pieces})
-        lines = [
-            "# Benchmarks", "",
-            "![From file to file: how many times as long a script takes as qrtool]"
-            "(samples/benchmarks.svg)", "",
-            f"- From file to file a script of h5py and NumPy takes {facts['files']} times as long as "
-            f"qrtool on {facts['cpu_files_where']},",
-            f"  and one of PyTorch or NumPy {facts['gpu_files']} times as long on "
-            f"{facts['gpu_files_where']}. qrtool checks every matrix; scripts do not.",
-            f"- Batches of small matrices: Intel MKL, called from C, takes {facts['cpu']} times as "
-            f"long on {facts['cpu_where']};",
-            f"  the better of PyTorch and JAX {facts['gpu']} times as long on "
-            f"{facts['gpu_where']}, and {facts['large']} times for large and tall matrices.",
-            "- A ratio is the other program's time divided by that of qrtool: above 1 qrtool is "
-            "faster. Times leave the check out,",
-            "  unless they are from file to file. Where no kind is named, the matrices are Gaussian.",
-            "- tests/peers/all.py measures, on a machine that does nothing else; tests/peers/pages.py "
-            "writes this page from [its results](tests/peers/results).",
-            f"- Measured so: {'; '.join(measured) if measured else 'nothing yet'}. All other tables "
-            "say of which older run they are.",
-            "- Not compared, for want of a machine or a package: MAGMA, KBLAS, rocSOLVER, GPUs of "
-            "AMD and Intel.", "",
-            "## Slower than another program", ""]
+        lines = OPENING.format(**facts, measured="; ".join(measured) or "nothing yet").split("\n")
         lines += [f"- {slow.row} ({slow.where[0].lower() + slow.where[1:]}), {slow.peer}: "
                   f"{figure(slow.ratio)}" for slow in self.slow] or [
                       "No cell of the tables below."]
@@ -508,31 +522,22 @@ class Page:
         return "\n".join(lines).rstrip("\n") + "\n"
 
     def readme(self, text):
-        facts = self.facts()
-        words = {
-            "picture": "![From file to file: a script of h5py and NumPy takes "
-            f"{facts['files']} times as long as qrtool on {facts['cpu_files_where']}, one of PyTorch "
-            f"or NumPy {facts['gpu_files']} times as long on {facts['gpu_files_where']}](samples/benchmarks.svg)",
-            "speed": f"From file to file a script of h5py and NumPy takes {facts['files']} times as "
-            f"long on {facts['cpu_files_where']},\n  and one of PyTorch or NumPy "
-            f"{facts['gpu_files']} times as long on {facts['gpu_files_where']};\n  batches that "
-            f"are already on a GPU take the better of PyTorch and JAX {facts['gpu']} times as long",
-            "gpu": self.gpu_sentence()}
-        for name, replacement in words.items():
+        facts = {**self.facts(), "gpu_ms": self.gpu_ms()}
+        for name, words in README.items():
+            replacement = words.format(**facts)
             pattern = rf"(<!-- {name} -->).*?(<!-- end -->)"
             if not re.search(pattern, text, re.S):
                 raise SystemExit(f"README.md: has no place for '{name}'")
-            text = re.sub(pattern, lambda found: found[1] + replacement + found[2], text,
+            text = re.sub(pattern, lambda found, made=replacement: found[1] + made + found[2], text,
                           flags=re.S)
         return text
 
-    def gpu_sentence(self):
+    def gpu_ms(self):
         table = self.find("gpu", "batches")
         row = next(row for row in table.rows if row[0].replace(",", "") == "15000 of 64 x 64"
                    and row[1] == "float32")
         own = next(i for i, name in enumerate(table.columns) if name.startswith("qrtool"))
-        return (f"On {self.machine_of('gpu', 'batches')}, 15000 QR factorizations of\n  64 x 64 take "
-                f"{figure(number(row[own]))} ms")
+        return figure(number(row[own]))
 
 
 def svg_of(script):
