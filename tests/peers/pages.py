@@ -21,6 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
 MOST_FLOORS = 6
+CLOSE = 1.5  # a ratio below is named
 OPENING = """\
 # Benchmarks
 
@@ -163,7 +164,7 @@ def batch_tables(results, slow):
                 ratio = (statistics.median(a / b for a, b in zip(times, own)) if threads
                          else statistics.median(times) / statistics.median(own))
                 cell[peer] = ratio
-                if ratio < 1:
+                if ratio < CLOSE:
                     slow.append(Slow(title, " ".join(key), peer[0], ratio))
         if not rows:
             continue
@@ -240,7 +241,7 @@ def solve_table(results, slow):
         gels = case["baselines"].get("gels", {}).get("speed_up")
         name = TYPE[result["precision"]]
         rows.setdefault(size_of(case), {})[name] = (case["seconds"]["median"], gels)
-        if gels and gels < 1:
+        if gels and gels < CLOSE:
             slow.append(Slow("least squares", f"{size_of(case)} {name}", "gels", gels))
     if not rows:
         return None
@@ -295,7 +296,7 @@ def files_rows(results, slow):
             own, script = ([run["wall"] for run in runs]
                            for runs in piece["results"][0]["runs"].values())
             ratio = statistics.median(b / a for a, b in zip(own, script))
-            if ratio < 1:
+            if ratio < CLOSE:
                 slow.append(Slow("from file to file", work, "script", ratio))
             yield [work, figure(statistics.median(own)), figure(statistics.median(script)),
                    figure(ratio)]
@@ -334,13 +335,13 @@ def device_files_table(results):
 
 
 def older_table(table, slow, far):
-    """A table of earlier days; its cells below 1 in columns of ratios count as slower."""
+    """A table of earlier days; its cells in columns of ratios count as slower, or close."""
     for row in table["rows"]:
         for column, cell in zip(table["columns"], row):
             value = number(cell)
             if value is None:
                 continue
-            if re.search(r"ratio|/ qrtool", column) and value < 1:
+            if re.search(r"ratio|/ qrtool", column) and value < CLOSE:
                 slow.append(Slow(table["title"], f"{row[0]} {row[1]}", column, value))
     if table["name"] == "gpu-grid":
         for row in table["rows"]:
@@ -361,6 +362,11 @@ def markdown(table):
     lines += ["| " + " | ".join(table.columns) + " |", "| --- " * len(table.columns) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]
     return "\n".join(lines) + "\n"
+
+
+def cell_text(slow):
+    return (f"{slow.row} ({slow.where[0].lower() + slow.where[1:]}), {slow.peer}: "
+            f"{figure(slow.ratio)}")
 
 
 def span(values):
@@ -502,9 +508,11 @@ class Page:
         measured = sorted({f"{results.head['commit']} on {results.place()}"
                            for results in self.results if results.pieces})
         lines = OPENING.format(**facts, measured="; ".join(measured) or "nothing yet").split("\n")
-        lines += [f"- {slow.row} ({slow.where[0].lower() + slow.where[1:]}), {slow.peer}: "
-                  f"{figure(slow.ratio)}" for slow in self.slow] or [
-                      "No cell of the tables below."]
+        lines += [f"- {cell_text(slow)}" for slow in self.slow if slow.ratio < 1] or [
+            "No cell of the tables below."]
+        close = [cell_text(slow) for slow in self.slow if slow.ratio >= 1]
+        lines += ["", f"Less than {CLOSE} times as fast as another program: "
+                  f"{'; '.join(close) or 'no other cell'}."]
         lines += ["", f"More than {MOST_FLOORS} times the least time that memory or arithmetic "
                   f"allows: {', '.join(self.far) or 'no cell'}.", ""]
         if self.left_out:
