@@ -510,6 +510,8 @@ class Page:
         lines = OPENING.format(**facts, measured="; ".join(measured) or "nothing yet").split("\n")
         lines += [f"- {cell_text(slow)}" for slow in self.slow if slow.ratio < 1] or [
             "No cell of the tables below."]
+        lines += [f"- {table['slower']}" for name, table in self.older.items()
+                  if "slower" in table and any(old.name == name for old in self.old)]
         close = [cell_text(slow) for slow in self.slow if slow.ratio >= 1]
         lines += ["", f"Less than {CLOSE} times as fast as another program: "
                   f"{'; '.join(close) or 'no other cell'}."]
