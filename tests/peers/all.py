@@ -14,6 +14,7 @@ at most 8 minutes. Peers that are missing are left out: LAPACK libraries are nam
 `pages.py` makes the pages from the files in results/, and leaves out what was measured under load.
 """
 import argparse
+import ctypes
 import datetime
 import importlib.metadata
 import json
@@ -111,6 +112,25 @@ def said(*command):
         return ""
 
 
+def find_libraries(names):
+    """The names of those that are there. Their folders are where programs look for them, so that
+    the results hold no path."""
+    there = list(filter(is_there, names.split(",")))
+    folders = [os.path.dirname(os.path.abspath(name)) for name in there if "/" in name]
+    os.environ["LD_LIBRARY_PATH"] = ":".join(
+        [*folders, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+    return [os.path.basename(name) for name in there]
+
+
+def is_there(library):
+    try:
+        ctypes.CDLL(library)
+        return True
+    except OSError:
+        print(f"{library}: is not there, and is left out", flush=True)
+        return False
+
+
 def commit():
     """The commit of the sources; files that this measurement writes do not count as changes."""
     changed = said("git", "status", "--porcelain", "--untracked-files=no", "--", ".",
@@ -139,7 +159,7 @@ def versions(args):
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             pass
-    found["libraries"] = [pathlib.Path(name).name for name in args.libraries]
+    found["libraries"] = args.libraries
     return found
 
 
@@ -198,15 +218,13 @@ def main():
     parser.add_argument("out", nargs="?")
     parser.add_argument("--build", default=str(ROOT / "build/release"))
     parser.add_argument("--pieces", help="default: all that the file has not")
-    parser.add_argument("--libraries", default="libopenblas.so.0",
-                        type=lambda text: text.split(","))
+    parser.add_argument("--libraries", default="libopenblas.so.0")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--device", default="0")
     parser.add_argument("--folder", default=".", help="for files of some GB")
     parser.add_argument("--list", action="store_true", help="the names of the pieces alone")
     args = parser.parse_args()
-    if isinstance(args.libraries, str):
-        args.libraries = args.libraries.split(",")
+    args.libraries = find_libraries(args.libraries)
     pieces = list(PARTS[args.part](args))
     if args.list or not args.out:
         print("\n".join(piece.name for piece in pieces))

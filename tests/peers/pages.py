@@ -142,20 +142,17 @@ def peer_name(text):
 
 def batch_tables(results, slow):
     """Times beside peers, with the median over rounds of the ratio in each round."""
-    for prefix, title in (("batches", "Q and R, and R alone, beside other programs"),
+    for prefix, title in (("batches", "Q and R, then R alone, beside other programs"),
                           ("large", "Large and tall matrices beside other programs")):
-        rows = {}
-        peers = []
-        for piece, result, case in results.cases(prefix):
-            seconds = case["seconds"]
-            threads = result.get("threads")
-            key = (size_of({**case, "batch": 1}) if threads else size_of(case),
-                   TYPE[case["precision"]], case["mode"])
-            own = seconds["qrtool"]
-            cell = rows.setdefault(key, {})
+        rows, peers = {}, []
+        for _, result, case in results.cases(prefix):
+            threads = result.get("threads")  # of a CPU
+            own = case["seconds"]["qrtool"]
+            row = rows.setdefault((size_of({**case, "batch": 1} if threads else case),
+                                   TYPE[case["precision"]]), {})
             scale = 1e6 / case["batch"] if threads else 1e3
-            cell[("qrtool", threads)] = scale * statistics.median(own)
-            for name, times in seconds.items():
+            row.setdefault(("qrtool", threads), {})[case["mode"]] = scale * statistics.median(own)
+            for name, times in case["seconds"].items():
                 if name == "qrtool":
                     continue
                 peer = (peer_name(name), threads)
@@ -163,23 +160,31 @@ def batch_tables(results, slow):
                     peers.append(peer)
                 ratio = (statistics.median(a / b for a, b in zip(times, own)) if threads
                          else statistics.median(times) / statistics.median(own))
-                cell[peer] = ratio
+                row.setdefault(peer, {})[case["mode"]] = ratio
                 if ratio < CLOSE:
-                    slow.append(Slow(title, " ".join(key), peer[0], ratio))
+                    slow.append(Slow(title, f"{size_of(case)} {TYPE[case['precision']]} "
+                                     f"{case['mode']}", peer[0], ratio))
         if not rows:
             continue
-        counts = sorted({threads for cell in rows.values() for _, threads in cell}, key=str)
-        unit = "us" if counts[0] else "ms"
-        with_threads = (lambda word, threads: f"{word}, {threads} thread"
-                        f"{'s' if threads != 1 else ''}" if threads else word)
-        columns = ["matrix", "type", "result",
-                   *(with_threads(f"qrtool {unit}", threads) for threads in counts),
-                   *(f"{with_threads(name, threads)} / qrtool" for name, threads in peers)]
-        keys = [("qrtool", threads) for threads in counts] + peers
-        yield Table(f"{prefix}", title, results.about([p for p in results.pieces
-                                                       if p.startswith(prefix)]), columns,
-                    [[key[0], key[1], "R" if key[2] == "r" else "Q and R",
-                      *(figure(cell.get(each)) for each in keys)] for key, cell in rows.items()])
+        counts = sorted({threads for row in rows.values() for _, threads in row}, key=str)
+        columns = [("qrtool", threads) for threads in counts] + peers
+        yield Table(prefix, title,
+                    results.about([name for name in results.pieces if name.startswith(prefix)]),
+                    ["matrix", "type", *(heading(*column) for column in columns)],
+                    [[*key, *(pair(row.get(column)) for column in columns)]
+                     for key, row in rows.items()])
+
+
+def heading(name, threads):
+    """Of a column with times of qrtool, or with ratios of a peer."""
+    with_threads = name + (f", {threads} thread{'s' if threads > 1 else ''}" if threads else "")
+    return (f"{with_threads}, {'us' if threads else 'ms'}" if name == "qrtool"
+            else f"{with_threads} / qrtool")
+
+
+def pair(cell):
+    """Of Q and R, then of R alone."""
+    return ", ".join(figure(cell[mode]) for mode in ("reduced", "r") if mode in (cell or {}))
 
 
 def hard_table(results):
@@ -380,6 +385,14 @@ def ratios(table, columns):
             if re.search(columns, column) and number(row[i]) is not None]
 
 
+def small_rows(table):
+    """The rows of matrices with at most 512 x 256 entries."""
+    def entries(row):
+        m, n = row[0].replace(",", "").split(" of ")[-1].split(" x ")
+        return int(m) * int(n)
+    return table._replace(rows=[row for row in table.rows if entries(row) <= 512 * 256])
+
+
 def gpu_file_bars(rows):
     """(work, the better script / qrtool, whether it took more, as it was cut off)."""
     for row in rows:
@@ -447,6 +460,8 @@ class Page:
                 if table:
                     self.tables.append((part, table))
                     replaced |= {f"{part}-{table.name}", f"{table.name}-{part}"}
+                    if (part, table.name) == ("cpu", "batches"):
+                        replaced.add("cpu-large")
         self.old = [older_table(table, self.slow, self.far) for name, table in self.older.items()
                     if name not in replaced]
         self.left_out = [f"{name} ({results.head['path']})" for results in self.results
@@ -493,7 +508,7 @@ class Page:
     def facts(self):
         """The sentences that BENCHMARKS.md and README.md share."""
         cpu = [ratio for table in self.find_all("cpu", "batches")
-               for ratio in ratios(table, "MKL.*/ qrtool")]
+               for ratio in ratios(small_rows(table), "MKL.*/ qrtool")]
         gpu = ratios(self.find("gpu", "batches"), r"ratio QR|/ qrtool")
         large = ratios(self.find("gpu", "large"), r"ratio QR|/ qrtool")
         files = [ratio for _, ratio, _ in self.cpu_bars()]

@@ -109,10 +109,16 @@ class PagesTest(unittest.TestCase):
     def test_ratios_are_taken_within_a_round(self):
         page = self.page_of([piece("batches single 1", [
             batches(1, [1e-3, 2e-3, 10e-3], [3e-3, 6e-3, 30e-3])])])
-        self.assertIn("| 64 x 64 | float32 | Q and R | 2 | 3 |", page)
+        self.assertIn("| 64 x 64 | float32 | 2 | 3 |", page)
         self.assertIn("MKL 2026.2, 1 thread / qrtool", page)
         self.assertIn("2 cores of Pretend CPU (AVX2); commit 0123456789ab, 2026-11-27", page)
         self.assertIn("    measure batches single 1", page)
+
+    def test_r_alone_stands_behind_q_and_r(self):
+        page = self.page_of([piece("batches single 1", [
+            batches(1, [2e-3], [4e-3]), batches(1, [1e-3], [8e-3], mode="r")])])
+        self.assertIn("| 64 x 64 | float32 | 2, 1 | 2, 8 |", page)
+        self.assertIn("takes 2 times as long on 2 cores of Pretend CPU", page)
 
     def test_a_cell_that_is_slower_is_listed_first(self):
         page = self.page_of([piece("batches single 1", [batches(1, [2e-3], [1e-3])])])
