@@ -93,6 +93,31 @@ double entry_zero_columns(const Entry& e) {
   return is_zero && e.n > 1 ? 0.0 : e.gauss();
 }
 
+/// The last quarter of the columns is `size` times normal entries.
+double entry_with_last_quarter(const Entry& e, double size) {
+  return e.gauss() * (e.j >= e.n - e.n / 4 ? size : 1);
+}
+double entry_zero_quarter(const Entry& e) { return entry_with_last_quarter(e, 0); }
+double entry_noise_quarter(const Entry& e) { return entry_with_last_quarter(e, 1e-5); }
+
+/// The second half of the columns has the size of four rounding errors of float32.
+double entry_small_half(const Entry& e) { return e.gauss() * (e.j >= (e.n + 1) / 2 ? 0x1p-21 : 1); }
+
+double entry_near_collinear(const Entry& e) { return e.gauss(e.i, 0) + 1e-4 * e.gauss(); }
+
+double entry_upper(const Entry& e) { return e.i <= e.j ? e.gauss() : 0.0; }
+double entry_band(const Entry& e) { return std::abs(e.i - e.j) <= 2 ? e.gauss() : 0.0; }
+double entry_graded_rows(const Entry& e) { return e.gauss() * e.grade(e.i, e.m); }
+double entry_graded_columns(const Entry& e) { return e.gauss() * e.grade(e.j, e.n); }
+
+/// A batch of all kinds of the gpu-mode contest qr_v2, at random places.
+double entry_contest(const Entry& e) {
+  constexpr std::array kinds{entry_graded_columns, entry_zero_quarter, entry_noise_quarter,
+                             entry_small_half,     entry_band,         entry_graded_rows,
+                             entry_near_collinear, entry_upper};
+  return kinds[mix_bits(mix_bits(e.request.seed) ^ e.b) % kinds.size()](e);
+}
+
 struct NamedEntry {
   MatrixKind kind;
   double (*value)(const Entry&);  // null where entries cannot be computed one by one
@@ -109,21 +134,19 @@ const std::array named_entries{
     NamedEntry{{"identity", "ones on the diagonal"},
                [](const Entry& e) { return e.i == e.j ? 1.0 : 0.0; }},
     NamedEntry{{"zero", "all zeros"}, [](const Entry&) { return 0.0; }},
-    NamedEntry{{"upper", "upper triangular, normal"},
-               [](const Entry& e) { return e.i <= e.j ? e.gauss() : 0.0; }},
+    NamedEntry{{"upper", "upper triangular, normal"}, entry_upper},
     NamedEntry{{"constant", "every entry 0.1"}, [](const Entry&) { return 0.1; }},
     NamedEntry{{"graded-rows", "normal, rows scaled from 1 down to 1/cond", true},
-               [](const Entry& e) { return e.gauss() * e.grade(e.i, e.m); }},
+               entry_graded_rows},
     NamedEntry{{"graded-columns", "normal, columns scaled from 1 down to 1/cond", true},
-               [](const Entry& e) { return e.gauss() * e.grade(e.j, e.n); }},
+               entry_graded_columns},
     NamedEntry{{"hilbert", "1 / (i + j + 1)"},
                [](const Entry& e) { return 1.0 / static_cast<double>(e.i + e.j + 1); }},
     NamedEntry{{"rank-deficient", "exactly rank max(1, k/2), small integers"},
                entry_rank_deficient},
     NamedEntry{{"near-deficient", "columns that agree to 2^-21"}, entry_near_deficient},
     NamedEntry{{"clustered", "columns in clusters of four"}, entry_clustered},
-    NamedEntry{{"band", "normal within two diagonals of the main one"},
-               [](const Entry& e) { return std::abs(e.i - e.j) <= 2 ? e.gauss() : 0.0; }},
+    NamedEntry{{"band", "normal within two diagonals of the main one"}, entry_band},
     NamedEntry{{"tiny", "normal times 1e-30"}, [](const Entry& e) { return e.gauss() * 1e-30; }},
     NamedEntry{{"huge", "normal, largest near 1e37"},
                [](const Entry& e) { return std::clamp(e.gauss(), -6.0, 6.0) * huge_scale; }},
@@ -139,6 +162,15 @@ const std::array named_entries{
     NamedEntry{{"near-duplicates", "groups of 2, 3 and 4 columns that agree to 1/cond", true},
                entry_near_duplicates},
     NamedEntry{{"counts", "whole numbers around 30000, deviation 50"}, entry_counts},
+    NamedEntry{{"zero-quarter", "normal, the last quarter of the columns zero"},
+               entry_zero_quarter},
+    NamedEntry{{"noise-quarter", "normal, the last quarter of the columns times 1e-5"},
+               entry_noise_quarter},
+    NamedEntry{{"small-half", "normal, the second half of the columns times 2^-21"},
+               entry_small_half},
+    NamedEntry{{"near-collinear", "columns that agree to 1e-4"}, entry_near_collinear},
+    NamedEntry{{"contest", "the kinds of the contest qr_v2 at random places of a batch", true},
+               entry_contest},
     NamedEntry{{"cond", "singular values from 1 down to 1/cond, geometric", true}, nullptr},
 };
 
@@ -182,6 +214,14 @@ void fill_cond(const MatrixRequest& request, std::uint64_t b, MatrixView<T> a) {
   }
 }
 
+/// The kind of matrix b, where `kinds` has one or several joined by "+", which matrices take in
+/// turn.
+std::string_view kind_of(std::string_view kinds, index_t b) {
+  index_t at = b % (std::ranges::count(kinds, '+') + 1);
+  for (; at > 0; --at) kinds.remove_prefix(kinds.find('+') + 1);
+  return kinds.substr(0, kinds.find('+'));
+}
+
 const NamedEntry& find_kind(std::string_view name) {
   for (const NamedEntry& named : named_entries) {
     if (named.kind.name == name) return named;
@@ -202,8 +242,8 @@ double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
 }
 
 bool uses_cond(std::string_view kind) {
-  const auto is_meant = [&](const MatrixKind& each) { return each.name == kind && each.uses_cond; };
-  return std::any_of(matrix_kinds().begin(), matrix_kinds().end(), is_meant);
+  return std::ranges::any_of(
+      matrix_kinds(), [&](const MatrixKind& each) { return each.name == kind && each.uses_cond; });
 }
 
 std::span<const MatrixKind> matrix_kinds() {
@@ -219,7 +259,7 @@ namespace {
 
 template <class T>
 void fill_real(const MatrixRequest& request, index_t b, MatrixView<T> a) {
-  if (find_kind(request.kind).value == nullptr)
+  if (find_kind(kind_of(request.kind, b)).value == nullptr)
     return fill_cond(request, static_cast<std::uint64_t>(b), a);
   fill_rows(request, b, a, 0, a.rows);
 }
@@ -232,8 +272,8 @@ std::complex<double> phase(std::uint64_t seed, std::uint64_t stream, index_t ind
 
 template <class T>
 void fill_complex(const MatrixRequest& request, index_t b, MatrixView<std::complex<T>> a) {
-  const bool has_two =
-      request.kind == "gauss" || request.kind == "uniform" || request.kind == "integers";
+  const std::string_view kind = kind_of(request.kind, b);
+  const bool has_two = kind == "gauss" || kind == "uniform" || kind == "integers";
   const Batch<T> parts(2, a.rows, a.cols);
   const MatrixView<T> x = parts.view()[0], y = parts.view()[1];
   // The streams of the phases, and of Y, are those of no matrix that is drawn from the seed.
@@ -268,7 +308,7 @@ void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a) {
 template <class T>
 void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t first,
                index_t rows) {
-  const NamedEntry& named = find_kind(request.kind);
+  const NamedEntry& named = find_kind(kind_of(request.kind, b));
   const auto number = static_cast<std::uint64_t>(b);
   for (index_t i = first; i < first + rows; ++i) {
     for (index_t j = 0; j < a.cols; ++j) {

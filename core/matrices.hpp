@@ -19,12 +19,14 @@ struct MatrixKind {
 
 /// Lists every kind that `fill_matrix` knows: gauss, uniform, identity, zero, upper, constant,
 /// graded-rows, graded-columns, hilbert, rank-deficient, near-deficient, clustered, band, tiny,
-/// huge, mixed, cond, kahan, integers, zero-columns, offset, near-duplicates, counts.
+/// huge, mixed, cond, kahan, integers, zero-columns, offset, near-duplicates, counts, zero-quarter,
+/// noise-quarter, small-half, near-collinear, contest.
 std::span<const MatrixKind> matrix_kinds();
 /// Whether `cond` changes the matrices of this kind; false for an unknown kind.
 bool uses_cond(std::string_view kind);
 
 struct MatrixRequest {
+  // One of matrix_kinds(), or several joined by "+", which the matrices of a batch take in turn.
   std::string_view kind = "gauss";
   // Kind "cond": the largest singular value over the smallest. Graded kinds: the same of the
   // scales. "offset" and "near-duplicates": what columns have in common over what differs.

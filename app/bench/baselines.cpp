@@ -15,6 +15,7 @@
 #include "app/bench/lapack_systems.hpp"
 #include "app/bench/systems.hpp"
 #include "app/run/factor_matrices.hpp"
+#include "app/run/opencl.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
@@ -97,27 +98,26 @@ Plan plan_for(const Backend& backend, const std::string& forced, const Problem& 
 
 class HostContestant final : public Contestant {
  public:
-  HostContestant(std::string name, Backend& backend, std::string forced,
-                 const MatrixRequest& request)
-      : name_(std::move(name)), backend_(backend), forced_(std::move(forced)), request_(request) {}
+  HostContestant(std::string name, Backend& backend, std::string forced)
+      : name_(std::move(name)), backend_(backend), forced_(std::move(forced)) {}
 
   std::string name() const override { return name_; }
   std::string text() const override {
     return name_ == forced_ ? "forced" : "the same backend, from host memory to host memory";
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
+                                    int threads) override {
     Plan plan = plan_for(backend_, forced_, problem, threads);
     if (problem.type == ElementType::float32)
-      return std::make_unique<HostRun<float>>(backend_, std::move(plan), request_);
-    return std::make_unique<HostRun<double>>(backend_, std::move(plan), request_);
+      return std::make_unique<HostRun<float>>(backend_, std::move(plan), request);
+    return std::make_unique<HostRun<double>>(backend_, std::move(plan), request);
   }
 
  private:
   std::string name_;
   Backend& backend_;
   std::string forced_;
-  MatrixRequest request_;
 };
 
 /// A separate CPU backend, whatever backend the tool uses.
@@ -125,13 +125,14 @@ class CpuContestant final : public Contestant {
  public:
   CpuContestant(const BenchSetup& setup, std::string name, std::string forced, std::string text)
       : backend_(setup.limits),
-        host_(std::move(name), backend_, std::move(forced), setup.request()),
+        host_(std::move(name), backend_, std::move(forced)),
         text_(std::move(text)) {}
 
   std::string name() const override { return host_.name(); }
   std::string text() const override { return text_; }
-  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
-    return host_.prepare(problem, 0);
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
+                                    int) override {
+    return host_.prepare(problem, request, 0);
   }
 
  private:
@@ -160,12 +161,16 @@ class DeviceContestant final : public Contestant {
                                           : "the same device, data resident";
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
+                                    int) override {
     if (setup_.backend.name() == "cpu")
       throw DeviceError("runs on an OpenCL device: --backend opencl");
     Plan plan = plan_for(setup_.backend, forced_, problem);
     require_room(setup_.backend, plan);
-    return make_resident_run(setup_.backend, std::move(plan), setup_.request());
+    const Stopwatch watch;
+    if (setup_.builds_first) build_opencl_factors(setup_.backend, plan);
+    const double seconds = setup_.builds_first ? watch.seconds() : 0;
+    return make_resident_run(setup_.backend, std::move(plan), request, seconds);
   }
 
  private:
@@ -178,8 +183,8 @@ class HostSamples final : public SampleRuns {
  public:
   explicit HostSamples(const BenchSetup& setup) : setup_(setup) {}
   std::unique_ptr<TimedRun> prepare(std::string_view variant, const Problem& problem) override {
-    return HostContestant("", setup_.backend, std::string(variant), setup_.request())
-        .prepare(problem, /*threads=*/2);
+    return HostContestant("", setup_.backend, std::string(variant))
+        .prepare(problem, {.seed = setup_.seed}, /*threads=*/2);
   }
 
  private:
@@ -214,11 +219,9 @@ constexpr Baseline all_baselines[] = {
     {.name = "from-host",
      .is_on_device = true,
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
-       return std::make_unique<HostContestant>("from-host", setup.backend, setup.variant,
-                                               setup.request());
+       return std::make_unique<HostContestant>("from-host", setup.backend, setup.variant);
      }},
-    {.name = "lapack",
-     .make = [](const BenchSetup& setup) { return make_lapack(setup.limits, setup.request()); }},
+    {.name = "lapack", .make = [](const BenchSetup& setup) { return make_lapack(setup.limits); }},
     {.name = "textbook",
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<DeviceContestant>("textbook", setup, "opencl/textbook");
@@ -238,8 +241,7 @@ std::unique_ptr<Contestant> make_forced(const BenchSetup& setup, std::string nam
                                         const std::string& variant) {
   if (setup.task != BenchTask::factor) return make_solver(setup, std::move(name), variant);
   if (setup.backend.name() == "cpu")
-    return std::make_unique<HostContestant>(std::move(name), setup.backend, variant,
-                                            setup.request());
+    return std::make_unique<HostContestant>(std::move(name), setup.backend, variant);
   return std::make_unique<DeviceContestant>(std::move(name), setup, variant);
 }
 

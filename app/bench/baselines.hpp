@@ -23,9 +23,11 @@ class Contestant {
   virtual ~Contestant() = default;
   virtual std::string name() const = 0;  // heading: "eigen"
   virtual std::string text() const = 0;  // its description in the header
-  /// Only the tool on the CPU uses `threads`; 0 means as many as it may use.
+  /// Makes the matrices of `request`, of which least squares use the seed alone. Only the tool on
+  /// the CPU uses `threads`; 0 means as many as it may use.
   /// Errors: every class of core/error.hpp; what() says why the cell stays empty.
-  virtual std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) = 0;
+  virtual std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
+                                            int threads) = 0;
 };
 
 /// The inputs that all contestants share. The backend outlives them.
@@ -35,10 +37,7 @@ struct BenchSetup {
   Limits limits;           // host memory and threads
   std::uint64_t seed = 0;  // of this rank
   BenchTask task = BenchTask::factor;
-  std::string_view kind = MatrixRequest{}.kind;  // one of matrix_kinds()
-
-  /// The matrices that are factored.
-  MatrixRequest request() const { return {.kind = kind, .seed = seed}; }
+  bool builds_first = false;  // the kernels of a case, and says how long that takes
 };
 
 /// Makes the tool: on an OpenCL device, where the data stay, or on the CPU.

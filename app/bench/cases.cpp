@@ -17,7 +17,8 @@ namespace {
 constexpr double usual_limit_seconds = 60;
 constexpr double quick_limit_seconds = 5;
 constexpr double quick_total_seconds = 45;
-constexpr Repeats quick_repeats{.warm_up = 1, .timed = 3};
+constexpr Repeats usual_repeats{.warm_up = 2, .timed = 5, .most = 1000, .warm_up_seconds = 0.02};
+constexpr Repeats quick_repeats{.warm_up = 1, .timed = 3, .most = 100, .warm_up_seconds = 0.02};
 
 /// The rates that a few CPU cores and a GPU can reach. They are rather too high than too low: the
 /// first case must not be left out because nothing is known about it.
@@ -31,6 +32,19 @@ void add_grid(std::vector<BenchCase>& cases, const Shapes& shapes,
               const std::vector<index_t>& batches) {
   for (const auto& [m, n] : shapes)
     for (const index_t batch : batches) cases.push_back({.m = m, .n = n, .batch = batch});
+}
+
+/// Every case with every kind.
+std::vector<BenchCase> with_kinds(const std::vector<BenchCase>& cases,
+                                  const std::vector<std::string>& kinds) {
+  std::vector<BenchCase> all;
+  for (const BenchCase& size : cases) {
+    for (const std::string& kind : kinds) {
+      all.push_back(size);
+      all.back().kind = kind;
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -133,9 +147,11 @@ BenchSchedule schedule_of(const BenchOptions& o) {
                      : is_quick                          ? quick_sweep()
                                                          : standard_sweep();
   }
+  schedule.cases = with_kinds(schedule.cases, o.kinds);
+  schedule.seeds = o.seeds;
   schedule.cell_seconds =
       o.limit_seconds.value_or(is_quick ? quick_limit_seconds : usual_limit_seconds);
-  if (is_quick) schedule.repeats = quick_repeats;
+  schedule.repeats = is_quick ? quick_repeats : usual_repeats;
   if (is_quick) schedule.total_seconds = quick_total_seconds;
   return schedule;
 }

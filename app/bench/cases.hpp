@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/options/bench_options.hpp"
+#include "core/matrices.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -22,7 +23,8 @@ std::string_view name_of(BenchTask task, Mode mode);
 /// A case has `batch` matrices of m x n, or, of solve_shared, `batch` right sides.
 struct BenchCase {
   index_t m = 0, n = 0, batch = 0;
-  int threads = 0;  // of the tool on the CPU; 0: as many as it may use
+  int threads = 0;                         // of the tool on the CPU; 0: as many as it may use
+  std::string kind{MatrixRequest{}.kind};  // of the matrices
   bool operator==(const BenchCase&) const = default;
 };
 
@@ -44,6 +46,9 @@ std::vector<BenchCase> solve_sweep(BenchTask task, bool quick);
 /// The number of runs that are not timed, and then of those that are.
 struct Repeats {
   int warm_up = 2, timed = 5;
+  /// Further runs are timed, up to so many in all, until the standard error of the median is small.
+  int most = 5;
+  double warm_up_seconds = 0;  // at least, in more runs where these are short
 };
 
 /// Everything that follows from the options.
@@ -51,6 +56,7 @@ struct BenchSchedule {
   std::vector<BenchCase> cases;
   Repeats repeats;
   double cell_seconds = 0;              // the longest running time of one cell of the table
+  int seeds = 1;                        // batches of each case, each from a seed of its own
   std::optional<double> total_seconds;  // the longest wall time of all cells
 };
 BenchTask task_of(const BenchOptions& options);

@@ -22,12 +22,15 @@ class DeviceRun final : public TimedRun {
  public:
   /// The first plan.problem.count matrices of `data`.
   template <class T>
-  DeviceRun(OpenclBackend& backend, Plan plan, const BenchData<T>& data)
+  DeviceRun(OpenclBackend& backend, Plan plan, const BenchData<T>& data, double build_seconds = 0)
       : plan_(std::move(plan)),
+        build_seconds_(build_seconds),
         norms_(data.norms()),
         resident_(backend, plan_, data.view().slice(0, plan_.problem.count)) {}
 
   std::string variant() const override { return std::string(plan_.variant->name); }
+
+  double build_seconds() const override { return build_seconds_; }
 
   RunSeconds run() override {
     const ResidentRun::Seconds seconds = resident_.run();
@@ -48,16 +51,17 @@ class DeviceRun final : public TimedRun {
 
  private:
   Plan plan_;  // resident_ refers to it
+  double build_seconds_;
   std::vector<double> norms_;
   ResidentRun resident_;
 };
 
 template <class T>
-std::unique_ptr<TimedRun> make_run(OpenclBackend& backend, Plan plan,
-                                   const MatrixRequest& request) {
+std::unique_ptr<TimedRun> make_run(OpenclBackend& backend, Plan plan, const MatrixRequest& request,
+                                   double build_seconds) {
   const Problem p = plan.problem;
   const BenchData<T> data(p.count, p.m, p.n, request, backend.limits().threads);
-  return std::make_unique<DeviceRun>(backend, std::move(plan), data);
+  return std::make_unique<DeviceRun>(backend, std::move(plan), data, build_seconds);
 }
 
 template <class T>
@@ -170,11 +174,11 @@ std::unique_ptr<TimedRun> make_shared(OpenclBackend& backend, const Problem& p,
 }  // namespace
 
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan,
-                                            const MatrixRequest& request) {
+                                            const MatrixRequest& request, double build_seconds) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
   if (plan.problem.type == ElementType::float32)
-    return make_run<float>(opencl, std::move(plan), request);
-  return make_run<double>(opencl, std::move(plan), request);
+    return make_run<float>(opencl, std::move(plan), request, build_seconds);
+  return make_run<double>(opencl, std::move(plan), request, build_seconds);
 }
 
 std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const Problem& most,
@@ -203,5 +207,7 @@ std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& 
 double device_rate(Backend& backend, std::size_t bytes) {
   return device_moved_bytes_per_second(dynamic_cast<OpenclBackend&>(backend), bytes);
 }
+
+void flush_device(Backend& backend) { flush_device_caches(dynamic_cast<OpenclBackend&>(backend)); }
 
 }  // namespace qrtool

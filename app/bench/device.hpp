@@ -14,9 +14,9 @@
 namespace qrtool {
 
 /// Uploads plan.problem.count matrices to the device of `backend`, which is an OpenCL backend.
-/// Errors: DeviceError, LimitError.
+/// `build_seconds`: in which its kernels were built. Errors: DeviceError, LimitError.
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan,
-                                            const MatrixRequest& request);
+                                            const MatrixRequest& request, double build_seconds);
 
 /// Batches of one shape and type that are drawn once.
 class ResidentBatches {
@@ -42,5 +42,8 @@ std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& 
 /// Bytes per second that the device of `backend`, which is an OpenCL backend, moves in a copy of
 /// `bytes`. Errors: DeviceError.
 double device_rate(Backend& backend, std::size_t bytes);
+
+/// Empties the caches of the device of `backend`, which is an OpenCL backend. Errors: DeviceError.
+void flush_device(Backend& backend);
 
 }  // namespace qrtool

@@ -6,6 +6,7 @@
 
 #include "app/bench/table.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/join.hpp"
 
 namespace qrtool {
 namespace {
@@ -41,7 +42,8 @@ std::string csv_number(double value) { return fmt::format("{:.6g}", value); }
 
 std::string csv_heading(const BenchHeader& header) {
   std::string line =
-      "backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms";
+      "backend,device,precision,mode,kind,m,n,batch,threads,variant,ms,ms_worst_batch,ms_fastest,"
+      "ms_slowest,check_ms";
   for (const BenchHeader::Baseline& baseline : header.baselines)
     line += fmt::format(",{0}_ms,{0}_speed_up", baseline.name);
   return line +
@@ -52,14 +54,15 @@ std::string csv_heading(const BenchHeader& header) {
 std::string csv_line(const BenchResult& result, const BenchRow& row) {
   const BenchHeader& h = result.header;
   std::string line = fmt::format(
-      "{},{},{},{},{},{},{},{},{}", h.backend, csv_text(h.device), precision_name(h.type),
-      name_of(h.task, h.mode), row.size.m, row.size.n, row.size.batch,
+      "{},{},{},{},{},{},{},{},{},{}", h.backend, csv_text(h.device), precision_name(h.type),
+      name_of(h.task, h.mode), row.size.kind, row.size.m, row.size.n, row.size.batch,
       h.is_on_device() ? "" : std::to_string(threads_of(h, row)), row.tool ? row.variant : "");
   const auto add = [&](bool is_known, auto value) {
     line += "," + (is_known ? csv_number(value()) : std::string());
   };
   const bool has_tool = row.tool.has_value();
   add(has_tool, [&] { return row.tool->median() * 1e3; });
+  add(has_tool, [&] { return row.tool->worst() * 1e3; });
   add(has_tool, [&] { return row.tool->fastest() * 1e3; });
   add(has_tool, [&] { return row.tool->slowest() * 1e3; });
   add(has_tool && h.has_check_time(), [&] { return row.tool->check_seconds * 1e3; });
@@ -82,7 +85,17 @@ std::string csv_line(const BenchResult& result, const BenchRow& row) {
 
 Json json_of(const std::optional<Timing>& timing) {
   if (!timing) return nullptr;
+  Json batches = Json::array();
+  for (const BatchTiming& batch : timing->batches)
+    batches.push_back({{"seed", batch.seed},
+                       {"median", batch.median},
+                       {"standard_error", batch.standard_error},
+                       {"runs", batch.runs},
+                       {"verified_run", batch.verified}});
   return {{"median", timing->median()},
+          {"worst", timing->worst()},
+          {"standard_error", timing->standard_error()},
+          {"batches", batches},
           {"fastest", timing->fastest()},
           {"slowest", timing->slowest()},
           {"all", timing->seconds}};
@@ -96,6 +109,25 @@ Json json_of(const std::optional<BenchChoice>& choice) {
           {"best_seconds", choice->best_seconds}};
 }
 
+/// What the system does not say is null.
+Json json_of(const MachineState& state) {
+  const auto text = [](const std::string& word) { return word.empty() ? Json() : Json(word); };
+  Json gpus = Json::array();
+  for (const GpuState& gpu : state.gpus)
+    gpus.push_back({{"name", text(gpu.name)},
+                    {"clock_mhz", text(gpu.clock_mhz)},
+                    {"memory_clock_mhz", text(gpu.memory_clock_mhz)},
+                    {"power_watts", text(gpu.power_watts)},
+                    {"temperature", text(gpu.temperature)},
+                    {"power_state", text(gpu.power_state)},
+                    {"use_percent", text(gpu.use_percent)}});
+  return {{"cpu_mhz", state.cpu_mhz ? Json(*state.cpu_mhz) : Json()},
+          {"governor", text(state.governor)},
+          {"load", state.load ? Json(*state.load) : Json()},
+          {"gpus", gpus},
+          {"gpu_processes", state.gpu_processes}};
+}
+
 Json json_of(const BenchHeader& header, const BenchRow& row) {
   Json baselines = Json::object();
   for (std::size_t i = 0; i < row.baselines.size(); ++i) {
@@ -106,7 +138,9 @@ Json json_of(const BenchHeader& header, const BenchRow& row) {
         {"speed_up", row.tool && timing ? Json(speed_up(row, *timing)) : Json()}};
   }
   const bool has_error = row.accuracy.matrices > 0 && header.has_error();
-  return {{"m", row.size.m},
+  const bool has_first = row.tool && row.tool->first_seconds;
+  return {{"kind", row.size.kind},
+          {"m", row.size.m},
           {"n", row.size.n},
           {"batch", row.size.batch},
           {"threads", header.is_on_device() ? Json() : Json(threads_of(header, row))},
@@ -114,6 +148,7 @@ Json json_of(const BenchHeader& header, const BenchRow& row) {
           {"seconds", json_of(row.tool)},
           {"check_seconds",
            row.tool && header.has_check_time() ? Json(row.tool->check_seconds) : Json()},
+          {"first_seconds", has_first ? Json(*row.tool->first_seconds) : Json()},
           {"baselines", baselines},
           {"floor_seconds", row.floor_seconds ? Json(*row.floor_seconds) : Json()},
           {"auto", json_of(row.backend)},
@@ -150,12 +185,17 @@ std::string to_json(const BenchResult& result) {
       {"arithmetic", name_of(h.arithmetic)},
       {"mode", name_of(h.task, h.mode)},
       {"sign", name_of(h.sign)},
-      {"kind", h.kind},
+      {"kind", join(h.kinds, ",")},
       {"seed", h.seed},
+      {"seeds", h.seeds},
+      {"cold", h.is_cold},
+      {"portable", h.is_portable},
       {"timed",
        {{"what", h.is_on_device() && h.ranks == 1 ? "device clock, data resident" : "wall time"},
         {"warm_up", h.repeats.warm_up},
-        {"timed", h.repeats.timed}}},
+        {"timed", h.repeats.timed},
+        {"most", h.repeats.most}}},
+      {"state", {{"before", json_of(result.before)}, {"after", json_of(result.after)}}},
       {"baselines", baselines},
       {"cases_wanted", result.cases.size()},
       {"cases", rows},

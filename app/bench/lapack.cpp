@@ -133,11 +133,10 @@ class LapackRun final : public TimedRun {
 
 class LapackContestant final : public Contestant {
  public:
-  LapackContestant(const Limits& limits, const MatrixRequest& request, const std::string& file)
+  LapackContestant(const Limits& limits, const std::string& file)
       : wanted_(wanted_lapack(file)),
         library_(load_lapack(file, {"geqrf", "orgqr"})),
-        limits_(limits),
-        request_(request) {}
+        limits_(limits) {}
 
   std::string name() const override { return "lapack"; }
 
@@ -149,28 +148,26 @@ class LapackContestant final : public Contestant {
     return fmt::format("{}, {}", library_.text(), threads);
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& p, int) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& p, const MatrixRequest& request, int) override {
     if (library_.file.empty())
       throw DeviceError(fmt::format("geqrf and orgqr were not found in {}", wanted_));
     if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
       throw LimitError("LAPACK counts rows and columns in 32 bits");
     if (p.type == ElementType::float32)
-      return std::make_unique<LapackRun<float>>(library_, p, limits_, request_);
-    return std::make_unique<LapackRun<double>>(library_, p, limits_, request_);
+      return std::make_unique<LapackRun<float>>(library_, p, limits_, request);
+    return std::make_unique<LapackRun<double>>(library_, p, limits_, request);
   }
 
  private:
   std::string wanted_;
   LapackLibrary library_;
   Limits limits_;
-  MatrixRequest request_;
 };
 
 }  // namespace
 
-std::unique_ptr<Contestant> make_lapack(const Limits& limits, const MatrixRequest& request,
-                                        std::string_view file) {
-  return std::make_unique<LapackContestant>(limits, request, std::string(file));
+std::unique_ptr<Contestant> make_lapack(const Limits& limits, std::string_view file) {
+  return std::make_unique<LapackContestant>(limits, std::string(file));
 }
 
 }  // namespace qrtool

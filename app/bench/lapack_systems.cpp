@@ -113,6 +113,7 @@ auto function_of(LapackMethod method) {
 template <class T>
 class LapackSystemsRun final : public TimedRun {
  public:
+  /// `setup` has the seed of the systems.
   LapackSystemsRun(LapackMethod method, const LapackLibrary& library, const Problem& problem,
                    const BenchSetup& setup)
       : library_(library),
@@ -219,13 +220,14 @@ class LapackSystems final : public Contestant {
     return fmt::format("{}, {}", library_.text(), text_of(method_).text);
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& p, int) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& p, const MatrixRequest& request, int) override {
     if (library_.file.empty())
       throw DeviceError(fmt::format("least squares were not found in {}", wanted_));
     if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
       throw LimitError("LAPACK counts rows and columns in 32 bits");
     if (method_ == LapackMethod::normal_equations && p.m < p.n)
       throw UsageError("fewer rows than columns");
+    setup_.seed = request.seed;
     if (p.type == ElementType::float32)
       return std::make_unique<LapackSystemsRun<float>>(method_, library_, p, setup_);
     return std::make_unique<LapackSystemsRun<double>>(method_, library_, p, setup_);

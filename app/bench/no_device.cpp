@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-std::unique_ptr<TimedRun> make_resident_run(Backend&, Plan, const MatrixRequest&) {
+std::unique_ptr<TimedRun> make_resident_run(Backend&, Plan, const MatrixRequest&, double) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
@@ -23,6 +23,10 @@ std::unique_ptr<TimedRun> make_resident_shared(Backend&, const Problem&, std::ui
 }
 
 double device_rate(Backend&, std::size_t) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
+void flush_device(Backend&) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 

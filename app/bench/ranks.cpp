@@ -44,9 +44,9 @@ struct RankSeconds {
 template <class T>
 class TypedShare final : public Share {
  public:
-  TypedShare(Contestant& tool, const Problem& whole, Comm& comm) : comm_(comm) {
+  TypedShare(Contestant& tool, const Problem& whole, std::uint64_t seed, Comm& comm) : comm_(comm) {
     together(comm, [&] {
-      own_ = tool.prepare(share_of(whole, comm, comm.rank()), 0);
+      own_ = tool.prepare(share_of(whole, comm, comm.rank()), {.seed = seed}, 0);
       index_t rows = 0;
       for (int rank = 0; rank < comm.size(); ++rank) {
         first_.push_back(rows);
@@ -131,10 +131,11 @@ class TypedShare final : public Share {
   std::unique_ptr<BlockedQr<T>> combine_;
 };
 
-std::unique_ptr<Share> make_share(Contestant& tool, const Problem& whole, Comm& comm) {
+std::unique_ptr<Share> make_share(Contestant& tool, const Problem& whole, std::uint64_t seed,
+                                  Comm& comm) {
   if (whole.type == ElementType::float32)
-    return std::make_unique<TypedShare<float>>(tool, whole, comm);
-  return std::make_unique<TypedShare<double>>(tool, whole, comm);
+    return std::make_unique<TypedShare<float>>(tool, whole, seed, comm);
+  return std::make_unique<TypedShare<double>>(tool, whole, seed, comm);
 }
 
 enum class Task : std::uint64_t { prepare, run, leave };
@@ -164,7 +165,8 @@ class RankedRun final : public TimedRun {
 
 class RankedTool final : public Contestant {
  public:
-  RankedTool(const BenchSetup& setup, Comm& comm) : tool_(make_tool(setup)), comm_(comm) {}
+  RankedTool(const BenchSetup& setup, Comm& comm)
+      : tool_(make_tool(setup)), seed_(setup.seed), comm_(comm) {}
   ~RankedTool() override { give(comm_, Task::leave); }
   RankedTool(const RankedTool&) = delete;
   RankedTool& operator=(const RankedTool&) = delete;
@@ -174,17 +176,18 @@ class RankedTool final : public Contestant {
     return "rows shared, data resident; wall time to R on rank 0";
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest&, int) override {
     if (problem.count != 1 || problem.mode != Mode::r || problem.m < comm_.size())
       throw UsageError("over ranks R of one matrix is timed, with rows for each: --mode r");
     give(comm_, Task::prepare);
     Problem whole = problem;
     broadcast(comm_, &whole, 1);
-    return std::make_unique<RankedRun>(comm_, make_share(*tool_, whole, comm_));
+    return std::make_unique<RankedRun>(comm_, make_share(*tool_, whole, seed_, comm_));
   }
 
  private:
   std::unique_ptr<Contestant> tool_;
+  std::uint64_t seed_;  // of this rank's rows
   Comm& comm_;
 };
 
@@ -206,7 +209,7 @@ void serve_ranked_tool(const BenchSetup& setup, Comm& comm) {
       share.reset();
       Problem whole;
       broadcast(comm, &whole, 1);
-      share = make_share(*tool, whole, comm);
+      share = make_share(*tool, whole, setup.seed, comm);
     } catch (const Error&) {
       // Every rank throws the same error, and rank 0 reports it.
     }

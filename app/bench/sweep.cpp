@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/bench/choice.hpp"
+#include "app/bench/cold.hpp"
 #include "app/bench/floor.hpp"
 #include "app/bench/ranks.hpp"
 #include "app/process/console.hpp"
@@ -61,9 +62,18 @@ Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const B
     columns_.push_back(
         {baseline->make(setup), CostHistory(is_cpu || !baseline->is_on_device,
                                             !is_cpu && is_planned && baseline->is_on_device)});
+  const std::size_t baselines = columns_.size() - 1;
   if (options.against_variants) {
     for (std::unique_ptr<Contestant>& variant : make_variants(setup))
       columns_.push_back({std::move(variant), CostHistory(is_cpu)});
+  }
+  if (options.cold) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const bool is_of_backend =
+          i == 0 || i > baselines || baselines_of(options)[i - 1]->is_on_device;
+      columns_[i].flush = is_of_backend ? flush_of(setup.backend, setup.limits.threads)
+                                        : flush_of_host(setup.limits.threads);
+    }
   }
   result_.header = header(setup);
   result_.header.ranks = comm.size();
@@ -82,13 +92,17 @@ BenchHeader Sweep::header(const BenchSetup& setup) const {
                      .arithmetic = options_.arithmetic,
                      .mode = options_.mode,
                      .sign = sign_of(options_),
-                     .kind = options_.kind,
+                     .kinds = options_.kinds,
+                     .is_cold = options_.cold,
+                     .is_portable = options_.backend.portable,
+                     .seeds = schedule_.seeds,
                      .task = task_of(options_),
                      .seed = options_.seed,
                      .repeats = schedule_.repeats,
                      .processor = CpuBackend(setup.limits).device(),
                      .threads = setup.limits.threads,
-                     .baselines = {}};
+                     .baselines = {},
+                     .has_first_run = options_.first_run};
   for (std::size_t i = 1; i < columns_.size(); ++i)
     header.baselines.push_back({columns_[i].contestant->name(), columns_[i].contestant->text()});
   return header;
@@ -131,8 +145,6 @@ std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {
 
 Timing Sweep::time(Column& column, BenchRow& row) {
   const std::string name = column.contestant->name();
-  Problem problem = problem_of(row.size, options_.type, options_.mode, sign_of(options_));
-  problem.arithmetic = options_.arithmetic;
   const double flops = case_flops(row.size, options_.mode, result_.header.task);
   const double limit = seconds_left();
   refuse_if_too_slow(column.history.predict(row.size, flops), limit);
@@ -140,17 +152,42 @@ Timing Sweep::time(Column& column, BenchRow& row) {
       options_.progress_mode(),
       fmt::format("{}/{}  {} x {}  {}", result_.rows.size() + 1, result_.cases.size(),
                   format_shape({}, row.size.m, row.size.n), format_count(row.size.batch), name));
-  const std::unique_ptr<TimedRun> run = column.contestant->prepare(problem, row.size.threads);
-  Timing timing = time_runs(*run, schedule_.repeats, limit);
+  const auto seeds = static_cast<std::uint64_t>(schedule_.seeds);
+  const double share = limit / static_cast<double>(seeds);
+  Timing timing = time(column, row, setup_.seed, share);
   column.history.add(row.size, flops, timing.median() + timing.check_seconds);
+  for (std::uint64_t i = 1; i < seeds; ++i)
+    timing.include(time(column, row, setup_.seed + i, share));
   if (&column == &columns_.front()) {
-    keep_quality(*run, row);
-  } else if (const Accuracy of_baseline = run->accuracy(); of_baseline.failed > 0) {
-    result_.add_note(row, fmt::format("{}: {} of {} failed", name, format_count(of_baseline.failed),
-                                      format_count(of_baseline.matrices)));
+    keep_quality(timing, row);
+  } else if (timing.accuracy.failed > 0) {
+    result_.add_note(row,
+                     fmt::format("{}: {} of {} failed", name, format_count(timing.accuracy.failed),
+                                 format_count(timing.accuracy.matrices)));
   }
   add_timing_notes(name, timing, row);
   return timing;
+}
+
+/// The batch of one seed.
+Timing Sweep::time(Column& column, BenchRow& row, std::uint64_t seed, double limit_seconds) {
+  Problem problem = problem_of(row.size, options_.type, options_.mode, sign_of(options_));
+  problem.arithmetic = options_.arithmetic;
+  const std::unique_ptr<TimedRun> run =
+      column.contestant->prepare(problem, {.kind = row.size.kind, .seed = seed}, row.size.threads);
+  const bool is_tool = &column == &columns_.front();
+  if (is_tool) row.variant = run->variant();
+  return time_runs(
+      *run, schedule_.repeats, limit_seconds,
+      {.before = column.flush, .seed = seed, .first_run = is_tool && options_.first_run});
+}
+
+void Sweep::keep(MachineState before, MachineState after) {
+  result_.before = std::move(before);
+  result_.after = std::move(after);
+  const std::string text = disturbance(result_.before, result_.after);
+  if (!text.empty() && std::ranges::find(result_.notes, text) == result_.notes.end())
+    result_.notes.push_back(text);
 }
 
 /// The running time that the next cell may take.
@@ -168,29 +205,30 @@ void Sweep::refuse_if_too_slow(double predicted_seconds, double limit_seconds) c
                                format_seconds(predicted_seconds), schedule_.cell_seconds));
 }
 
-void Sweep::keep_quality(const TimedRun& run, BenchRow& row) {
-  row.variant = run.variant();
-  row.accuracy = run.accuracy();
+void Sweep::keep_quality(const Timing& timing, BenchRow& row) {
+  row.accuracy = timing.accuracy;
   if (row.accuracy.failed > 0)
     result_.add_note(
-        row, fmt::format("{}: {} of {} {} above their bar", run.variant(),
+        row, fmt::format("{}: {} of {} {} above their bar", row.variant,
                          format_count(row.accuracy.failed), format_count(row.accuracy.matrices),
                          options_.solve ? "solutions" : "matrices"));
   if (row.accuracy.left_to_cpu > 0)
     result_.add_note(row, fmt::format("{}: {} systems are left to the CPU, which is not timed",
-                                      run.variant(), format_count(row.accuracy.left_to_cpu)));
+                                      row.variant, format_count(row.accuracy.left_to_cpu)));
 }
 
 void Sweep::add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row) {
-  const std::size_t runs = timing.seconds.size();
+  const auto runs = static_cast<std::size_t>(
+      std::ranges::min_element(timing.batches, {}, &BatchTiming::runs)->runs);
   if (!timing.is_warm) {
     result_.add_note(row, fmt::format("{}: one run, not warmed up, because time was short", name));
   } else if (std::cmp_less(runs, schedule_.repeats.timed)) {
     result_.add_note(row, fmt::format("{}: {} timed run{}, because time was short", name, runs,
                                       runs == 1 ? "" : "s"));
   }
-  if (timing.has_outlier())
-    result_.add_note(row, fmt::format("{}: the slowest run took more than twice the median", name));
+  if (schedule_.seeds == 1 && timing.has_outlier())
+    result_.add_note(row,
+                     fmt::format("{}: one run in twenty took more than twice the median", name));
 }
 
 }  // namespace qrtool

@@ -2,6 +2,8 @@
 // sweep.hpp: measures one case after another, with one column per contestant.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +26,8 @@ class Sweep {
 
   /// The cases that are measured so far.
   const BenchResult& result() const { return result_; }
+  /// The state of the machine beside the measurement.
+  void keep(MachineState before, MachineState after);
 
   /// Measures a case and adds its row to the result. A cell that cannot be measured stays empty,
   /// with a note; it never ends the sweep.
@@ -33,14 +37,16 @@ class Sweep {
   struct Column {
     std::unique_ptr<Contestant> contestant;
     CostHistory history;
+    std::function<void()> flush = {};  // of the caches; null: they stay
   };
 
   BenchHeader header(const BenchSetup& setup) const;
   std::optional<Timing> measure(Column& column, BenchRow& row);
   Timing time(Column& column, BenchRow& row);
+  Timing time(Column& column, BenchRow& row, std::uint64_t seed, double limit_seconds);
   double seconds_left() const;
   void refuse_if_too_slow(double predicted_seconds, double limit_seconds) const;
-  void keep_quality(const TimedRun& run, BenchRow& row);
+  void keep_quality(const Timing& timing, BenchRow& row);
   void add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row);
 
   void add_choices(BenchRow& row) const;

@@ -206,7 +206,9 @@ class Solver final : public Contestant {
   std::string name() const override { return name_; }
   std::string text() const override { return name_ == forced_ ? "forced" : "qrtool itself"; }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& p, int threads) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& p, const MatrixRequest& request,
+                                    int threads) override {
+    setup_.seed = request.seed;
     if (setup_.backend.name() != "cpu") return prepare_on_device(p);
     return p.type == ElementType::float32 ? make_run<float>(p, setup_, forced_, threads)
                                           : make_run<double>(p, setup_, forced_, threads);

@@ -48,6 +48,11 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
       {.heading = "batch", .width = 6, .is_text = false, .cell = [](const BenchRow& row) {
          return format_count(row.size.batch);
        }});
+  if (result.header.kinds.size() > 1)
+    columns.push_back(
+        {.heading = "kind", .width = 14, .is_text = true, .cell = [](const BenchRow& row) {
+           return row.size.kind;
+         }});
   if (std::any_of(result.cases.begin(), result.cases.end(),
                   [](const BenchCase& size) { return size.threads > 0; }))
     columns.push_back({.heading = "threads",
@@ -65,6 +70,18 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
                      .width = 9,
                      .is_text = false,
                      .cell = [](const BenchRow& row) { return milliseconds(row.tool); }});
+  if (result.header.seeds > 1)
+    columns.push_back(
+        {.heading = "worst ms", .width = 9, .is_text = false, .cell = [](const BenchRow& row) {
+           return row.tool ? format_figure(row.tool->worst() * 1e3) : std::string(skipped);
+         }});
+  if (result.header.has_first_run)
+    columns.push_back(
+        {.heading = "first ms", .width = 9, .is_text = false, .cell = [](const BenchRow& row) {
+           return row.tool && row.tool->first_seconds
+                      ? format_figure(*row.tool->first_seconds * 1e3)
+                      : std::string(skipped);
+         }});
   columns.push_back({.heading = "check ms",
                      .width = 9,
                      .is_text = false,
@@ -184,6 +201,29 @@ std::string task_text(const BenchHeader& h) {
   }
 }
 
+std::string matrices_text(const BenchHeader& h) {
+  std::string text = h.kinds == BenchHeader{}.kinds
+                         ? std::string("Gaussian matrices")
+                         : fmt::format("{} matrices", join(h.kinds, ", "));
+  text += h.seeds == 1 ? fmt::format(", seed {}", h.seed)
+                       : fmt::format(", seeds {} to {}", h.seed,
+                                     h.seed + static_cast<std::uint64_t>(h.seeds) - 1);
+  if (h.is_cold) text += ", caches emptied before each run";
+  if (h.is_portable) text += ", portable kernels";
+  return text;
+}
+
+/// How often each time was taken, and which runs were checked.
+std::string repeats_text(const BenchHeader& h) {
+  std::string text = fmt::format("median of {} after {} warm-up{}", h.repeats.timed,
+                                 h.repeats.warm_up, h.repeats.warm_up == 1 ? "" : "s");
+  if (h.repeats.most > h.repeats.timed)
+    text += fmt::format(", of more where its standard error is above {:.0f} %",
+                        100 * most_standard_error);
+  if (h.seeds > 1) text += "; median of the batches' medians, and the worst of these";
+  return text + "; the errors are of a run that the seed chose";
+}
+
 /// Returns the lines of the header, each with its label.
 std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader& h) {
   const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
@@ -191,10 +231,8 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
                                      ? std::string()
                                      : fmt::format(", arithmetic {}", name_of(h.arithmetic));
   std::vector<std::pair<std::string, std::string>> lines;
-  lines.emplace_back(
-      "qrtool",
-      fmt::format("{}, {}{}, {}, {} matrices, seed {}", QRTOOL_VERSION, name_of(h.type), arithmetic,
-                  task_text(h), h.kind == MatrixRequest{}.kind ? "Gaussian" : h.kind, h.seed));
+  lines.emplace_back("qrtool", fmt::format("{}, {}{}, {}, {}", QRTOOL_VERSION, name_of(h.type),
+                                           arithmetic, task_text(h), matrices_text(h)));
   if (h.ranks > 1) {
     lines.emplace_back("ranks", fmt::format("{}, each {}; rows shared, data resident; wall time "
                                             "until R is on rank 0",
@@ -214,9 +252,7 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
         "baselines",
         fmt::format("{}, {}; wall time{}", escape(h.processor), threads,
                     h.task == BenchTask::factor ? " less the share of any check" : ""));
-  lines.emplace_back("each time",
-                     fmt::format("median of {} after {} warm-up{}", h.repeats.timed,
-                                 h.repeats.warm_up, h.repeats.warm_up == 1 ? "" : "s"));
+  lines.emplace_back("each time", repeats_text(h));
   if (h.bytes_per_second > 0)
     lines.emplace_back(
         "x floor", fmt::format("the data of a case move once, at the rate of a copy, {:.3g} GB/s",

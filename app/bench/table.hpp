@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/bench/cases.hpp"
+#include "app/bench/machine_state.hpp"
 #include "app/bench/timing.hpp"
 #include "core/matrices.hpp"
 
@@ -23,7 +24,9 @@ struct BenchHeader {
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;
   Sign sign = Sign::positive;
-  std::string_view kind = MatrixRequest{}.kind;
+  std::vector<std::string> kinds{std::string(MatrixRequest{}.kind)};
+  bool is_cold = false, is_portable = false;
+  int seeds = 1;
   BenchTask task = BenchTask::factor;
   std::uint64_t seed = 0;
   Repeats repeats;
@@ -32,6 +35,7 @@ struct BenchHeader {
   int ranks = 1;
   std::vector<Baseline> baselines;
   double bytes_per_second = 0;  // of a copy in the memory of the device; 0: not measured
+  bool has_first_run = false;   // the times of a first run, which builds its kernels
   bool has_choice_of_backend = false, has_choice_of_variant = false;
 
   bool is_on_device() const { return backend != "cpu"; }
@@ -66,6 +70,7 @@ struct BenchResult {
   std::vector<BenchCase> cases;  // all that were asked for
   std::vector<BenchRow> rows;    // the cases that are done
   std::vector<std::string> notes;
+  MachineState before, after;
 
   /// Adds a note to a row; the same text keeps its number.
   void add_note(BenchRow& row, const std::string& text);

@@ -76,12 +76,14 @@ std::vector<std::string_view> kinds() {
   return names;
 }
 
-/// Returns the name as the list has it. Errors: UsageError with all names.
-std::string_view parse_kind(std::string_view name) {
+/// Names, each of one kind or of several joined by "+". Errors: UsageError with all names.
+std::vector<std::string> parse_kinds(const std::string& text) {
   const std::vector<std::string_view> names = kinds();
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) throw not_one_of("--kind", name, names);
-  return *found;
+  std::vector<std::string> words = split(text, ',');
+  for (const std::string& word : words)
+    for (const std::string& name : split(word, '+'))
+      if (std::ranges::find(names, name) == names.end()) throw not_one_of("--kind", name, names);
+  return words;
 }
 
 void parse_baselines(const std::string& text, BenchOptions& o) {
@@ -97,6 +99,29 @@ void parse_baselines(const std::string& text, BenchOptions& o) {
     if (std::find(against.begin(), against.end(), baseline) == against.end())
       against.push_back(baseline);
   }
+}
+
+/// What --portable, --first-run, --tolerance and the measurements beside the table need.
+void check_surroundings(const BenchOptions& o) {
+  if ((o.backend.portable || o.first_run) && !o.backend.asks_for_device())
+    throw UsageError("--portable and --first-run need --backend opencl, --backend gpu or --device");
+  if (o.first_run && (o.solve || o.sweep || o.shapes.size() != 1 || o.batches.size() > 1 ||
+                      o.kinds.size() > 1 || o.seeds > 1))
+    throw UsageError(
+        "--first-run measures one case, since the next would find kernels built: one --shape, with "
+        "one --batch");
+  if (o.tolerance && o.compare.empty()) throw UsageError("--tolerance needs --compare");
+  if ((o.gemm || !o.rates.empty()) && (o.seeds > 1 || o.cold || o.first_run || !o.compare.empty()))
+    throw UsageError("--gemm and --rates take no --seeds, --cold, --first-run or --compare");
+}
+
+void describe_comparison(CommandLine& line, BenchOptions& o) {
+  line.value("--compare", "FILE",
+             "the JSON of an earlier run: exit 1 where a case has become slower by its median",
+             [&o](const std::string& text) { o.compare = text; });
+  line.value("--tolerance", "X",
+             "of --compare: the part by which a case may be slower; default 0.1",
+             [&o](const std::string& text) { o.tolerance = parse_number("--tolerance", text, 0); });
 }
 
 }  // namespace
@@ -149,8 +174,11 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
               bench_arithmetics);
   line.choice("--mode", o.mode, "what is computed", bench_modes);
   line.choice("--sign", o.sign, "of the diagonal of R; in mode raw LAPACK's", bench_signs);
-  line.value("--kind", "NAME", fmt::format("default gauss; {}", join(kinds(), ", ")),
-             [&o](const std::string& text) { o.kind = parse_kind(text); });
+  line.list("--kind", "NAME,...",
+            fmt::format("default gauss; {}; each is a case of its own; gauss+band: the matrices of "
+                        "a batch take these in turn",
+                        join(kinds(), ", ")),
+            [&o](const std::string& text) { o.kinds = parse_kinds(text); });
   line.suggest("--kind", [] {
     std::vector<Candidate> names;
     for (const std::string_view name : kinds()) names.push_back({std::string(name)});
@@ -183,9 +211,23 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
     o.seed = static_cast<std::uint64_t>(
         parse_whole("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
   });
+  line.value(
+      "--seeds", "N",
+      "batches of each case, from this seed on; the time is the median of their medians, and "
+      "the worst is printed too; default 1",
+      [&o](const std::string& text) {
+        o.seeds = static_cast<int>(parse_whole("--seeds", text, 1, 1000));
+      });
+  line.flag("--cold", o.cold, "empty the caches of the device, or of the CPU, before each run");
+  line.flag("--portable", o.backend.portable,
+            "only the kernels that run on any OpenCL device, on one that was asked for");
+  line.flag("--first-run", o.first_run,
+            "also the first run of one case, which builds its kernels: the driver's cache of "
+            "kernels is an empty folder");
 }
 
 void describe_exports(CommandLine& line, BenchOptions& o) {
+  describe_comparison(line, o);
   const std::pair<const char*, std::string*> files[] = {{"--export-json", &o.export_json},
                                                         {"--export-csv", &o.export_csv},
                                                         {"--export-markdown", &o.export_markdown},
@@ -211,12 +253,13 @@ void check(const BenchOptions& o) {
                      "beside it go --shape, --backend, --device and --seed only");
   if (o.shared && !o.solve)
     throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
-  const bool has_factors = o.mode != Mode::reduced || o.sign || o.kind != MatrixRequest{}.kind ||
+  const bool has_factors = o.mode != Mode::reduced || o.sign || o.kinds != BenchOptions{}.kinds ||
                            o.arithmetic != Arithmetic::any;
   if (o.solve && (o.gemm || has_factors))
     throw UsageError(
         "--solve measures solutions: it takes no --gemm, --mode, --sign, --kind or --arithmetic",
         "leave these away, or leave --solve away");
+  check_surroundings(o);
   if (o.mode == Mode::raw && o.sign == Sign::positive)
     throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
                      "--mode reduced or --mode r gives R positive ones");

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "app/bench/compare.hpp"
 #include "app/bench/floor.hpp"
 #include "app/bench/gemm.hpp"
 #include "app/bench/plot.hpp"
@@ -29,6 +31,33 @@
 
 namespace qrtool {
 namespace {
+
+/// A case that takes at most so much longer than in an earlier run is not slower.
+constexpr double usual_tolerance = 0.1;
+
+/// Gives drivers an empty folder for the kernels that they keep, for the life of the process; the
+/// folder is removed at its end.
+class EmptyKernelCache {
+ public:
+  EmptyKernelCache() {
+    std::string name = (std::filesystem::temp_directory_path() / "qrtool-kernels-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+      throw OutputError(fmt::format("--first-run: no folder for kernels can be made in {}",
+                                    escape(std::filesystem::temp_directory_path().string())));
+    folder_ = name;
+    for (const char* variable : {"CUDA_CACHE_PATH", "POCL_CACHE_DIR"})
+      setenv(variable, name.c_str(), /*replace=*/1);
+  }
+  ~EmptyKernelCache() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  EmptyKernelCache(const EmptyKernelCache&) = delete;
+  EmptyKernelCache& operator=(const EmptyKernelCache&) = delete;
+
+ private:
+  std::filesystem::path folder_;
+};
 
 /// The files of --export-*. They are written once before any work, so that a file that cannot be
 /// written stops the run at once, and again after every case.
@@ -126,9 +155,21 @@ void write_stdout_now(const std::string& text) {
   std::fflush(stdout);  // so that a sweep that is killed has shown its rows
 }
 
+/// Whether a case is slower than in the earlier run. Errors: LimitError where one has no time.
+bool is_slower(const Comparison& earlier, const BenchOptions& o, const BenchResult& result) {
+  const std::vector<std::string> slower =
+      earlier.slower(result, o.tolerance.value_or(usual_tolerance));
+  for (const std::string& line : slower) print_message(line);
+  if (slower.empty()) return false;
+  print_failure(fmt::format("bench: {} of {} cases are slower", slower.size(), result.rows.size()));
+  return true;
+}
+
 ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchSetup& setup,
-                   Comm& comm) {
+                   Comm& comm, const MachineState& before) {
   Sweep sweep(o, schedule, setup, comm);
+  std::optional<Comparison> comparison;
+  if (!o.compare.empty()) comparison.emplace(o.compare, sweep.result());
   Exports exports(o);
   exports.write(sweep.result());
   set_interrupt_message(exports.interrupt_message());
@@ -140,6 +181,7 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
   if (prints_table) write_stdout_now(text_head(sweep.result()));
   for (const BenchCase& size : schedule.cases) {
     const BenchRow& row = sweep.measure(size);
+    sweep.keep(before, machine_state(setup.backend.name() != "cpu"));
     exports.write(sweep.result());
     if (prints_table) write_stdout_now(text_row(sweep.result(), row));
   }
@@ -147,7 +189,8 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
   const bool has_floor = exports.has_pictures() && comm.size() == 1;
   exports.draw(sweep.result(), has_floor ? moved_bytes_per_second(setup.backend) : 0);
   if (o.json) write_stdout(to_json(sweep.result()));
-  if (!sweep.result().has_failed()) return ExitCode::good;
+  const bool slower = comparison && is_slower(*comparison, o, sweep.result());
+  if (!sweep.result().has_failed()) return slower ? ExitCode::answer_is_no : ExitCode::good;
   print_failure("bench: matrices are above their bar; the notes say in which cases");
   return ExitCode::answer_is_no;
 }
@@ -213,6 +256,10 @@ ExitCode run_rates(const BenchOptions& o, const BenchSetup& setup) {
 
 ExitCode run_bench(const BenchOptions& o, Comm& comm) {
   ExitCode code = ExitCode::good;
+  // Before anything knows of OpenCL.
+  std::optional<EmptyKernelCache> no_kernels;
+  if (o.first_run) no_kernels.emplace();
+  const MachineState before = machine_state(comm.is_root() && o.backend.name != "cpu");
   if (o.gemm) {
     together(comm, [&] {
       if (comm.is_root()) code = run_bench_gemm(o);
@@ -234,14 +281,17 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
                          .limits = limits,
                          .seed = o.seed + static_cast<std::uint64_t>(comm.rank()),
                          .task = task_of(o),
-                         .kind = o.kind};
+                         .builds_first = o.first_run};
   if (!o.rates.empty() && comm.size() > 1)
     throw UsageError("bench --rates measures one process", "run it without mpirun");
+  if (comm.size() > 1 && (o.seeds > 1 || o.kinds != BenchOptions{}.kinds || o.cold || o.first_run))
+    throw UsageError("bench --seeds, --kind, --cold and --first-run measure one process",
+                     "run it without mpirun");
   together(comm, [&] {
     if (!o.rates.empty()) {
       code = run_rates(o, setup);
     } else if (comm.is_root()) {
-      code = run_sweep(o, schedule, setup, comm);
+      code = run_sweep(o, schedule, setup, comm, before);
     } else {
       serve_ranked_tool(setup, comm);
     }

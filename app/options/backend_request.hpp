@@ -11,8 +11,9 @@ struct BackendRequest {
   std::string device;         // --device, implies opencl; empty: the GPUs; "all"
   // The device where one is used and `device` is empty; empty: the first GPU.
   std::string usual_device = {};
-  std::string variant;  // --variant BACKEND/NAME, implies its backend
-  int rank = 0;         // of the chosen devices, rank r takes number r modulo their number
+  std::string variant;    // --variant BACKEND/NAME, implies its backend
+  bool portable = false;  // only kernel bodies that run on any device; bench alone asks for it
+  int rank = 0;           // of the chosen devices, rank r takes number r modulo their number
   int ranks = 1;
 
   /// Whether the user leaves the choice to the tool, which may then change it after a failure.

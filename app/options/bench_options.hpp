@@ -33,7 +33,8 @@ struct BenchOptions : PrintOptions {
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;  // or r, or raw
   std::optional<Sign> sign;   // none: positive, and LAPACK's in mode raw
-  std::string_view kind = MatrixRequest{}.kind;
+  std::vector<std::string> kinds{std::string(MatrixRequest{}.kind)};  // each in its own cases
+  bool cold = false, first_run = false;
   BackendRequest backend;
   std::optional<std::vector<const Baseline*>> against;
   bool against_variants = false;
@@ -41,6 +42,9 @@ struct BenchOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   std::uint64_t seed = 0;
+  int seeds = 1;
+  std::string compare;  // the JSON of an earlier run; empty: none
+  std::optional<double> tolerance;
   std::string export_json, export_csv, export_markdown, export_html;
   std::string plot;   // FILE.svg or FILE.png
   std::string rates;  // the file of the table, or own_table; empty: no rates

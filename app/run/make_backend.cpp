@@ -60,6 +60,8 @@ std::shared_ptr<Backend> started(const DeviceInfo& device, const Limits& limits,
 std::shared_ptr<Backend> device_backend(const BackendRequest& request, const Limits& limits,
                                         const std::shared_ptr<Backend>& before) {
   if (request.wanted_device() == "all" && request.ranks == 1) return all_devices(limits);
+  if (request.portable)
+    return make_opencl_backend(device_of_rank(request), limits, /*portable=*/true);
   return started(device_of_rank(request), limits, before);
 }
 

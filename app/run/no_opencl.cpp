@@ -17,7 +17,7 @@ std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
-std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&) {
+std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&, bool) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 

@@ -47,9 +47,11 @@ std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
   return choose_devices(opencl_devices(), wanted);
 }
 
-std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host) {
+std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host,
+                                             bool portable) {
   OpenclOptions options;
   options.host = host;
+  options.portable = portable;
   return std::make_unique<OpenclBackend>(device, options);
 }
 

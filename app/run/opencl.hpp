@@ -31,8 +31,10 @@ std::vector<DeviceTimes> opencl_times();
 /// Calls choose_devices(wanted).
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
 
-/// `host` holds the user's memory and threads. Errors: DeviceError.
-std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host);
+/// `host` holds the user's memory and threads; `portable`: only kernel bodies that run on any
+/// device are used. Errors: DeviceError.
+std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host,
+                                             bool portable = false);
 
 std::span<const Variant> list_opencl_variants();
 

@@ -25,8 +25,8 @@ struct OpenclOptions {
   Limits host;
   /// Test value used instead of CL_DEVICE_MAX_MEM_ALLOC_SIZE; 0: the device's own value.
   std::size_t pretend_max_allocation = 0;
-  /// Uses only the kernel bodies that run on any device. This is for tests on a GPU
-  /// (QRTOOL_TEST_PORTABLE).
+  /// Uses only the kernel bodies that run on any device, for tests on a GPU
+  /// (QRTOOL_TEST_PORTABLE) and for `bench --portable`.
   bool portable = false;
 };
 
@@ -69,6 +69,10 @@ class OpenclBackend : public Backend {
 /// Bytes that the device reads and writes in a second when it copies within its memory: the best of
 /// three copies of `bytes`, or of what it allocates, by its clock. Errors: DeviceError.
 double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes);
+
+/// Writes so much memory of the device that nothing older is left in its caches. Errors:
+/// DeviceError.
+void flush_device_caches(OpenclBackend& backend);
 
 /// Factors data that stays on the device, for measurements: it is uploaded once and may be factored
 /// any number of times. All matrices must fit on the device at once.

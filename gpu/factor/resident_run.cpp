@@ -165,4 +165,21 @@ double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) 
   }
 }
 
+void flush_device_caches(OpenclBackend& backend) {
+  // Drivers count levels of caches differently, so that what they say serves only where it is more.
+  constexpr std::size_t usual_bytes = std::size_t{256} << 20;
+  const Engine& engine = backend.engine();
+  try {
+    const auto device = engine.session.device;
+    const std::size_t bytes = std::min(
+        std::max<std::size_t>(usual_bytes, 4 * device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>()),
+        engine.info.limits.max_allocation_bytes / 4 * 4);
+    const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    engine.compute.enqueueFillBuffer(buffer, cl_uint{1}, 0, bytes);
+    engine.compute.finish();
+  } catch (const cl::Error& error) {
+    throw_device_error(error, engine.info, "while its caches were flushed");
+  }
+}
+
 }  // namespace qrtool

@@ -91,6 +91,44 @@ TEST(Matrices, CountsAreWholeNumbers) {
   }
 }
 
+/// The root of the mean square of columns first .. last - 1.
+double size_of_columns(const std::vector<double>& a, index_t n, index_t first, index_t last) {
+  double squares = 0;
+  const index_t m = std::ssize(a) / n;
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = first; j < last; ++j) squares += a[i * n + j] * a[i * n + j];
+  return std::sqrt(squares / static_cast<double>(m * (last - first)));
+}
+
+TEST(Matrices, KindsOfTheContestHaveTheirSizes) {
+  const std::vector<double> zero = matrix("zero-quarter", 0, 100, 40),
+                            noise = matrix("noise-quarter", 0, 100, 40),
+                            half = matrix("small-half", 0, 100, 40);
+  for (const auto& a : {zero, noise}) EXPECT_NEAR(size_of_columns(a, 40, 0, 30), 1, 0.1);
+  EXPECT_EQ(size_of_columns(zero, 40, 30, 40), 0);
+  EXPECT_NEAR(size_of_columns(noise, 40, 30, 40), 1e-5, 1e-6);
+  EXPECT_NEAR(size_of_columns(half, 40, 0, 20), 1, 0.1);
+  EXPECT_NEAR(size_of_columns(half, 40, 20, 40), 0x1p-21, 0x1p-24);
+  std::vector<double> collinear = matrix("near-collinear", 0, 100, 40);
+  for (index_t i = 0; i < 100; ++i) collinear[i * 40 + 1] -= collinear[i * 40];
+  EXPECT_NEAR(size_of_columns(collinear, 40, 1, 2), 1.4e-4, 3e-5);
+}
+
+TEST(Matrices, ABatchOfTheContestHasAllOfItsKinds) {
+  for (const char* kind : {"graded-columns", "zero-quarter", "noise-quarter", "small-half", "band",
+                           "graded-rows", "near-collinear", "upper"}) {
+    index_t equal = 0;
+    for (index_t b = 0; b < 100; ++b) equal += matrix("contest", b, 6, 6) == matrix(kind, b, 6, 6);
+    EXPECT_GE(equal, 4) << kind;
+    EXPECT_LE(equal, 30) << kind;
+  }
+}
+
+TEST(Matrices, JoinedKindsAreTakenInTurn) {
+  for (const auto& [b, kind] : {std::pair{0, "band"}, {1, "cond"}, {2, "upper"}, {3, "band"}})
+    EXPECT_EQ(matrix("band+cond+upper", b, 5, 5), matrix(kind, b, 5, 5)) << b;
+}
+
 TEST(Matrices, UnknownKindNamesANearOne) {
   try {
     matrix("gaus", 0, 2, 2);

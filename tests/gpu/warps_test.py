@@ -120,7 +120,19 @@ def expect_every_variant():
     expect(f"cases {sorted(cases)}, variants {sorted(names)}", names == cases)
 
 
+def expect_portable_kernels():
+    """bench --portable has neither shuffles nor float64 blocks, which gram needs."""
+    case = ["bench", "--quick", "--shape", "64x48", "--batch", "2", "--backend", "opencl",
+            "--against", "none", "--json"]
+    for options, runs in ((["--variant", "opencl/gram"], True),
+                          (["--variant", "opencl/gram", "--portable"], False),
+                          (["--portable"], True)):
+        said = json.loads(run("portable", case + options, DEVICE) or "{}")
+        expect(f"{options}: {said}", (said["cases"][0]["seconds"] is not None) == runs)
+
+
 expect_every_variant()
+expect_portable_kernels()
 with tempfile.TemporaryDirectory() as name:
     for case in FACTORED:
         factor(pathlib.Path(name), *case)

@@ -8,12 +8,14 @@
 // sequential inside, or all threads of the library on one matrix where there are fewer matrices
 // than threads. Matrices are Gaussian and already stored by columns; copying them back is not
 // timed. A round times every contestant once on each case, one after the other, and ratios are
-// taken within a round.
+// taken within a round. --json writes every time.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,10 @@ using peers::Seconds;
 struct CpuOptions : peers::Options {
   std::vector<std::string> modes{"reduced", "r"};
   double seconds = 0.1;
+  std::string json;  // a file; empty: none
 };
+
+using Json = nlohmann::ordered_json;
 
 /// As many matrices as take about `seconds` at 5 GFLOP/s a thread.
 index_t batch_of(const Problem& p, const CpuOptions& o, int threads) {
@@ -50,21 +55,31 @@ void print_line(const std::string& what, const std::string& library, const Secon
   std::fflush(stdout);
 }
 
-void time_case(Problem problem, const std::string& what, const CpuOptions& o, const Limits& limits,
+/// The times of a case, which are printed, and every one of them in JSON.
+Json time_case(Problem problem, const std::string& what, const CpuOptions& o, const Limits& limits,
                const std::vector<std::unique_ptr<Contestant>>& contestants) {
   problem.count = batch_of(problem, o, limits.threads);
   std::vector<std::unique_ptr<TimedRun>> runs;
   for (const auto& contestant : contestants)
-    runs.push_back(contestant->prepare(problem, limits.threads));
+    runs.push_back(contestant->prepare(problem, {}, limits.threads));
   std::vector<Seconds> seconds(runs.size());
   for (const auto& run : runs) run->run();  // pages, threads and caches are warm afterwards
   for (int round = 0; round < o.rounds; ++round)
     for (std::size_t i = 0; i < runs.size(); ++i) seconds[i].push_back(runs[i]->run().factor);
+  Json times = Json::object();
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    print_line(fmt::format("{}, {} matrices", what, problem.count),
-               i == 0 ? "qrtool" : contestants[i]->text(), seconds[i], seconds[0],
+    const std::string name = i == 0 ? "qrtool" : contestants[i]->text();
+    print_line(fmt::format("{}, {} matrices", what, problem.count), name, seconds[i], seconds[0],
                static_cast<double>(problem.count));
+    times[name] = seconds[i];
   }
+  return {{"m", problem.m},
+          {"n", problem.n},
+          {"batch", problem.count},
+          {"precision", precision_name(problem)},
+          {"mode", name_of(problem.mode)},
+          {"variant", runs[0]->variant()},
+          {"seconds", times}};
 }
 
 void run(const CpuOptions& o) {
@@ -72,19 +87,27 @@ void run(const CpuOptions& o) {
   CpuBackend backend(limits);
   std::vector<std::unique_ptr<Contestant>> contestants;
   contestants.push_back(make_tool({.backend = backend, .variant = {}, .limits = limits}));
-  for (const std::string& file : o.libraries) contestants.push_back(make_lapack(limits, {}, file));
+  for (const std::string& file : o.libraries) contestants.push_back(make_lapack(limits, file));
   fmt::print(
       "{} threads, {} rounds; microseconds for each matrix\n\n"
       "| case | library | min | median | 95 % | median ratio to qrtool |\n"
       "| --- | --- | --- | --- | --- | --- |\n",
       limits.threads, o.rounds);
+  Json cases = Json::array();
   peers::for_each_case(o, [&](Problem p) {
     for (const std::string& mode : o.modes) {
       p.mode = mode == "r" ? Mode::r : Mode::reduced;
-      time_case(p, fmt::format("{}x{} {} {}", p.m, p.n, precision_name(p), mode), o, limits,
-                contestants);
+      cases.push_back(time_case(p, fmt::format("{}x{} {} {}", p.m, p.n, precision_name(p), mode), o,
+                                limits, contestants));
     }
   });
+  if (o.json.empty()) return;
+  const Json document{{"schema", "qrtool.cpu-peers/1"},
+                      {"processor", backend.device()},
+                      {"threads", limits.threads},
+                      {"rounds", o.rounds},
+                      {"cases", cases}};
+  std::ofstream(o.json) << document.dump(1) << "\n";
 }
 
 }  // namespace
@@ -102,5 +125,6 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"reduced", "r"}));
   app.add_option("--seconds", o.seconds, "of a run at 5 GFLOP/s for each thread");
+  app.add_option("--json", o.json, "a file for every time");
   return qrtool::peers::run_main(app, argc, argv, [&] { qrtool::run(o); });
 }

@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--json", help="a file for every time")
     args = parser.parse_args()
     source, ours, theirs = (os.path.join(args.folder, name)
                             for name in ("peers_a.h5", "peers_q.h5", "peers_n.h5"))
@@ -81,6 +82,9 @@ def main():
         for path in (source, ours, theirs):
             if os.path.exists(path):
                 os.remove(path)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"schema": "qrtool.cpu-files/1", "shape": args.shape, "runs": rows}, file)
     for name, runs in rows.items():
         print(f"{name}: " + ", ".join(f"{key} {statistics.median(r[key] for r in runs):.3f} s"
                                       for key in runs[0]))

@@ -5,7 +5,7 @@ geqrf, CUDA events) and JAX (jitted linalg.qr, host clock), in one run, against 
 and operations. Needs neither PyTorch nor JAX: what is missing is left out.
 
     gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double]
-                        [--repeats 20]"""
+                        [--repeats 20] [--json FILE, for every time]"""
 import argparse
 import json
 import os
@@ -21,13 +21,13 @@ CASES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x
 BYTES_PER_MS, OPERATIONS_PER_MS = 4.27e9, 51e9
 
 
-def median_ms(run_once, repeats, seconds):
+def all_ms(run_once, repeats, seconds):
     """run_once() -> ms. One warm-up of its own before."""
     run_once()
     times, begun = [], time.monotonic()
     while len(times) < repeats and (len(times) < 3 or time.monotonic() - begun < seconds):
         times.append(run_once())
-    return statistics.median(times)
+    return times
 
 
 def floor_ms(m, n, batch, with_q, entry_bytes):
@@ -39,7 +39,7 @@ def floor_ms(m, n, batch, with_q, entry_bytes):
 
 
 def qrtool_ms(args, m, n, batch, mode):
-    """The median of all timed runs of as many processes as it takes for `repeats` of them."""
+    """All timed runs of as many processes as it takes for `repeats` of them."""
     times = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "bench.json")
@@ -53,7 +53,7 @@ def qrtool_ms(args, m, n, batch, mode):
             with open(path) as file:
                 times += json.load(file)["cases"][0]["seconds"]["all"]
             os.remove(path)
-    return 1e3 * statistics.median(times)
+    return [1e3 * seconds for seconds in times]
 
 
 def torch_times(m, n, batch, args):
@@ -72,10 +72,11 @@ def torch_times(m, n, batch, args):
             end.record()
             end.synchronize()
             return begin.elapsed_time(end)
-        return median_ms(once, args.repeats, args.seconds)
+        return all_ms(once, args.repeats, args.seconds)
 
     return (timed(lambda: torch.linalg.qr(a)),
-            min(timed(lambda: torch.linalg.qr(a, mode="r")), timed(lambda: torch.geqrf(a))))
+            min(timed(lambda: torch.linalg.qr(a, mode="r")), timed(lambda: torch.geqrf(a)),
+                key=statistics.median))
 
 
 def jax_times(m, n, batch, args):
@@ -92,7 +93,7 @@ def jax_times(m, n, batch, args):
             begin = time.perf_counter()
             jax.block_until_ready(call(a))
             return 1e3 * (time.perf_counter() - begin)
-        return median_ms(once, args.repeats, args.seconds)
+        return all_ms(once, args.repeats, args.seconds)
 
     return (timed(jax.jit(lambda x: jax.numpy.linalg.qr(x))),
             timed(jax.jit(lambda x: jax.numpy.linalg.qr(x, mode="r"))))
@@ -107,7 +108,9 @@ def main():
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=4,
                         help="per case and peer; at least 3 repeats")
+    parser.add_argument("--json", help="a file for every time")
     args = parser.parse_args()
+    cases = []
     print("| case | | floor ms | qrtool ms | PyTorch ms | JAX ms | better peer / qrtool | qrtool / "
           "floor |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
@@ -115,7 +118,13 @@ def main():
         m, n, batch = (int(x) for x in case.split("x"))
         peers = list(zip(torch_times(m, n, batch, args), jax_times(m, n, batch, args)))
         for mode, times in zip(("reduced", "r"), peers):
-            own = qrtool_ms(args, m, n, batch, mode)
+            all_times = dict(zip(("qrtool", "PyTorch", "JAX"),
+                                 (qrtool_ms(args, m, n, batch, mode), *times)))
+            cases.append({"m": m, "n": n, "batch": batch, "precision": args.precision, "mode": mode,
+                          "seconds": {name: [1e-3 * x for x in values]
+                                      for name, values in all_times.items() if values}})
+            own = statistics.median(all_times["qrtool"])
+            times = [statistics.median(x) if x else None for x in times]
             known = [x for x in times if x is not None]
             floor = floor_ms(m, n, batch, mode == "reduced", 8 if args.precision == "double" else 4)
             shown = ["--" if x is None else f"{x:.3g}" for x in times]
@@ -123,6 +132,9 @@ def main():
             print(f"| {m}x{n} x {batch} | {'QR' if mode == 'reduced' else 'R'} | {floor:.3g} | "
                   f"{own:.3g} | "
                   f"{shown[0]} | {shown[1]} | {ratio} | {own / floor:.2g} |", flush=True)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"schema": "qrtool.gpu-peers/1", "cases": cases}, file)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/bench/cases.hpp"
 #include "app/bench/data.hpp"
@@ -67,6 +68,10 @@ TEST(BenchCases, WhatARequestMeans) {
   EXPECT_EQ(schedule_of(o).total_seconds, std::nullopt);
 
   o.quick = true;
+  o.kinds = {"gauss", "band"};
+  EXPECT_EQ(schedule_of(o).cases.size(), 2 * quick_sweep().size());
+  EXPECT_EQ(schedule_of(o).cases[1].kind, "band");
+  o.kinds = {"gauss"};
   EXPECT_EQ(schedule_of(o).cases, quick_sweep());
   EXPECT_LT(schedule_of(o).total_seconds, 60);
 
@@ -174,6 +179,8 @@ class FakeRun final : public TimedRun {
   explicit FakeRun(std::vector<double> seconds) : seconds_(std::move(seconds)) {}
   std::string variant() const override { return "fake"; }
   RunSeconds run() override { return {seconds_.at(runs++), 0}; }
+  /// The number of the run.
+  Accuracy accuracy() const override { return {.worst = static_cast<double>(runs)}; }
   std::size_t runs = 0;
 
  private:
@@ -203,11 +210,72 @@ TEST(TimeRuns, KeepsToTheLimit) {
   EXPECT_FALSE(cold.is_warm);
 }
 
+TEST(TimeRuns, RepeatsUntilTheMedianIsCertain) {
+  const Repeats repeats{.warm_up = 1, .timed = 5, .most = 60};
+  FakeRun steady(std::vector<double>(70, 2));
+  EXPECT_EQ(time_runs(steady, repeats, 1000).seconds.size(), 5u);
+  std::vector<double> wild{0};
+  for (int i = 0; i < 70; ++i) wild.push_back(i % 2 == 0 ? 1 : 3);
+  FakeRun unsteady(wild);
+  const Timing timing = time_runs(unsteady, repeats, 1000);
+  EXPECT_EQ(timing.seconds.size(), 60u);
+  EXPECT_GT(timing.standard_error(), most_standard_error);
+  std::vector<double> settles{0, 1, 3, 1, 3, 1};
+  settles.resize(70, 2);
+  FakeRun settling(settles);
+  const Timing settled = time_runs(settling, repeats, 1000);
+  EXPECT_GT(settled.seconds.size(), 5u);
+  EXPECT_LT(settled.seconds.size(), 30u);
+  EXPECT_LT(settled.standard_error(), most_standard_error);
+  EXPECT_EQ(time_runs(unsteady = FakeRun(wild), repeats, 0.001).seconds.size(), 1u);
+}
+
+TEST(TimeRuns, ShortWarmUpsAreRepeated) {
+  FakeRun run(std::vector<double>(70, 0.25));
+  time_runs(run, {.warm_up = 2, .timed = 5, .most = 60, .warm_up_seconds = 2.5}, 1000);
+  EXPECT_EQ(run.runs, 10u + 5);
+}
+
+TEST(TimeRuns, TheSeedChoosesTheRunThatIsVerified) {
+  std::set<int> chosen;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    FakeRun run({90, 80, 3, 1, 2, 5, 4});
+    const Timing timing = time_runs(run, {2, 5}, 1000, {.seed = seed});
+    ASSERT_EQ(timing.batches.size(), 1u);
+    const int verified = timing.batches[0].verified;
+    EXPECT_EQ(timing.accuracy.worst, 2 + verified) << "the errors of that run";
+    chosen.insert(verified);
+  }
+  EXPECT_EQ(chosen, (std::set<int>{1, 2, 3, 4, 5}));
+}
+
+TEST(TimeRuns, SurroundingsAreNotTimed) {
+  FakeRun run({90, 80, 3, 1, 2, 5, 4});
+  std::size_t flushes = 0;
+  const Timing timing =
+      time_runs(run, {2, 5}, 1000, {.before = [&] { ++flushes; }, .first_run = true});
+  EXPECT_EQ(flushes, 7u);
+  EXPECT_EQ(timing.median(), 3);
+  EXPECT_GE(timing.first_seconds, 0) << "wall time";
+}
+
+TEST(TimeRuns, TheStandardErrorOfAMedianFollowsFromTheOrder) {
+  EXPECT_EQ(standard_error_of_median({2, 2, 2}), 0);
+  std::vector<double> values;  // uniform on [1, 3]: 1 / (2 f sqrt(n)) with the density f = 1/2
+  for (int i = 0; i <= 10000; ++i) values.push_back(1 + 2e-4 * i);
+  EXPECT_NEAR(standard_error_of_median(values), 1.0 / 100 / 2, 5e-4);
+}
+
 TEST(TimeRuns, MedianAndOutliers) {
   EXPECT_EQ(median_of({4, 1, 3}), 3);
   EXPECT_EQ(median_of({4, 1, 3, 2}), 2.5);
   EXPECT_TRUE((Timing{.seconds = {1, 1, 2.1}}.has_outlier()));
   EXPECT_FALSE((Timing{.seconds = {1, 1, 2}}.has_outlier()));
+  std::vector<double> many(100, 1);
+  std::fill_n(many.begin(), 5, 9);
+  EXPECT_FALSE((Timing{.seconds = many}.has_outlier()));
+  many.back() = 9;
+  EXPECT_TRUE((Timing{.seconds = many}.has_outlier()));
 }
 
 TEST(Accuracy, TakesFailuresAndNaNSeriously) {
@@ -301,7 +369,7 @@ TEST(Bench, ExportsHoldWhatWasPrinted) {
   EXPECT_GT(document["cases"][0]["error_mean"], 0);
   const std::string lines = read_text(csv);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
-  EXPECT_NE(lines.find(",double,reduced,5,9,4,"), std::string::npos) << lines;
+  EXPECT_NE(lines.find(",double,reduced,gauss,5,9,4,"), std::string::npos) << lines;
   EXPECT_NE(read_text(markdown).find("| 9x5 | 4 | cpu/"), std::string::npos);
 
   const ToolResult again = run_tool(arguments);
@@ -465,6 +533,12 @@ TEST(Bench, WhatContradictsIsAUsageError) {
        "--arithmetic mixed contradicts --precision double"},
       {{"bench", "--mode", "raw", "--sign", "positive"}, "--sign positive contradicts --mode raw"},
       {{"bench", "--kind", "gaus"}, "did you mean 'gauss'?"},
+      {{"bench", "--kind", "band,upper+gaus"}, "did you mean 'gauss'?"},
+      {{"bench", "--seeds", "0"}, "is not a whole number"},
+      {{"bench", "--tolerance", "0.1"}, "--tolerance needs --compare"},
+      {{"bench", "--portable"}, "need --backend opencl"},
+      {{"bench", "--first-run", "--backend", "opencl"}, "--first-run measures one case"},
+      {{"bench", "--gemm", "--cold"}, "take no --seeds, --cold"},
       {{"bench", "--solve", "--kind", "zero"}, "--solve measures solutions"},
       {{"bench", "--against", "eigen,none"}, "none stands alone"},
       {{"bench", "--solve", "--against", "eigen"}, "hint: with --solve: gels"},
@@ -484,7 +558,7 @@ TEST(Bench, WhatContradictsIsAUsageError) {
 
 TEST(Lapack, TheReferenceIsNamedAsUnoptimised) {
   const Limits limits{.host_bytes = std::size_t{1} << 28, .threads = 1};
-  const std::string text = make_lapack(limits, {}, "liblapack.so.3")->text();
+  const std::string text = make_lapack(limits, "liblapack.so.3")->text();
   if (text == "not found") GTEST_SKIP() << "no liblapack.so.3";
   EXPECT_NE(text.find("liblapack.so.3"), std::string::npos) << text;
   const bool is_reference = text.starts_with("LAPACK ");
@@ -494,10 +568,10 @@ TEST(Lapack, TheReferenceIsNamedAsUnoptimised) {
 
 TEST(Lapack, AMissingLibraryIsNamed) {
   const Limits limits{.host_bytes = std::size_t{1} << 28, .threads = 1};
-  const auto lapack = make_lapack(limits, {}, "/nowhere/liblapack.so");
+  const auto lapack = make_lapack(limits, "/nowhere/liblapack.so");
   EXPECT_EQ(lapack->text(), "not found");
   try {
-    lapack->prepare({.count = 1, .m = 2, .n = 2}, 1);
+    lapack->prepare({.count = 1, .m = 2, .n = 2}, {}, 1);
     FAIL();
   } catch (const DeviceError& error) {
     EXPECT_NE(std::string(error.what()).find("/nowhere/liblapack.so"), std::string::npos);

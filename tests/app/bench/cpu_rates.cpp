@@ -43,7 +43,7 @@ double processor_seconds() {
 
 /// The least processor time of a few runs, in microseconds for each matrix.
 double microseconds(Contestant& contestant, const Problem& problem) {
-  const std::unique_ptr<TimedRun> run = contestant.prepare(problem, 1);
+  const std::unique_ptr<TimedRun> run = contestant.prepare(problem, {}, 1);
   double least = std::numeric_limits<double>::infinity(), spent = 0;
   for (int i = 0; i < most_runs && spent < enough_seconds; ++i) {
     const double start = processor_seconds();

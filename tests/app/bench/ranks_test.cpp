@@ -124,7 +124,7 @@ void expect_r_of_all_rows(index_t m, index_t n, int ranks = 3) {
   Batch<T> r(1, k, n), a(1, m, n);
   on_ranks(
       [&](Contestant& tool) {
-        const auto run = tool.prepare(problem_of({m, n, 1}, element_type<T>, Mode::r), 0);
+        const auto run = tool.prepare(problem_of({m, n, 1}, element_type<T>, Mode::r), {}, 0);
         for (int again = 0; again < 2; ++again) EXPECT_GT(run->run().factor, 0);
         run->copy_r(writable_bytes_of(r.view().data, static_cast<std::size_t>(k * n)));
       },
@@ -153,7 +153,7 @@ TEST(BenchRanks, RIsThatOfAllRows) {
 
 TEST(BenchRanks, AFailureOfTheRanksIsThrownOnRankZero) {
   const auto prepare = [](Contestant& tool) {
-    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), 0),
+    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), {}, 0),
                  UsageError);
   };
   on_ranks(prepare, {.variant = "cpu/none"});
@@ -163,7 +163,8 @@ TEST(BenchRanks, AFailureInARunOfAnyRankIsThrownOnRankZeroAndTheNextRunIsSound) 
   for (int failing = 0; failing < 3; ++failing)
     on_ranks(
         [](Contestant& tool) {
-          const auto run = tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), 0);
+          const auto run =
+              tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), {}, 0);
           EXPECT_THROW(run->run(), DeviceError);
           EXPECT_GT(run->run().factor, 0);
         },
@@ -172,13 +173,15 @@ TEST(BenchRanks, AFailureInARunOfAnyRankIsThrownOnRankZeroAndTheNextRunIsSound) 
 
 TEST(BenchRanks, WhatRanksDoNotShareIsRefusedOnAllOfThem) {
   on_ranks([](Contestant& tool) {
-    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::reduced), 0),
+    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::reduced), {}, 0),
                  UsageError);
-    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 2}, ElementType::float32, Mode::r), 0),
+    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 2}, ElementType::float32, Mode::r), {}, 0),
                  UsageError);
-    EXPECT_THROW(tool.prepare(problem_of({2, 5, 1}, ElementType::float32, Mode::r), 0), UsageError);
+    EXPECT_THROW(tool.prepare(problem_of({2, 5, 1}, ElementType::float32, Mode::r), {}, 0),
+                 UsageError);
     EXPECT_GT(
-        tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), 0)->run().factor, 0);
+        tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), {}, 0)->run().factor,
+        0);
   });
 }
 

@@ -49,7 +49,7 @@ device     Pretend, Inc. GPU (driver 1.2); its own clock, data resident, without
 eigen      one matrix per thread
 lapack     not found
 baselines  Pretend CPU, 16 threads; wall time less the share of any check
-each time  median of 5 after 2 warm-ups
+each time  median of 5 after 2 warm-ups; the errors are of a run that the seed chose
 error      ||QR - A||, Frobenius norm, of one matrix
 
 case        batch  variant          device ms   check ms     eigen ms  speed-up    lapack ms  speed-up   GFLOP/s  mean error  worst error  notes
@@ -95,16 +95,16 @@ TEST(BenchTable, LeastSquares) {
   EXPECT_NE(on_device.find("least squares, one right side for each matrix"), std::string::npos);
   EXPECT_NE(on_device.find("backward error of x"), std::string::npos) << on_device;
   EXPECT_NE(on_device.find("  0.5000  "), std::string::npos) << "the check has its column";
-  EXPECT_NE(to_csv(result).find(",single,solve,64,64,"), std::string::npos);
+  EXPECT_NE(to_csv(result).find(",single,solve,gauss,64,64,"), std::string::npos);
   result.header.task = BenchTask::solve_shared;
   result.header.backend = "cpu";
   const std::string on_cpu = text_head(result) + text_row(result, result.rows[0]);
   EXPECT_NE(on_cpu.find("one matrix for all right sides"), std::string::npos) << on_cpu;
   EXPECT_NE(on_cpu.find("wall time with the check"), std::string::npos) << on_cpu;
   EXPECT_EQ(on_cpu.find("  0.5000  "), std::string::npos) << "it is in the other time";
-  EXPECT_NE(
-      to_csv(result).find(",single,solve-shared,64,64,15000,16,opencl/small,1.25,1,1.5,,500,"),
-      std::string::npos)
+  EXPECT_NE(to_csv(result).find(
+                ",single,solve-shared,gauss,64,64,15000,16,opencl/small,1.25,1.25,1,1.5,,500,"),
+            std::string::npos)
       << to_csv(result);
   const auto json = nlohmann::json::parse(to_json(result));
   EXPECT_EQ(json["mode"], "solve-shared");
@@ -130,9 +130,9 @@ TEST(BenchTable, Markdown) {
 TEST(BenchTable, Csv) {
   EXPECT_EQ(
       to_csv(example()),
-      R"csv(backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms,eigen_ms,eigen_speed_up,lapack_ms,lapack_speed_up,gflops,error_mean,error_worst,failed,first_pass,second_pass,further_passes,reflectors,notes
-opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,64,64,15000,,opencl/small,1.25,1,1.5,0.5,500,400,,,8388.61,2e-05,3e-05,0,14990,7,5,3,lapack: not found
-opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,5000,5000,8,,,,,,,12345.6,,,,,,,0,0,0,0,0,"device: too ""large"", by far; lapack: not found"
+      R"csv(backend,device,precision,mode,kind,m,n,batch,threads,variant,ms,ms_worst_batch,ms_fastest,ms_slowest,check_ms,eigen_ms,eigen_speed_up,lapack_ms,lapack_speed_up,gflops,error_mean,error_worst,failed,first_pass,second_pass,further_passes,reflectors,notes
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,gauss,64,64,15000,,opencl/small,1.25,1.25,1,1.5,0.5,500,400,,,8388.61,2e-05,3e-05,0,14990,7,5,3,lapack: not found
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,gauss,5000,5000,8,,,,,,,,12345.6,,,,,,,0,0,0,0,0,"device: too ""large"", by far; lapack: not found"
 )csv");
 }
 
@@ -152,6 +152,58 @@ TEST(BenchTable, Json) {
   EXPECT_EQ(json["cases"][1]["variant"], nullptr);
   EXPECT_EQ(json["cases"][1]["notes"], (std::vector<int>{2, 1}));
   EXPECT_EQ(json["exit"], 0);
+}
+
+TEST(BenchTable, BatchesOfSeveralSeedsHaveAMedianAndAWorstOne) {
+  BenchResult result = example();
+  Timing& tool = *result.rows[0].tool;
+  tool = {.seconds = {0.001, 0.001}, .batches = {{.seed = 7, .median = 0.001, .runs = 2}}};
+  tool.include({.seconds = {0.009}, .batches = {{.seed = 8, .median = 0.009, .runs = 1}}});
+  tool.include({.seconds = {0.002}, .batches = {{.seed = 9, .median = 0.002, .runs = 1}}});
+  result.header.seeds = 3;
+  EXPECT_NE(text_head(result).find("seeds 7 to 9"), std::string::npos) << text_head(result);
+  EXPECT_NE(text_head(result).find("device ms   worst ms"), std::string::npos);
+  EXPECT_NE(text_row(result, result.rows[0]).find("2.000      9.000"), std::string::npos)
+      << text_row(result, result.rows[0]);
+  EXPECT_NE(to_csv(result).find(",opencl/small,2,9,1,9,"), std::string::npos) << to_csv(result);
+  const auto json = nlohmann::json::parse(to_json(result))["cases"][0]["seconds"];
+  EXPECT_EQ(json["median"], 0.002);
+  EXPECT_EQ(json["worst"], 0.009);
+  EXPECT_EQ(json["batches"][1]["seed"], 8);
+  EXPECT_EQ(json["all"].size(), 4u);
+}
+
+TEST(BenchTable, KindsHaveAColumnWhereThereAreSeveral) {
+  BenchResult result = example();
+  EXPECT_EQ(text_head(result).find("  kind  "), std::string::npos);
+  result.header.kinds = {"gauss", "band+upper"};
+  result.rows[0].size.kind = "band+upper";
+  EXPECT_NE(text_head(result).find("gauss, band+upper matrices"), std::string::npos);
+  EXPECT_NE(text_row(result, result.rows[0]).find("15,000  band+upper"), std::string::npos)
+      << text_row(result, result.rows[0]);
+  EXPECT_NE(to_csv(result).find(",reduced,band+upper,64,64,"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(result))["cases"][0]["kind"], "band+upper");
+}
+
+TEST(BenchTable, TheStateOfTheMachineIsInJson) {
+  BenchResult result = example();
+  result.before.gpus = {{.name = "Pretend GPU", .clock_mhz = "1980", .power_state = "P0"}};
+  result.after.load = 0.5;
+  const auto state = nlohmann::json::parse(to_json(result))["state"];
+  EXPECT_EQ(state["before"]["gpus"][0]["clock_mhz"], "1980");
+  EXPECT_EQ(state["before"]["gpus"][0]["power_watts"], nullptr) << "not said";
+  EXPECT_EQ(state["before"]["load"], nullptr);
+  EXPECT_EQ(state["after"]["load"], 0.5);
+}
+
+TEST(MachineState, SaysWhatMayDisturb) {
+  MachineState before, after;
+  EXPECT_EQ(disturbance(before, after), "");
+  before.gpus = {{.name = "Pretend GPU", .use_percent = "40"}};
+  EXPECT_EQ(disturbance(before, after),
+            "before this run began, Pretend GPU was in use for 40 % of the time");
+  after.gpu_processes = {4711};
+  EXPECT_EQ(disturbance(before, after), "another process computes on a GPU: 4711");
 }
 
 TEST(BenchTable, FiguresHaveFourDigitsAndNoExponent) {

@@ -1,0 +1,600 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes BENCHMARKS.md, its picture and the numbers of README.md from tests/peers/results.
+
+    pages.py            writes them
+    pages.py --check    ends with 1, and says which differ, where they are not what would be written
+
+Files of `all.py` are joined where part and machine are the same; it is an error where their commit
+or versions then differ. A piece during which other processes used more than 5 % of the cores is
+left out. What no such file has is shown from older.json, which says of what day it is.
+"""
+import collections
+import hashlib
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MOST_LOAD = 0.05
+MOST_FLOORS = 6
+CLOSE = 1.5  # a ratio below is named
+OPENING = """\
+# Benchmarks
+
+![From file to file: how many times as long a script takes as qrtool](samples/benchmarks.svg)
+
+- From file to file a script of h5py and NumPy takes {files} times as long as qrtool on \
+{cpu_files_where},
+  and one of PyTorch or NumPy {gpu_files} times as long on {gpu_files_where}. qrtool checks \
+every matrix; scripts do not.
+- Batches of small matrices: Intel MKL, called from C, takes {cpu} times as long on {cpu_where};
+  the better of PyTorch and JAX {gpu} times as long on {gpu_where}, and {large} times for large \
+and tall matrices.
+- A ratio is the other program's time divided by that of qrtool: above 1 qrtool is faster.
+  Times leave the check out, unless they are from file to file. Where no kind is named, the \
+matrices are Gaussian.
+- tests/peers/all.py measures, on a machine that does nothing else; tests/peers/pages.py writes \
+this page from
+  [its results](tests/peers/results). Measured so: {measured}. All other tables say of which older \
+run they are.
+- Not compared, for want of a machine or a package: MAGMA, KBLAS, rocSOLVER, GPUs of AMD and Intel.
+
+## Slower than another program
+"""
+README = {
+    "picture": "![From file to file: a script of h5py and NumPy takes {files} times as long as "
+               "qrtool on {cpu_files_where}, one of PyTorch or NumPy {gpu_files} times as long on "
+               "{gpu_files_where}](samples/benchmarks.svg)",
+    "speed": "From file to file a script of h5py and NumPy takes {files} times as long on "
+             "{cpu_files_where},\n  and one of PyTorch or NumPy {gpu_files} times as long on "
+             "{gpu_files_where};\n  batches that are already on a GPU take the better of PyTorch "
+             "and JAX {gpu} times as long",
+    "gpu": "On {gpu_where}, 15000 QR factorizations of\n  64 x 64 take {gpu_ms} ms"}
+Table = collections.namedtuple("Table", "name title about columns rows")
+Slow = collections.namedtuple("Slow", "where row peer ratio")
+TYPE = {"single": "float32", "double": "float64"}
+
+
+def figure(value):
+    """Three digits without an exponent."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
+def number(text):
+    """The first number of a cell of an older table; None where there is none."""
+    found = re.search(r"\d[\d,]*\.?\d*", text)
+    return float(found.group().replace(",", "")) if found else None
+
+
+def size_of(case):
+    shape = f"{case['m']:,} x {case['n']:,}"
+    return shape if case["batch"] == 1 else f"{case['batch']:,} of {shape}"
+
+
+class Results:
+    """The joined files of one part and one machine."""
+
+    def __init__(self, head):
+        self.head, self.pieces, self.left_out = head, {}, []
+
+    def add(self, file):
+        for word in ("commit", "versions"):
+            if file[word] != self.head[word]:
+                raise SystemExit(f"{file['path']}: its {word} is {file[word]}, and that of "
+                                 f"{self.head['path']} is {self.head[word]}: these are not parts "
+                                 "of one measurement")
+        for piece in file["pieces"]:
+            if piece["name"] in self.pieces:
+                raise SystemExit(f"{file['path']}: the piece {piece['name']} is there twice")
+            if piece["others"] > MOST_LOAD:
+                self.left_out.append(piece["name"])
+            else:
+                self.pieces[piece["name"]] = piece
+
+    def place(self):
+        """The GPU, or the processor."""
+        machine = self.head["machine"]
+        return machine.get("gpu") or (f"{machine['cores']} cores of {machine['processor']} "
+                                      f"({machine['instructions']})")
+
+    def about(self, names):
+        commands = list(dict.fromkeys(command for name in names if name in self.pieces
+                                      for command in self.pieces[name]["commands"]))
+        # One command stands for those that differ in the type or the shape.
+        return (f"{self.place()}; commit {self.head['commit']}, {self.head['date']}; "
+                f"[samples]({self.head['path']})", commands[:1])
+
+    def cases(self, prefix):
+        """(piece, its own JSON, a case) of all pieces whose name begins so."""
+        for name, piece in self.pieces.items():
+            if name.split(" ")[0] != prefix:
+                continue
+            for result in piece["results"]:
+                for case in result["cases"]:
+                    yield piece, result, case
+
+
+def load(folder):
+    joined = {}
+    for path in sorted(folder.glob("*.json")):
+        file = json.loads(path.read_text(encoding="utf-8"))
+        if file.get("schema") != "qrtool.peers/1":
+            continue
+        file["path"] = f"tests/peers/results/{path.name}"
+        if file["commit"].endswith("-changed"):
+            raise SystemExit(f"{file['path']}: was measured with sources that no commit has")
+        key = (file["part"], json.dumps(file["machine"]))
+        joined.setdefault(key, Results(file)).add(file)
+    older = json.loads((folder / "older.json").read_text(encoding="utf-8"))
+    return list(joined.values()), {table["name"]: table for table in older["tables"]}
+
+
+def peer_name(text):
+    """ "MKL 2026.2, libmkl_rt.so.3, one matrix ..." -> "MKL 2026.2"."""
+    return text.split(",")[0]
+
+
+def batch_tables(results, slow):
+    """Times beside peers, with the median over rounds of the ratio in each round."""
+    for prefix, title in (("batches", "Q and R, then R alone, beside other programs"),
+                          ("large", "Large and tall matrices beside other programs")):
+        rows, peers = {}, []
+        for _, result, case in results.cases(prefix):
+            threads = result.get("threads")  # of a CPU
+            own = case["seconds"]["qrtool"]
+            row = rows.setdefault((size_of({**case, "batch": 1} if threads else case),
+                                   TYPE[case["precision"]]), {})
+            scale = 1e6 / case["batch"] if threads else 1e3
+            row.setdefault(("qrtool", threads), {})[case["mode"]] = scale * statistics.median(own)
+            for name, times in case["seconds"].items():
+                if name == "qrtool":
+                    continue
+                peer = (peer_name(name), threads)
+                if peer not in peers:
+                    peers.append(peer)
+                ratio = (statistics.median(a / b for a, b in zip(times, own)) if threads
+                         else statistics.median(times) / statistics.median(own))
+                row.setdefault(peer, {})[case["mode"]] = ratio
+                if ratio < CLOSE:
+                    slow.append(Slow(title, f"{size_of(case)} {TYPE[case['precision']]} "
+                                     f"{case['mode']}", peer[0], ratio))
+        if not rows:
+            continue
+        counts = sorted({threads for row in rows.values() for _, threads in row}, key=str)
+        columns = [("qrtool", threads) for threads in counts] + peers
+        yield Table(prefix, title,
+                    results.about([name for name in results.pieces if name.startswith(prefix)]),
+                    ["matrix", "type", *(heading(*column) for column in columns)],
+                    [[*key, *(pair(row.get(column)) for column in columns)]
+                     for key, row in rows.items()])
+
+
+def heading(name, threads):
+    """Of a column with times of qrtool, or with ratios of a peer."""
+    with_threads = name + (f", {threads} thread{'s' if threads > 1 else ''}" if threads else "")
+    return (f"{with_threads}, {'us' if threads else 'ms'}" if name == "qrtool"
+            else f"{with_threads} / qrtool")
+
+
+def pair(cell):
+    """Of Q and R, then of R alone."""
+    return ", ".join(figure(cell[mode]) for mode in ("reduced", "r") if mode in (cell or {}))
+
+
+def hard_table(results):
+    rows, gauss = {}, {}
+    for _, result, case in results.cases("hard"):
+        seconds = case["seconds"]
+        if seconds is None:
+            continue
+        kind = TYPE[result["precision"]]
+        if case["kind"] == "gauss":
+            gauss[kind] = seconds["median"]
+        rows.setdefault(case["kind"], {})[kind] = (seconds["median"], seconds["worst"], case)
+    if not rows:
+        return None
+    first = next(iter(next(iter(rows.values())).values()))[2]
+    body = []
+    for kind, cells in rows.items():
+        line = [kind]
+        for name in TYPE.values():
+            median, worst, _ = cells.get(name, (None, None, None))
+            line += [figure(1e3 * median) if median else "",
+                     figure(median / gauss[name]) if median and name in gauss else "",
+                     figure(1e3 * worst) if worst else ""]
+        body.append(line)
+    return Table("hard", f"Hard input beside Gaussian: {size_of(first)}",
+                 results.about(["hard single"]),
+                 ["kind", "float32 ms", "/ Gaussian", "worst batch", "float64 ms", "/ Gaussian",
+                  "worst batch"], body)
+
+
+def modes_table(results):
+    rows = {}
+    for _, result, case in results.cases("modes"):
+        words = [result["mode"], result["sign"], "cold" if result["cold"] else "warm"]
+        if case["seconds"]:
+            rows.setdefault(tuple(words), {})[TYPE[result["precision"]]] = (
+                case["seconds"]["median"], case["check_seconds"], case)
+    if not rows:
+        return None
+    first = next(iter(next(iter(rows.values())).values()))[2]
+    body = []
+    for words, cells in rows.items():
+        line = list(words)
+        for name in TYPE.values():
+            median, check, _ = cells.get(name, (None, None, None))
+            line += [figure(1e3 * median) if median else "", figure(1e3 * check) if check else ""]
+        body.append(line)
+    return Table("modes", f"Modes, signs, caches and the check: {size_of(first)}",
+                 results.about(["modes single"]),
+                 ["mode", "sign", "caches", "float32 ms", "check ms", "float64 ms", "check ms"],
+                 body)
+
+
+def solve_table(results, slow):
+    rows = {}
+    for _, result, case in results.cases("solve"):
+        if case["seconds"] is None:
+            continue
+        gels = case["baselines"].get("gels", {}).get("speed_up")
+        name = TYPE[result["precision"]]
+        rows.setdefault(size_of(case), {})[name] = (case["seconds"]["median"], gels)
+        if gels and gels < CLOSE:
+            slow.append(Slow("least squares", f"{size_of(case)} {name}", "gels", gels))
+    if not rows:
+        return None
+    return Table("solve", "Least squares, one right side each", results.about(["solve single"]),
+                 ["case", "float32 ms", "gels / qrtool", "float64 ms", "gels / qrtool"],
+                 [[size, *(text for name in TYPE.values() for text in (
+                     (figure(1e3 * cells[name][0]), figure(cells[name][1])) if name in cells
+                     else ("", "")))] for size, cells in rows.items()])
+
+
+def first_table(results):
+    rows = {}
+    for _, result, case in results.cases("first"):
+        if case["seconds"]:
+            rows.setdefault(size_of(case), {})[TYPE[result["precision"]]] = (
+                case["first_seconds"], case["seconds"]["median"])
+    if not rows:
+        return None
+    return Table("first", "The first run, which builds its kernels, beside later ones",
+                 results.about(["first single"]),
+                 ["case", "float32 first s", "later ms", "float64 first s", "later ms"],
+                 [[size, *(text for name in TYPE.values() for text in (
+                     (figure(cells[name][0]), figure(1e3 * cells[name][1])) if name in cells
+                     else ("", "")))] for size, cells in rows.items()])
+
+
+def grid_table(results, far):
+    rows = {}
+    for _, result, case in results.cases("grid"):
+        if case["seconds"] and case["floor_seconds"]:
+            floors = case["seconds"]["median"] / case["floor_seconds"]
+            name = TYPE[result["precision"]]
+            rows.setdefault(size_of(case), {})[name] = floors
+            if floors > MOST_FLOORS:
+                far.append(f"{size_of(case)} {name} ({figure(floors)})")
+    worst = sorted(rows.items(), key=lambda row: -max(row[1].values()))[:20]
+    if not rows:
+        return None
+    return Table("grid", f"Sizes between: the {len(worst)} worst of {len(rows)}, by the time in "
+                 "which their data move once", results.about(["grid single"]),
+                 ["case", "float32 / floor", "float64 / floor"],
+                 [[size, *(figure(cells.get(name)) for name in TYPE.values())]
+                  for size, cells in worst])
+
+
+def files_rows(results, slow):
+    """(work, seconds of qrtool, of the script, ratio) of file_peers.py."""
+    for name, piece in results.pieces.items():
+        if name.startswith("files ") and "runs" in piece["results"][0]:
+            shape = name.split(" ")[1].split("x")
+            work = size_of({"batch": int(shape[0]), "m": int(shape[1]), "n": int(shape[2])})
+            own, script = ([run["wall"] for run in runs]
+                           for runs in piece["results"][0]["runs"].values())
+            ratio = statistics.median(b / a for a, b in zip(own, script))
+            if ratio < CLOSE:
+                slow.append(Slow("from file to file", work, "script", ratio))
+            yield [work, figure(statistics.median(own)), figure(statistics.median(script)),
+                   figure(ratio)]
+
+
+def files_table(results, slow):
+    rows = list(files_rows(results, slow))
+    if not rows:
+        return None
+    names = [name for name in results.pieces if name.startswith("files ")]
+    return Table("files", "From file to file, HDF5 in and out, float32, beside h5py, "
+                 "numpy.linalg.qr, h5py and fsync", results.about(names),
+                 ["work", "qrtool s", "script s", "script / qrtool"], rows)
+
+
+def device_files_table(results):
+    """What device_files.py measures, in seconds; a script that was cut off is "over" its limit."""
+    piece = results.pieces.get("files")
+    if not piece:
+        return None
+    rows = []
+    over = "over " + re.search(r"--limit (\S+)", piece["commands"][0])[1]
+    for name, job in piece["results"][0]["jobs"].items():
+        shape, kind, *mode = name.split(":")
+        sizes = [int(extent) for extent in shape.split("x")]
+        work = size_of({"batch": 1 if len(sizes) == 2 else sizes[0], "m": sizes[-2],
+                        "n": sizes[-1]})
+        cells = [figure(statistics.median(job[key])) if job.get(key) else over
+                 for key in ("qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
+                             "PyTorch, no import", "NumPy, no import", "cp of the output")]
+        rows.append([f"{work}, float{8 * int(kind[1])}{', R alone' if mode else ''}",
+                     *cells])
+    return Table("files", "From file to file on a GPU, .npy in and out, seconds",
+                 results.about(["files"]),
+                 ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"], rows)
+
+
+def older_table(table, slow, far):
+    """A table of earlier days; its cells in columns of ratios count as slower, or close."""
+    for row in table["rows"]:
+        for column, cell in zip(table["columns"], row):
+            value = number(cell)
+            if value is None:
+                continue
+            if re.search(r"ratio|/ qrtool", column) and value < CLOSE:
+                slow.append(Slow(table["title"], f"{row[0]} {row[1]}", column, value))
+    if table["name"] == "gpu-grid":
+        for row in table["rows"]:
+            for i, kind in ((2, "float32"), (4, "float64")):
+                if number(row[i]) > MOST_FLOORS:
+                    far.append(f"{row[0]} {kind} ({row[i]})")
+    page = (f"An older run of {table['day']} on {table['machine']}; its commit was not recorded "
+            f"(the numbers came into this page with {table['page_commit']}), and of most there are "
+            f"no samples. {table['note']}")
+    return Table(table["name"], table["title"], (page, [table["command"]] if table["command"]
+                                                 else []), table["columns"], table["rows"])
+
+
+def markdown(table):
+    about, commands = table.about
+    lines = [f"### {table.title}", "", about if about.endswith(".") else about + ".", ""]
+    lines += [f"    {command}" for command in commands] + ([""] if commands else [])
+    lines += ["| " + " | ".join(table.columns) + " |", "| --- " * len(table.columns) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+    return "\n".join(lines) + "\n"
+
+
+def cell_text(slow):
+    return (f"{slow.row} ({slow.where[0].lower() + slow.where[1:]}), {slow.peer}: "
+            f"{figure(slow.ratio)}")
+
+
+def span(values):
+    """ "1.7 to 19"."""
+    low, high = figure(min(values)), figure(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def ratios(table, columns):
+    return [number(row[i]) for row in table.rows for i, column in enumerate(table.columns)
+            if re.search(columns, column) and number(row[i]) is not None]
+
+
+def small_rows(table):
+    """The rows of matrices with at most 512 x 256 entries."""
+    def entries(row):
+        m, n = row[0].replace(",", "").split(" of ")[-1].split(" x ")
+        return int(m) * int(n)
+    return table._replace(rows=[row for row in table.rows if entries(row) <= 512 * 256])
+
+
+def gpu_file_bars(rows):
+    """(work, the better script / qrtool, whether it took more, as it was cut off)."""
+    for row in rows:
+        own, scripts = number(row[1]), [cell for cell in row[4:6] if cell]
+        best = min(scripts, key=lambda cell: (number(cell), "over" in cell))
+        yield row[0], number(best) / own, "over" in best or "over" in row[1]
+
+
+def picture(cpu_bars, cpu_about, gpu_bars, gpu_about):
+    """The gnuplot script, with its data."""
+    def block(name, bars):
+        bars = list(bars)[::-1]
+        return "\n".join([f"${name} << EOD", *(
+            f'"{work}"\t{ratio:.3g}\t{">" if more else ""}{figure(ratio)}'
+            for work, ratio, more in bars), "EOD"])
+
+    def plot(name, title, colour, top):
+        return f"""set title "{title}"
+set yrange [-0.6:{top}]
+plot ${name} using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror \\
+     linecolor rgb '{colour}' notitle, \\
+     '' using 2:0:3 with labels left offset 0.6,0 notitle, \\
+     $one using 1:2 with lines linecolor black notitle"""
+
+    cpu_bars, gpu_bars = list(cpu_bars), list(gpu_bars)
+    return f"""# benchmarks.gp: how many times as long a script takes as qrtool, from file to file.
+# tests/peers/pages.py wrote this file, and draws samples/benchmarks.svg with it.
+set terminal svg noenhanced size 980,420 dynamic background '#ffffff' font 'sans-serif,13'
+set datafile separator "\\t"
+{block("cpu", cpu_bars)}
+{block("gpu", gpu_bars)}
+$one << EOD
+1\t-0.6
+1\t20
+EOD
+set multiplot layout 1,2 title "From file to file: time of a script / time of qrtool \\
+(1: equally fast; qrtool checks every matrix, scripts do not)"
+set style fill solid 0.9 noborder
+set xrange [0:*]
+set ytics nomirror
+set xtics nomirror
+set border 3
+set lmargin 26
+set rmargin 8
+{plot("cpu", cpu_about, "#2166ac", len(cpu_bars) - 0.4)}
+{plot("gpu", gpu_about, "#d6604d", len(gpu_bars) - 0.4)}
+unset multiplot
+"""
+
+
+class Page:
+    """Everything that is written, from results and older tables."""
+
+    def __init__(self, folder):
+        self.results, self.older = load(folder)
+        self.slow, self.far = [], []
+        self.tables, replaced = [], set()
+        for results in self.results:
+            part = results.head["part"]
+            found = [*batch_tables(results, self.slow), hard_table(results), modes_table(results),
+                     first_table(results), grid_table(results, self.far),
+                     solve_table(results, self.slow), files_table(results, self.slow),
+                     device_files_table(results)]
+            for table in found:
+                if table:
+                    self.tables.append((part, table))
+                    replaced |= {f"{part}-{table.name}", f"{table.name}-{part}"}
+                    if (part, table.name) == ("cpu", "batches"):
+                        replaced.add("cpu-large")
+        self.old = [older_table(table, self.slow, self.far) for name, table in self.older.items()
+                    if name not in replaced]
+        self.left_out = [f"{name} ({results.head['path']})" for results in self.results
+                         for name in results.left_out]
+
+    def find(self, part, name):
+        """The measured table, else the older one; None where there is neither."""
+        for its_part, table in self.tables:
+            if (its_part, table.name) == (part, name):
+                return table
+        return next((table for table in self.old if table.name in (f"{part}-{name}",
+                                                                   f"{name}-{part}")), None)
+
+    def find_all(self, part, name):
+        """The measured tables of all machines, else the older one."""
+        return [table for its_part, table in self.tables
+                if (its_part, table.name) == (part, name)] or [self.find(part, name)]
+
+    def cpu_bars(self):
+        table = self.find("cpu", "files")
+        column = next(i for i, name in enumerate(table.columns)
+                      if name in ("ratio", "script / qrtool"))
+        for row in table.rows:
+            work = row[0] if table.columns[1] != "type" else f"{row[0]}, {row[1]}"
+            yield work, number(row[column]), False
+
+    def gp(self):
+        return picture(
+            self.cpu_bars(), f"{self.machine_of('cpu', 'files')}\\nagainst h5py + NumPy",
+            self.gpu_bars(), f"{self.machine_of('gpu', 'files')}\\nagainst PyTorch or NumPy")
+
+    def machine_of(self, part, name):
+        """In a few words, where a table was measured."""
+        for results in self.results:
+            if results.head["part"] == part and any(
+                    table is self.find(part, name) for _, table in self.tables):
+                return results.place().split(",")[0].split(" (")[0]
+        return next(self.older[key]["machine"].split(" (")[0]
+                    for key in (f"{part}-{name}", f"{name}-{part}") if key in self.older)
+
+    def gpu_bars(self):
+        return list(gpu_file_bars(self.find("gpu", "files").rows))
+
+    def facts(self):
+        """The sentences that BENCHMARKS.md and README.md share."""
+        cpu = [ratio for table in self.find_all("cpu", "batches")
+               for ratio in ratios(small_rows(table), "MKL.*/ qrtool")]
+        gpu = ratios(self.find("gpu", "batches"), r"ratio QR|/ qrtool")
+        large = ratios(self.find("gpu", "large"), r"ratio QR|/ qrtool")
+        files = [ratio for _, ratio, _ in self.cpu_bars()]
+        gpu_files = [ratio for _, ratio, _ in self.gpu_bars()]
+        return {"cpu": span(cpu), "gpu": span(gpu), "large": span(large), "files": span(files),
+                "gpu_files": span(gpu_files),
+                **{f"{part}{word}_where": self.machine_of(part, name) for part in ("cpu", "gpu")
+                   for word, name in (("", "batches"), ("_files", "files"))}}
+
+    def benchmarks(self):
+        facts = self.facts()
+        measured = sorted({f"{results.head['commit']} on {results.place()}"
+                           for results in self.results if results.pieces})
+        lines = OPENING.format(**facts, measured="; ".join(measured) or "nothing yet").split("\n")
+        lines += [f"- {cell_text(slow)}" for slow in self.slow if slow.ratio < 1] or [
+            "No cell of the tables below."]
+        lines += [f"- {table['slower']}" for name, table in self.older.items()
+                  if "slower" in table and any(old.name == name for old in self.old)]
+        close = [cell_text(slow) for slow in self.slow if slow.ratio >= 1]
+        lines += ["", f"Less than {CLOSE} times as fast as another program: "
+                  f"{'; '.join(close) or 'no other cell'}."]
+        lines += ["", f"More than {MOST_FLOORS} times the least time that memory or arithmetic "
+                  f"allows: {', '.join(self.far) or 'no cell'}.", ""]
+        if self.left_out:
+            lines += ["Left out, as other programs used the machine: "
+                      f"{', '.join(self.left_out)}.", ""]
+        for part, title in (("cpu", "On a CPU"), ("gpu", "On a GPU")):
+            tables = [table for its_part, table in self.tables if its_part == part]
+            if tables:
+                lines += [f"## {title}", ""] + [markdown(table) for table in tables]
+        if self.old:
+            lines += ["## From older runs", "",
+                      "These tables were written before there was a file of samples for each of "
+                      "them; a run of all.py replaces each one.", ""]
+            lines += [markdown(table) for table in self.old]
+        return "\n".join(lines).rstrip("\n") + "\n"
+
+    def readme(self, text):
+        facts = {**self.facts(), "gpu_ms": self.gpu_ms()}
+        for name, words in README.items():
+            replacement = words.format(**facts)
+            pattern = rf"(<!-- {name} -->).*?(<!-- end -->)"
+            if not re.search(pattern, text, re.S):
+                raise SystemExit(f"README.md: has no place for '{name}'")
+            text = re.sub(pattern, lambda found, made=replacement: found[1] + made + found[2], text,
+                          flags=re.S)
+        return text
+
+    def gpu_ms(self):
+        table = self.find("gpu", "batches")
+        row = next(row for row in table.rows if row[0].replace(",", "") == "15000 of 64 x 64"
+                   and row[1] == "float32")
+        own = next(i for i, name in enumerate(table.columns) if name.startswith("qrtool"))
+        return figure(number(row[own]))
+
+
+def svg_of(script):
+    """Draws the picture; its last line says by which script."""
+    drawn = subprocess.run(["gnuplot", "-"], input=script, capture_output=True, text=True,
+                           check=True).stdout
+    return drawn + mark_of(script)
+
+
+def mark_of(script):
+    return f"<!-- samples/benchmarks.gp {hashlib.sha256(script.encode()).hexdigest()} -->\n"
+
+
+def main(arguments):
+    root = pathlib.Path(arguments[arguments.index("--root") + 1]) if "--root" in arguments else ROOT
+    page = Page(root / "tests/peers/results")
+    script = page.gp()
+    texts = {"BENCHMARKS.md": page.benchmarks(), "samples/benchmarks.gp": script,
+             "README.md": page.readme((root / "README.md").read_text(encoding="utf-8"))}
+    if "--check" not in arguments:
+        for name, text in texts.items():
+            (root / name).write_text(text, encoding="utf-8")
+        (root / "samples/benchmarks.svg").write_text(svg_of(script), encoding="utf-8")
+        return 0
+    differ = [name for name, text in texts.items()
+              if (root / name).read_text(encoding="utf-8") != text]
+    if not (root / "samples/benchmarks.svg").read_text(encoding="utf-8").endswith(mark_of(script)):
+        differ.append("samples/benchmarks.svg")
+    for name in differ:
+        print(f"{name}: is not what tests/peers/pages.py writes from tests/peers/results")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

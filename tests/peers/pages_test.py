@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""BENCHMARKS.md, its picture and the numbers of README.md are what pages.py makes of results/."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+PAGES = ROOT / "tests/peers/pages.py"
+HEAD = {"schema": "qrtool.peers/1", "part": "cpu", "commit": "0123456789ab", "date": "2026-11-27",
+        "machine": {"processor": "Pretend CPU", "instructions": "AVX2", "cores": 2},
+        "versions": {"qrtool": "1"}}
+
+
+def piece(name, results, others=0.0):
+    return {"name": name, "commands": [f"measure {name}"], "seconds": 1, "others": others,
+            "results": results}
+
+
+def batches(threads, own, peer, **more):
+    case = {"m": 64, "n": 64, "batch": 1000, "precision": "single", "mode": "reduced",
+            "seconds": {"qrtool": own, "MKL 2026.2, libmkl_rt.so.3, one": peer}, **more}
+    return {"threads": threads, "cases": [case]}
+
+
+class PagesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="qrtool-pages-")
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.results = self.root / "tests/peers/results"
+        shutil.copytree(ROOT / "tests/peers/results", self.results)
+        (self.root / "samples").mkdir()
+        for name in ("README.md", "BENCHMARKS.md", "samples/benchmarks.gp",
+                     "samples/benchmarks.svg"):
+            shutil.copy(ROOT / name, self.root / name)
+
+    def check(self, *more, status=0):
+        done = subprocess.run([sys.executable, PAGES, "--root", self.root, *more],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def measured(self, pieces, name="pretend.json", **head):
+        (self.results / name).write_text(json.dumps({**HEAD, **head, "pieces": pieces}))
+
+    def page_of(self, pieces):
+        """The page where nothing else was measured."""
+        for path in self.results.glob("*.json"):
+            if path.name != "older.json":
+                path.unlink()
+        self.measured(pieces)
+        sys.path.insert(0, str(PAGES.parent))
+        import pages
+        return pages.Page(self.results).benchmarks()
+
+    def test_the_pages_are_what_their_results_make(self):
+        self.check("--check")
+
+    def test_a_number_that_is_typed_is_found(self):
+        for name in ("README.md", "BENCHMARKS.md", "samples/benchmarks.gp"):
+            before = (self.root / name).read_text()
+            # The last number: of README.md the first one that is made.
+            at = before.index("times as long") if name == "README.md" else len(before)
+            digit = [found.start() for found in re.finditer(r"\d", before[:at])][-1]
+            changed = str((int(before[digit]) + 1) % 10)
+            (self.root / name).write_text(before[:digit] + changed + before[digit + 1:])
+            self.assertIn(f"{name}: is not what", self.check("--check", status=1))
+            (self.root / name).write_text(before)
+
+    def test_a_number_that_changes_in_the_results_is_found(self):
+        path = self.results / "older.json"
+        older = json.loads(path.read_text())
+        table = next(one for one in older["tables"] if one["name"] == "cpu-files")
+        table["rows"][0][table["columns"].index("ratio")] = "5.5"
+        path.write_text(json.dumps(older))
+        said = self.check("--check", status=1)
+        for name in ("README.md", "BENCHMARKS.md", "samples/benchmarks.gp",
+                     "samples/benchmarks.svg"):
+            self.assertIn(f"{name}: is not what", said)
+
+    def test_the_page_is_short_and_begins_with_what_is_slower(self):
+        lines = (ROOT / "BENCHMARKS.md").read_text().splitlines()
+        self.assertLess(len(lines), 250)
+        headings = [i for i, line in enumerate(lines) if line.startswith("## ")]
+        self.assertEqual(lines[headings[0]], "## Slower than another program")
+        self.assertIn("](samples/benchmarks.svg)", "\n".join(lines[:4]))
+        self.assertLessEqual(headings[0], 15)
+
+    def test_parts_of_different_runs_are_refused(self):
+        one = piece("batches single 1", [batches(1, [1e-3], [2e-3])])
+        two = piece("batches single 2", [batches(2, [1e-3], [2e-3])])
+        for word, other in (("commit", "ba9876543210"), ("versions", {"qrtool": "2"})):
+            self.measured([one], "a.json")
+            self.measured([two], "b.json", **{word: other})
+            self.assertIn(f"b.json: its {word} is", self.check("--check", status=1))
+        self.measured([two], "b.json")
+        self.assertIn("BENCHMARKS.md: is not what", self.check("--check", status=1))
+        self.measured([one], "b.json")
+        self.assertIn("is there twice", self.check("--check", status=1))
+        self.measured([two], "b.json", commit="0123456789ab-changed")
+        self.assertIn("sources that no commit has", self.check("--check", status=1))
+
+    def test_ratios_are_taken_within_a_round(self):
+        page = self.page_of([piece("batches single 1", [
+            batches(1, [1e-3, 2e-3, 10e-3], [3e-3, 6e-3, 30e-3])])])
+        self.assertIn("| 64 x 64 | float32 | 2 | 3 |", page)
+        self.assertIn("MKL 2026.2, 1 thread / qrtool", page)
+        self.assertIn("2 cores of Pretend CPU (AVX2); commit 0123456789ab, 2026-11-27", page)
+        self.assertIn("    measure batches single 1", page)
+
+    def test_r_alone_stands_behind_q_and_r(self):
+        page = self.page_of([piece("batches single 1", [
+            batches(1, [2e-3], [4e-3]), batches(1, [1e-3], [8e-3], mode="r")])])
+        self.assertIn("| 64 x 64 | float32 | 2, 1 | 2, 8 |", page)
+        self.assertIn("takes 2 times as long on 2 cores of Pretend CPU", page)
+
+    def test_a_cell_that_is_slower_is_listed_first(self):
+        page = self.page_of([piece("batches single 1", [batches(1, [2e-3], [1e-3])])])
+        self.assertLess(page.index("64 x 64 float32 reduced"), page.index("## On a CPU"))
+        self.assertIn("MKL 2026.2: 0.5", page)
+
+    def test_what_was_measured_under_load_is_left_out(self):
+        page = self.page_of([piece("batches single 1", [batches(1, [1e-3], [2e-3])], 0.2)])
+        self.assertNotIn("## On a CPU", page)
+        self.assertIn("Left out, as other programs used the machine: batches single 1", page)
+
+    def test_an_older_table_gives_way_to_a_measured_one(self):
+        page = self.page_of([piece("batches single 1", [batches(1, [1e-3], [2e-3])])])
+        self.assertNotIn("### Batches on two CPU cores", page)
+        self.assertIn("### Batches on a GPU", page)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)
