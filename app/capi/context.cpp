@@ -41,6 +41,7 @@ bool are_equal(const Problem& a, const Problem& b) {
 const Plan& Engine::plan_for(const Problem& problem) {
   if (plan && are_equal(plan->problem, problem)) return *plan;
   plan.reset();
+  checked.emplace(*backend);
   Limits limits = backend->limits();
   // The arrays are the caller's: what one matrix and its factors take is not counted.
   limits.host_bytes += problem.input_bytes() + problem.output_bytes();

@@ -21,7 +21,7 @@ namespace qrtool::capi {
 /// A backend with all that surrounds it, and the plan of its last call.
 struct Engine {
   explicit Engine(std::shared_ptr<Backend> its_backend)
-      : backend(std::move(its_backend)), device(backend->device()), checked(*backend) {}
+      : backend(std::move(its_backend)), device(backend->device()) {}
 
   /// make_plan(), or the last plan where the problem is the same. Nothing that a plan depends on
   /// changes while a context is open.
@@ -29,8 +29,8 @@ struct Engine {
 
   std::shared_ptr<Backend> backend;
   std::string device;
-  CheckedBackend checked;
   std::optional<Plan> plan;
+  std::optional<CheckedBackend> checked;  // with workspaces for the problem of the plan
 };
 
 /// How the last call was done.

@@ -137,7 +137,7 @@ void run(qrtool_context& context, Engine& engine, const Problem& problem, const 
          const qrtool_factors& out, Reports& reports) {
   const Places<T> places = places_of<T>(problem, out);
   const Plan& plan = engine.plan_for(problem);
-  Backend& backend = engine.checked.backend_for(problem);
+  Backend& backend = engine.checked->backend_for(problem);
   const int threads = context.limits.threads;
   const index_t at_once = std::min(plan.chunk_matrices, problem.count);
   const bool is_copied = !a.is_by_rows();

@@ -53,6 +53,8 @@ static void factors_in_every_order(qrtool_context* context, int type, int mode, 
   qrtool_factors out = {0};
   qrtool_given_factors given = {0};
   qrtool_matrices of_a, of_q, of_r;
+  const double u = part_size(type) == 8 ? 0x1p-52 : 0x1p-23;
+  const double bar = u * (double)least(m > 16 ? m : 16, 30 * k);
   options.mode = mode;
   fill(&a);
   out.size = sizeof out;
@@ -65,6 +67,7 @@ static void factors_in_every_order(qrtool_context* context, int type, int mode, 
     const qrtool_report* report = &reports[b];
     EXPECT(report->status == QRTOOL_GOOD);
     EXPECT(report->residual <= report->residual_bar);
+    EXPECT(report->orthogonality_bar == bar || mode == QRTOOL_R);
     for (int64_t i = 0; i < r.rows; ++i)
       for (int64_t j = 0; j < n && j <= i; ++j)
         EXPECT(j == i ? part(&r, b, i, j, 0) >= 0 : part(&r, b, i, j, 0) == 0);
@@ -134,6 +137,29 @@ static void reflectors_are_verified(qrtool_context* context, int type) {
   free_array(&a);
   free_array(&v);
   free_array(&tau);
+}
+
+/* Shapes and types follow each other in one context. */
+static void every_shape_is_pivoted(qrtool_context* context) {
+  for (int64_t m = 1; m < 60; m += 7) {
+    const int type = m % 2 == 0 ? QRTOOL_FLOAT64 : QRTOOL_FLOAT32;
+    struct array a = new_array(type, 2, m, 3 * m, BY_ROWS);
+    struct array r = new_array(type, 2, m, 3 * m, PADDED);
+    int64_t* p = calloc((size_t)(6 * m), sizeof *p);
+    qrtool_factor_options options = {sizeof options, QRTOOL_R, 0, 0, 0, 1, 0};
+    qrtool_factors out = {0};
+    qrtool_matrices of_a;
+    fill(&a);
+    of_a = matrices(&a);
+    out.size = sizeof out;
+    out.r = place(&r);
+    out.p = p;
+    EXPECT(qrtool_factor(context, &of_a, &options, &out) == QRTOOL_OK);
+    EXPECT(keeps_its_padding(&r));
+    free_array(&a);
+    free_array(&r);
+    free(p);
+  }
 }
 
 static void columns_are_pivoted(qrtool_context* context) {
@@ -371,7 +397,12 @@ int main(int argc, char** argv) {
     factors_in_every_order(context, type, QRTOOL_COMPLETE, 2, 3, 0);
     reflectors_are_verified(context, type);
   }
+  for (int type = 0; type < 4; ++type) /* one shape in every type */
+    factors_in_every_order(context, type, QRTOOL_REDUCED, 40, 24, 8);
+  for (int type = 0; type < 4; ++type)
+    factors_in_every_order(context, type, QRTOOL_COMPLETE, 2, 5, 0);
   columns_are_pivoted(context);
+  every_shape_is_pivoted(context);
   a_bad_matrix_stays_alone(context);
   a_long_call_can_be_stopped();
   draw(context, argc > 1 ? 2000 : 100);
