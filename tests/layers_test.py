@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The arrows between the layers: core knows nobody, io and gpu know core, app knows all, but for
-the C interface and what it shares with the program, which know neither io nor the rest of app. Includes
-are paths from the root; rooms keep their libraries, and a kernel takes nothing from another
-variant's room. Inside a layer no two folders include each other: neither its uppermost folders,
-each with all below it, nor any two folders by themselves. The files of a layer that lie in none of
-its folders count as one folder."""
+the C interface and what it shares with the program, which know neither io nor the rest of app.
+Includes are paths from the root; rooms keep their libraries, and a kernel takes nothing from
+another variant's room. Inside a layer no two folders include each other: neither its uppermost
+folders, each with all below it, nor any two folders by themselves. The files of a layer that lie
+in none of its folders count as one folder."""
 import pathlib
 import re
 import sys
