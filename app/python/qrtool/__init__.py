@@ -154,7 +154,8 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
            report=False):
     """Whether Q [..., m, k or m] and R [..., k or m, n], whoever made them, are factors of the
     matrices a [..., m, n] within the bars: the errors are measured in float64.
-    verify(a, None, r) checks R alone. p: the permutation, a[..., :, p] = Q R. criteria: "standard" or "m-eps".
+    verify(a, None, r) checks R alone. p: the permutation, a[..., :, p] = Q R. criteria: "standard"
+    or "m-eps".
 
     report: the result is (ok, report), with a record for each matrix as of qr()."""
     array = _matrices(a, "a")
