@@ -22,13 +22,15 @@
 
 #include "app/cli/parse.hpp"
 #include "app/commands/commands.hpp"
+#include "app/engine/opencl.hpp"
+#include "app/engine/timings.hpp"
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"
 #include "app/ranks/agreement.hpp"
 #include "app/ranks/world.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/opencl_process.hpp"
 #include "app/run/several.hpp"
-#include "app/run/timings.hpp"
+#include "app/run/timings_file.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 FOLDERS = ("app", "core", "gpu", "io", "samples", "tests")
-FORMATTED = {".cpp", ".hpp", ".c"}
+FORMATTED = {".cpp", ".hpp", ".c", ".h"}
 WITHIN_COLUMNS = {".cl", ".clh", ".py"}
 MOST_COLUMNS = 100
 VERSION = 14  # others break some lines elsewhere

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "app/run/automatic.hpp"
-#include "app/run/opencl.hpp"
+#include "app/engine/automatic.hpp"
+#include "app/engine/opencl.hpp"
+#include "app/run/timings_file.hpp"
 
 namespace qrtool {
 namespace {
@@ -29,7 +30,7 @@ std::optional<double> whole_seconds(const BenchRow& row, const BenchHeader& head
 
 /// Returns what the devices of this process took, and what was kept of earlier processes.
 Timings all_timings() {
-  Timings timings = Timings::load();
+  Timings timings = load_timings();
   // Each program is entered twice: what was built now will be in the driver's cache next time.
   for (int turn = 0; turn < 2; ++turn)
     for (const DeviceTimes& times : opencl_times()) {

@@ -6,8 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/engine/opencl.hpp"
 #include "app/process/console.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/opencl_process.hpp"
 
 namespace qrtool {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "app/bench/data.hpp"
 #include "app/bench/device.hpp"
-#include "app/run/opencl.hpp"
+#include "app/engine/opencl.hpp"
+#include "app/engine/solve_plan.hpp"
 #include "app/run/stopwatch.hpp"
-#include "app/solve/solve_plan.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"

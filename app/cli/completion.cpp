@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "app/run/opencl.hpp"
+#include "app/engine/opencl.hpp"
+#include "app/run/opencl_process.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
 

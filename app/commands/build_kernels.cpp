@@ -9,11 +9,13 @@
 #include <optional>
 #include <vector>
 
+#include "app/engine/opencl.hpp"
+#include "app/engine/timings.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/opencl_process.hpp"
 #include "app/run/stopwatch.hpp"
-#include "app/run/timings.hpp"
+#include "app/run/timings_file.hpp"
 #include "core/host.hpp"
 #include "core/plan.hpp"
 #include "core/text.hpp"
@@ -99,7 +101,7 @@ bool build(Backend& backend, Problem problem) {
 Built build_all(const DevicesOptions& o, const DeviceInfo& device,
                 const std::vector<Problem>& problems) {
   const std::unique_ptr<Backend> backend = make_opencl_backend(device, host_limits({}, 0));
-  const Timings timings = Timings::load();
+  const Timings timings = load_timings();
   const KeptDevice* const kept = timings.find(device);
   Built built;
   Progress progress("build", std::ssize(problems), o.progress_mode(), "shapes");

@@ -6,11 +6,13 @@
 
 #include "app/commands/build_kernels.hpp"
 #include "app/commands/commands.hpp"
+#include "app/engine/automatic.hpp"
+#include "app/engine/opencl.hpp"
+#include "app/engine/timings.hpp"
 #include "app/process/console.hpp"
-#include "app/run/automatic.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/opencl_process.hpp"
 #include "app/run/own_rates.hpp"
-#include "app/run/timings.hpp"
+#include "app/run/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -117,7 +119,7 @@ std::string text_of(const KeptDevice& device) {
 /// What earlier runs took.
 ExitCode show_timings(const DevicesOptions& o) {
   const std::optional<std::string> path = timings_path();
-  const Timings timings = Timings::load();
+  const Timings timings = load_timings();
   if (o.json) {
     Json json = Json::parse(timings.to_text());
     json["file"] = path ? Json(*path) : Json();
@@ -163,7 +165,7 @@ ExitCode run_devices(const DevicesOptions& o) {
   const std::vector<DeviceInfo> devices = opencl_devices();
   std::vector<Place> places{cpu_place(host)};
   for (const DeviceInfo& device : devices) places.push_back(device_place(device, host));
-  const AutomaticChoice choice = choose_automatically(problem, host, devices, Timings::load());
+  const AutomaticChoice choice = choose_automatically(problem, host, devices, load_timings());
 
   if (o.json) {
     Json list = Json::array();

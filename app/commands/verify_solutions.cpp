@@ -276,7 +276,7 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   problem.rank.is_basic = recorded.solution != "least-norm";
   const Limits limits =
       limits_beside_files(inputs, problem.type, x->workspace_bytes(problem.type), all);
-  const SolvePlan plan = plan_solve(inputs, problem, limits);
+  const SolvePlan plan = plan_solve(inputs.shape(), problem, limits);
   const SolveJob job{.inputs = inputs,
                      .problem = problem,
                      .plan = plan,

@@ -12,12 +12,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "app/engine/opencl.hpp"
+#include "app/engine/timings.hpp"
 #include "app/options/print_options.hpp"
 #include "app/process/console.hpp"
 #include "app/run/factor_matrices.hpp"
-#include "app/run/opencl.hpp"
 #include "app/run/stopwatch.hpp"
-#include "app/run/timings.hpp"
+#include "app/run/timings_file.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/matrices.hpp"
@@ -279,7 +280,7 @@ std::optional<DeviceInfo> started_device(const Backend& backend) {
 }
 
 void enter_programs(std::span<const std::string> programs, const DeviceInfo& device, Cost& cost) {
-  if (timings_path()) cost.programs = estimate_programs(programs, device, Timings::load());
+  if (timings_path()) cost.programs = estimate_programs(programs, device, load_timings());
 }
 
 void enter_output(const OutputSpec& spec, Cost& cost) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/run/automatic.hpp"
+#include "app/engine/automatic.hpp"
 #include "core/backend.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "app/engine/opencl.hpp"
 #include "app/run/attempts.hpp"
 #include "app/run/cost.hpp"
 #include "app/run/factor_run.hpp"
-#include "app/run/opencl.hpp"
 #include "core/factor/ranked_backend.hpp"
 #include "core/host.hpp"
 

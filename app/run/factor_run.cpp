@@ -196,8 +196,7 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
     : options_(options),
       input_(input),
       backend_(backend),
-      tries_(backend),
-      ranks_(tries_),
+      checked_(backend),
       watch_(watch),
       result_{.source = input.source(),
               .plan = {},
@@ -262,10 +261,9 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
   });
   result_.start_seconds = watch_.seconds();
   Progress progress("factor", plan().problem.count, mode);
-  Backend& backend = plan().problem.ranks() ? static_cast<Backend&>(ranks_) : tries_;
   MatrixSteps<T> steps{.plan = plan(),
                        .input = input_,
-                       .backend = backend,
+                       .backend = checked_.backend_for(plan().problem),
                        .outputs = outputs_,
                        .verdict = result_.verdict,
                        .seconds = result_.chunks,
@@ -276,7 +274,8 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
 /// read | to the device, factor and check, from the device | write, a piece of a matrix at a time.
 template <class T>
 void FactorRun::factor_by_pieces(ProgressMode mode) {
-  PieceSteps<T> steps(plan(), result_.datasets, input_, tries_, outputs_, result_.verdict);
+  PieceSteps<T> steps(plan(), result_.datasets, input_, checked_.tries(), outputs_,
+                      result_.verdict);
   std::vector<Piece<T>> buffers(static_cast<std::size_t>(plan().buffers));
   result_.start_seconds = watch_.seconds();
   Progress progress("factor", steps.rows(), mode, "rows");
@@ -296,7 +295,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
   std::optional<RowFactor<T>> factor;
   together(comm, [&] {
     factor.emplace(RowJob{.plan = plan(),
-                          .backend = tries_,
+                          .backend = checked_.tries(),
                           .input = input,
                           .output = outputs_.factors.get(),
                           .scratch = options_.scratch,
@@ -359,7 +358,7 @@ void FactorRun::commit() {
 }
 
 FactorResult FactorRun::finish() {
-  if (const std::string& trouble = tries_.reflectors().trouble(); !trouble.empty())
+  if (const std::string& trouble = checked_.tries().reflectors().trouble(); !trouble.empty())
     print_message(fmt::format("note: {}; the CPU made the second try", in_one_line(trouble)));
   result_.total_seconds = watch_.seconds();
   return std::move(result_);

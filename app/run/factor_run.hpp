@@ -11,8 +11,7 @@
 #include "app/run/stopwatch.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
-#include "core/factor/ranked_backend.hpp"
-#include "core/factor/second_try.hpp"
+#include "core/factor/checked_backend.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
@@ -71,8 +70,7 @@ class FactorRun {
   const FactorOptions& options_;
   Reader& input_;
   Backend& backend_;
-  SecondTry tries_;      // on backend_
-  RankedBackend ranks_;  // on tries_
+  CheckedBackend checked_;  // on backend_
   const Stopwatch& watch_;
   Outputs outputs_;
   FactorResult result_;

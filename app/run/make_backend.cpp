@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/engine/opencl.hpp"
 #include "app/process/console.hpp"
 #include "app/run/cost.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/opencl_process.hpp"
 #include "app/run/several_devices.hpp"
+#include "app/run/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -81,7 +83,7 @@ void measure_sample(Backend& backend, const Work& work, const DeviceInfo& device
 
 BackendChoice automatic_backend(const BackendRequest& request, const Work& work,
                                 const Limits& limits, const std::shared_ptr<Backend>& before) {
-  Timings timings = Timings::load();
+  Timings timings = load_timings();
   std::vector<DeviceInfo> own;  // the rank's, where there is one
   if (is_worth_a_device(work, limits, timings) && !opencl_devices().empty())
     own.push_back(device_of_rank(request));

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "app/engine/automatic.hpp"
 #include "app/options/backend_request.hpp"
-#include "app/run/automatic.hpp"
 #include "core/backend.hpp"
 #include "gpu/host/device.hpp"
 

@@ -60,12 +60,9 @@ std::size_t reading_bytes(const FactoredInput& input) {
 
 /// Of a worker whose matrix so many threads share.
 std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
-  const Source& s = input.a.source();
-  std::size_t bytes = ErrorFinder::workspace_bytes(input.shape(threads), check);
-  // The formed Q and R, and the workspace for forming Q.
-  if (input.has_reflectors())
-    bytes += 3 * bytes_of(input, s.m, input.k()) + bytes_of(input, input.k(), s.n);
-  return bytes;
+  const FactorsShape shape = input.factors_shape(threads);
+  return input.is_complex() ? FactorsMeter<std::complex<double>>::workspace_bytes(shape, check)
+                            : FactorsMeter<double>::workspace_bytes(shape, check);
 }
 
 [[noreturn]] void refuse(const FactoredInput& input, std::size_t needed, const Limits& limits) {
@@ -234,11 +231,6 @@ std::vector<index_t> stored_permutation(const FactoredInput& input, const double
                      "its numbers count the columns from 0; MATLAB, Octave, Julia and R count "
                      "from 1");
   return permutation;
-}
-
-void judge_measurement(Measurement& result, bool a_is_finite, const BarsOf& bars_of, bool has_q) {
-  result.bars = bars_of(result.errors);
-  result.status = a_is_finite ? judge(result.errors, result.bars, has_q) : Status::non_finite;
 }
 
 index_t work_of(const FactoredInput& input, const MeasurePlan& plan) {

@@ -24,6 +24,9 @@ struct FactoredInput {
   bool has_reflectors() const { return factors.v != nullptr && factors.r == nullptr; }
   /// Of one matrix, for so many threads.
   ErrorFinder::Shape shape(int threads) const;
+  FactorsShape factors_shape(int threads) const {
+    return {.sizes = shape(threads), .has_q = has_q(), .has_reflectors = has_reflectors()};
+  }
   bool has_q() const { return factors.q != nullptr || has_reflectors(); }
   bool is_complex() const { return qrtool::is_complex(a.source().type); }
   index_t k() const { return std::min(a.source().m, a.source().n); }
@@ -51,8 +54,6 @@ struct MeasurePlan {
 /// Check::probe becomes Check::full where that is as fast, and where memory is short. Errors:
 /// LimitError where limits.host_bytes is too little for one matrix.
 MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits);
-
-using BarsOf = std::function<Bars(const Errors&)>;
 
 /// What hears of the work, from one thread.
 struct Listener {

@@ -14,9 +14,6 @@ StageSeconds measure_matrices(const FactoredInput& input, const MeasurePlan& pla
 StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
                           const BarsOf& bars_of, const Listener& listener);
 
-/// Fills in bars and status of a matrix whose errors are known.
-void judge_measurement(Measurement& result, bool a_is_finite, const BarsOf& bars_of, bool has_q);
-
 /// P of a matrix from its n stored numbers. Errors: InputError where they are no permutation.
 std::vector<index_t> stored_permutation(const FactoredInput& input, const double* numbers,
                                         index_t matrix);

@@ -9,7 +9,8 @@
 #include <map>
 #include <memory>
 
-#include "app/run/timings.hpp"
+#include "app/engine/timings.hpp"
+#include "app/run/timings_file.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/read_text.hpp"

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "app/engine/factors_meter.hpp"
 #include "core/batch.hpp"
 #include "core/ratios.hpp"
 #include "core/report.hpp"
@@ -22,14 +23,6 @@ struct WorstError {
   index_t matrix = -1;  // -1: nothing was measured
 
   void include(double measured, double bar, index_t of_matrix);
-};
-
-/// The errors of one matrix, their bars and its status.
-struct Measurement {
-  index_t matrix = 0;
-  Status status = Status::unchecked;
-  Errors errors;
-  Bars bars = {};
 };
 
 /// What is known of the rank and the condition of the matrices, where it was asked for.

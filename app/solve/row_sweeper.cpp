@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "app/engine/tall_rows.hpp"
+
 namespace qrtool {
 
 template <class T>
@@ -102,39 +104,14 @@ double RowSweeper<T>::r_squared_of(index_t c, double residual_norm) {
 template <class T>
 void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found) {
   const SolveProblem& p = job_.problem;
-  const MatrixView<T> ab = chunk.ab.view()[0].row_block(0, chunk.count);
-  const index_t rows = data_rows(chunk), n = p.n;
-  const MatrixView<const T> a{chunk.a.view().data, rows, n, n},
-      b{chunk.b.view().data, rows, p_, p_};
-  RowFactors factors(rows);
-  if (job_.inputs.w) factors.weigh(chunk.w.view().data, 1);
-  if (p.skips_missing) {
-    factors.leave_out(a);
-    factors.leave_out(b.data, p_);
-  }
-  found.rows_used += factors.used();
-  if (!has_spreads_) add_spreads(b, factors);
-  const PowerOfTwoFactor of_a(-scales.a);
-  std::vector<PowerOfTwoFactor> of_b;
-  for (const int scale : scales.b) of_b.emplace_back(-scale);
-  for (index_t i = 0; i < chunk.count; ++i) {
-    T* row = &ab(i, 0);
-    std::fill_n(row, ab.cols, T(0));
-    if (i >= rows) {
-      const index_t j = chunk.first + i - p.m;
-      row[j] = static_cast<T>(of_a(p.penalty(j)));
-    }
-    if (i >= rows || factors[i] == 0) continue;
-    for (index_t j = 0; j < n; ++j) {
-      row[j] = static_cast<T>(of_a(static_cast<double>(a(i, j)) * factors[i]));
-      found.a_is_finite = found.a_is_finite && std::isfinite(a(i, j));
-    }
-    for (index_t c = 0; c < p_; ++c) {
-      if (!scales.is_zero[c])
-        row[n + c] = static_cast<T>(of_b[c](static_cast<double>(b(i, c)) * factors[i]));
-      if (!std::isfinite(b(i, c))) found.b_is_finite[c] = 0;
-    }
-  }
+  const index_t rows = data_rows(chunk);
+  const TallRows<T> part{.first = chunk.first,
+                         .a = {chunk.a.view().data, rows, p.n, p.n},
+                         .b = {chunk.b.view().data, rows, p_, p_}};
+  const RowFactors factors =
+      factors_of_rows(p, part, job_.inputs.w ? chunk.w.view().data : nullptr);
+  if (!has_spreads_) add_spreads(part.b, factors);
+  pack_tall_rows(p, part, factors, scales, chunk.ab.view()[0].row_block(0, chunk.count), found);
 }
 
 template <class T>

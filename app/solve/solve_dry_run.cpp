@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "app/run/opencl.hpp"
+#include "app/engine/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/cpu_rates.hpp"
 #include "core/operations.hpp"

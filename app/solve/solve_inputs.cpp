@@ -269,6 +269,14 @@ bool is_weight(T w) {
 
 }  // namespace
 
+SystemsShape SolveInputs::shape() const {
+  return {.sides = sides,
+          .has_weights = w != nullptr,
+          .shares_weights = w_is_shared,
+          .fits = fits,
+          .name = escape(b->source().file)};
+}
+
 void SolveInputs::require_unchanged() const {
   for (const Reader* reader : {a.get(), b.get(), w.get()})
     if (reader != nullptr) reader->require_unchanged();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
 #include "core/problem.hpp"
 #include "core/solve/fit.hpp"
@@ -28,6 +29,8 @@ struct SolveInputs {
   std::vector<std::string> responses;  // of the columns of a table that are B
   FitWishes fits;                      // what is written beside X; `solve` alone sets it
 
+  /// What a plan needs to know.
+  SystemsShape shape() const;
   index_t m() const { return a->source().m; }
   index_t n() const { return a->source().n; }
   void require_unchanged() const;

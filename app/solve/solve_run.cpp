@@ -111,9 +111,10 @@ void SolveRun::make_plan(const std::shared_ptr<Backend>& before) {
       .attributes = {}};
   limits_ = limits_beside_files(inputs_, problem_.type, output_workspace_bytes(output), limits_);
   const std::string& variant = options_.backend.variant;
-  plan_ = plan_solve(inputs_, problem_, limits_, variant.starts_with("cpu/") ? variant : "");
+  plan_ =
+      plan_solve(inputs_.shape(), problem_, limits_, variant.starts_with("cpu/") ? variant : "");
   device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_, before);
-  if (device_) take_device(inputs_, problem_, limits_, plan_);
+  if (device_) take_device(inputs_.shape(), problem_, limits_, plan_);
   result_.route = std::string(name_of(plan_.route));
   result_.variant = device_ ? device_->variant()
                     : plan_.route == SolveRoute::shared

@@ -5,11 +5,11 @@
 #include <memory>
 #include <span>
 
+#include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
 #include "app/run/stopwatch.hpp"
 #include "app/solve/solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
-#include "app/solve/solve_plan.hpp"
 #include "app/solve/solve_result.hpp"
 #include "io/writer.hpp"
 

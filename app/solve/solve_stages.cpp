@@ -3,17 +3,13 @@
 #include "app/solve/solve_stages.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "app/run/opencl.hpp"
+#include "app/engine/group_engine.hpp"
 #include "app/run/stages.hpp"
 #include "app/solve/row_sweeper.hpp"
 #include "app/solve/tall_fits.hpp"
-#include "core/cpu/cpu_backend.hpp"
-#include "core/solve/shared_engine.hpp"
-#include "core/solve/system_engine.hpp"
 #include "core/solve/tall_system.hpp"
 
 namespace qrtool {
@@ -47,18 +43,14 @@ template <class T>
 class GroupSteps {
  public:
   GroupSteps(const SolveJob& job, const SolveSink<T>& sink)
-      : job_(job), sink_(sink), w_(read_shared_weights<T>(job)), cpu_(half_of(job.limits)) {
-    const SolvePlan& plan = job.plan;
-    if (plan.route == SolveRoute::shared) shared_.emplace(job.problem, job.limits);
-    if (plan.route == SolveRoute::each || plan.splits)
-      engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
-    if (job.device != nullptr && !job.device->is_shared)
-      device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
-                                       job.device->route);
+      : job_(job),
+        sink_(sink),
+        w_(read_shared_weights<T>(job)),
+        a_(read_shared_matrix(job)),
+        engine_(
+            {.problem = job.problem, .plan = job.plan, .limits = job.limits, .device = job.device},
+            MatrixView<const T>(a_.view()[0]), w_.empty() ? nullptr : w_.data()) {
     if (sink.keep_fits) fits_.emplace(job.problem, job.inputs.fits, job.plan.threads);
-    if (!job.inputs.sides.shares_a()) return;
-    a_ = Batch<T>(1, job.problem.m, job.problem.n);
-    if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, a_.view());
   }
 
   GroupChunk<T> allocate() const {
@@ -119,20 +111,13 @@ class GroupSteps {
       read_numbers(*job_.x, chunk.first * of_x, chunk.count * of_x, chunk.x.view().data);
   }
   void work(GroupChunk<T>& chunk) {
-    if (device_) {
-      solve_on_device(chunk);
-    } else if (job_.plan.route == SolveRoute::each) {
-      seconds += solve_systems(chunk, all_right_sides(chunk));
-    } else if (job_.inputs.sides.shares_a()) {
-      solve_shared(chunk);
-    } else {
-      for (index_t g = 0; g < chunk.count; ++g) solve_group(chunk, g);
-    }
-    if (!device_ && !shared_device_) fit(chunk);
+    const BatchView<T> a = chunk.a.view();
+    engine_.run(a.data != nullptr ? a.slice(0, chunk.count) : a, block_of(chunk));
+    if (!engine_.is_on_device()) fit(chunk);
   }
   void keep(GroupChunk<T>& chunk) {
     // While a device solves the next chunk.
-    if (device_ || shared_device_) fit(chunk);
+    if (engine_.is_on_device()) fit(chunk);
     const auto count = static_cast<std::size_t>(chunk.count * job_.plan.group_size);
     sink_.keep_x(chunk.first, chunk.count, chunk.x.view().data, chunk.se.view().data);
     if (job_.problem.wants_covariance)
@@ -143,7 +128,7 @@ class GroupSteps {
     if (fits_) keep_fits(chunk, count);
   }
 
-  SolveSeconds seconds;
+  const SolveSeconds& seconds() const { return engine_.seconds(); }
 
  private:
   /// In memory that the device copies from and to at full speed.
@@ -152,9 +137,12 @@ class GroupSteps {
     const auto bytes = static_cast<std::size_t>(count * rows * cols) * sizeof(T);
     return {job_.device->backend->allocate(bytes), count, rows, cols};
   }
-  static Limits half_of(Limits limits) {
-    limits.host_bytes /= 2;
-    return limits;
+  /// The A of all right sides, where they share one.
+  static Batch<T> read_shared_matrix(const SolveJob& job) {
+    if (!job.inputs.sides.shares_a()) return {};
+    const Batch<T> a(1, job.problem.m, job.problem.n);
+    if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, a.view());
+    return a;
   }
   bool has_own_weights() const { return job_.inputs.w && !job_.inputs.w_is_shared; }
   index_t a_index(index_t group) const { return job_.inputs.sides.a_of(group); }
@@ -200,84 +188,6 @@ class GroupSteps {
   const T* a_of(const GroupChunk<T>& chunk, index_t group) const {
     return a_.view().data != nullptr ? a_.view().data : chunk.a.view()[group].data;
   }
-  std::vector<index_t> all_right_sides(const GroupChunk<T>& chunk) const {
-    std::vector<index_t> all;
-    const index_t step = std::max<index_t>(job_.plan.system_size(), 1);
-    for (index_t s = 0; s < chunk.count * job_.plan.group_size; s += step) all.push_back(s);
-    return all;
-  }
-  /// The systems that begin with these right sides.
-  SolveSeconds solve_systems(GroupChunk<T>& chunk, const std::vector<index_t>& right_sides) {
-    std::vector<SystemRef<T>> systems;
-    for (const index_t s : right_sides)
-      systems.push_back({a_of(chunk, s / job_.plan.group_size), s});
-    return engine_->run(systems, block_of(chunk));
-  }
-  /// The CPU solves what the device refuses.
-  void solve_on_device(GroupChunk<T>& chunk) {
-    const SolveSeconds before = device_->seconds();
-    std::vector<index_t> refused =
-        device_->run(chunk.a.view().slice(0, chunk.count), block_of(chunk));
-    const SolveSeconds after = device_->seconds();
-    seconds += {after.factor - before.factor, after.solve - before.solve};
-    for (index_t& system : refused) system *= job_.plan.group_size;
-    if (!refused.empty()) seconds += solve_systems(chunk, refused);
-  }
-  void solve_shared(GroupChunk<T>& chunk) {
-    const Stopwatch watch;
-    if (!has_matrix_) {
-      const T* w = w_.empty() ? nullptr : w_.data();
-      findings_ = shared_->take_matrix(a_.view()[0], w, 1);
-      has_matrix_ = true;
-      seconds.factor += watch.seconds();
-      take_to_device(block_of(chunk));
-    }
-    const Stopwatch solving;
-    const RightSideBlock<T> block = block_of(chunk);
-    const std::vector<index_t> gaps =
-        shared_device_ ? solve_shared_on_device(block) : shared_->run(block);
-    seconds.solve += solving.seconds();
-    if (!gaps.empty()) seconds += solve_systems(chunk, gaps);
-  }
-  /// Without factors (rank or range in doubt) each solution is computed one by one on the CPU, so
-  /// that the device is not used.
-  void take_to_device(const RightSideBlock<T>& block) {
-    const auto factors = shared_->factors();
-    if (job_.device == nullptr || !factors) return;
-    const bool in_rows = block.b_places.group == 1;
-    shared_device_ = make_opencl_shared<T>(*job_.device->backend, job_.problem,
-                                           MatrixView<const T>(a_.view()[0]), *factors,
-                                           in_rows ? SidesLayout::rows : SidesLayout::columns);
-  }
-  /// The CPU solves what the device refuses, and returns what is left.
-  std::vector<index_t> solve_shared_on_device(const RightSideBlock<T>& block) {
-    std::fill(block.findings.begin(), block.findings.end(), findings_);
-    const std::vector<index_t> refused = shared_device_->run(block);
-    return shared_->run_some(block, refused);
-  }
-  /// One A with its own many right sides.
-  void solve_group(GroupChunk<T>& chunk, index_t g) {
-    const SolveProblem& p = job_.problem;
-    const index_t size = job_.plan.group_size;
-    const Stopwatch watch;
-    const MatrixFindings findings =
-        shared_->take_matrix(chunk.a.view()[g], w_.empty() ? nullptr : w_.data(), 1);
-    seconds.factor += watch.seconds();
-    const Stopwatch solving;
-    RightSideBlock<T> block = block_of(chunk);
-    block.count = size;
-    block.b += g * p.m * size;
-    block.x += g * p.n * size;
-    if (block.se != nullptr) block.se += g * p.n * size;
-    if (block.covariance != nullptr) block.covariance += g * size * p.n * p.n;
-    const auto first = static_cast<std::size_t>(g * size), count = static_cast<std::size_t>(size);
-    block.reports = block.reports.subspan(first, count);
-    block.findings = block.findings.subspan(first, count);
-    shared_->run(block);
-    std::fill(block.findings.begin(), block.findings.end(), findings);
-    seconds.solve += solving.seconds();
-  }
-
   /// Forms and measures the fits, whose x is as it is written.
   void fit(GroupChunk<T>& chunk) {
     if (!fits_) return;
@@ -303,7 +213,7 @@ class GroupSteps {
     if (plan.splits) {
       sink_.keep_findings(chunk.first * plan.group_size, std::span(chunk.findings).first(count));
     } else if (plan.route == SolveRoute::shared && job_.inputs.sides.shares_a()) {
-      if (chunk.first == 0) sink_.keep_findings(0, {&findings_, 1});
+      if (chunk.first == 0) sink_.keep_findings(0, {&engine_.findings(), 1});
     } else {
       for (index_t g = 0; g < chunk.count && plan.group_size > 0; ++g)
         sink_.keep_findings(chunk.first + g, {&chunk.findings[g * plan.group_size], 1});
@@ -314,14 +224,8 @@ class GroupSteps {
   const SolveSink<T>& sink_;
   std::vector<T> w_;  // weights of all right sides
   Batch<T> a_;        // the one A
-  CpuBackend cpu_;
-  std::optional<SharedEngine<T>> shared_;
-  std::optional<SystemEngine<T>> engine_;
-  std::unique_ptr<SystemDevice<T>> device_;
-  std::unique_ptr<SharedDevice<T>> shared_device_;
+  GroupEngine<T> engine_;
   std::optional<FitEngine<T>> fits_;
-  bool has_matrix_ = false;
-  MatrixFindings findings_;
 };
 
 /// Solves one tall system after another.
@@ -399,7 +303,7 @@ SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
   std::vector<GroupChunk<T>> chunks(static_cast<std::size_t>(job.plan.buffers));
   const index_t count = (job.plan.groups + job.plan.chunk_groups - 1) / job.plan.chunk_groups;
   const StageSeconds stages = run_stages(count, chunks, steps);
-  return {stages, steps.seconds};
+  return {stages, steps.seconds()};
 }
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<float>&);
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<double>&);

@@ -278,7 +278,7 @@ struct CpuBackend::Kept {
   /// The number of matrices does not matter.
   bool is_for(const Plan& other) const {
     const Problem &p = plan.problem, &o = other.problem;
-    return p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&
+    return p.type == o.type && p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&
            p.arithmetic == o.arithmetic && p.check == o.check && plan.variant == other.variant &&
            plan.threads == other.threads && plan.threads_per_matrix == other.threads_per_matrix;
   }

@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 
-#include "app/solve/solve_plan.hpp"
+#include "app/engine/solve_plan.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/parallel.hpp"
@@ -202,7 +202,7 @@ void GroupSolver::solve_alone(const Item& item, const GroupRows& rows,
         std::make_unique<ColumnsOfGroup>(system_.file, rows, std::vector{system_.weights}, false);
   inputs.sides =
       readings({.a_leading = {}, .m = p.m, .n = p.n, .b_dims = {p.m, 1}}, RowsOfB::matrix).front();
-  const SolvePlan plan = plan_solve(inputs, p, limits_);
+  const SolvePlan plan = plan_solve(inputs.shape(), p, limits_);
   GroupLine& line = answers.lines[static_cast<std::size_t>(item.place)];
   const SolveSink<double> sink{
       .keep_x =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // automatic_test.cpp: the choice between the CPU and a GPU follows what is known of both.
-#include "app/run/automatic.hpp"
+#include "app/engine/automatic.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/run/opencl.hpp"
+#include "app/engine/opencl.hpp"
 #include "tests/support/measured_gpu.hpp"
 
 namespace qrtool {

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "app/engine/opencl.hpp"
 #include "app/run/attempts.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/opencl_process.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 

@@ -2,6 +2,7 @@
 // second_try_test.cpp: whole runs whose first try is spoiled on purpose: in memory and by rows, on
 // the CPU and on a device, by one rank and by several, to HDF5 and to CSV.
 #include "core/factor/second_try.hpp"
+#include "app/run/opencl_process.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/engine/opencl.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
-#include "app/run/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/tall_shape.hpp"
 #include "io/writer.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // timings_test.cpp: what is kept of earlier runs comes back as it was, and a file that cannot be
 // read or written breaks nothing.
-#include "app/run/timings.hpp"
+#include "app/engine/timings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "app/run/timings_file.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace qrtool {
@@ -134,9 +135,9 @@ TEST_F(TimingsPath, FollowsTheEnvironment) {
 TEST_F(TimingsPath, MayLeadToNoFile) {
   const test::TemporaryDirectory folder;
   setenv("QRTOOL_TIMINGS", folder.path().c_str(), 1);
-  EXPECT_TRUE(Timings::load().devices().empty());
+  EXPECT_TRUE(load_timings().devices().empty());
   setenv("QRTOOL_TIMINGS", (folder / "none.json").c_str(), 1);
-  EXPECT_TRUE(Timings::load().devices().empty());
+  EXPECT_TRUE(load_timings().devices().empty());
   EXPECT_FALSE(forget_timings());
 }
 
@@ -144,7 +145,7 @@ TEST_F(TimingsPath, LeadsToTheFile) {
   const test::TemporaryDirectory folder;
   setenv("QRTOOL_TIMINGS", (folder / "t.json").c_str(), 1);
   test::write_text(folder / "t.json", used_twice().to_text());
-  EXPECT_NE(Timings::load().find(gpu()), nullptr);
+  EXPECT_NE(load_timings().find(gpu()), nullptr);
   EXPECT_TRUE(forget_timings());
   EXPECT_FALSE(std::filesystem::exists(folder / "t.json"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // solve_plan.cpp: the route follows from the shapes alone, never from the memory.
-#include "app/solve/solve_plan.hpp"
+#include "app/engine/solve_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -29,37 +29,37 @@ auto by_type(ElementType type, F f) {
 
 /// Returns the bytes of a group in a chunk: A where the group has its own, b, weights, x and its
 /// error, and the report.
-std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
+std::size_t group_bytes(const SystemsShape& shape, const SolveProblem& p, const SolvePlan& plan) {
   const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
-  const index_t of_b = p.m * plan.group_size * (inputs.w && !inputs.w_is_shared ? 2 : 1);
+  const index_t of_b = p.m * plan.group_size * (shape.has_own_weights() ? 2 : 1);
   // Fits lie beside b, each in its own type.
-  const auto of_fit = static_cast<std::size_t>(p.m * plan.group_size) * size_of(inputs.fits.type);
+  const auto of_fit = static_cast<std::size_t>(p.m * plan.group_size) * size_of(shape.fits.type);
   const index_t of_x =
       p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
   return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
-         of_fit * static_cast<std::size_t>(inputs.fits.fitted + inputs.fits.residuals +
-                                           inputs.fits.checks) +
+         of_fit * static_cast<std::size_t>(shape.fits.fitted + shape.fits.residuals +
+                                           shape.fits.checks) +
          static_cast<std::size_t>(plan.group_size) *
              (sizeof(SolutionReport) + sizeof(MatrixFindings) + sizeof(FitReport) +
               6 * sizeof(double));
 }
 
-void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+void fit_chunks(const SystemsShape& shape, const SolveProblem& problem, const Limits& limits,
                 std::size_t target_bytes, SolvePlan& plan) {
-  const std::size_t group = std::max<std::size_t>(group_bytes(inputs, problem, plan), 1);
+  const std::size_t group = std::max<std::size_t>(group_bytes(shape, problem, plan), 1);
   std::size_t fixed = limits.host_bytes / 2;
   if (plan.route == SolveRoute::shared)
     fixed = by_type(problem.type, [&](auto zero) {
       using T = decltype(zero);
       return SharedEngine<T>::workspace_bytes(problem, limits.threads) +
-             FitEngine<T>::workspace_bytes(problem, inputs.fits, limits.threads);
+             FitEngine<T>::workspace_bytes(problem, shape.fits, limits.threads);
     });
   const std::size_t least = plan.route == SolveRoute::shared ? fixed + group : 2 * group;
   if (fixed + group > limits.host_bytes)
     throw LimitError(
         fmt::format("{}: {} right sides of one {}x{} A need {} of host memory; the limit is {}",
-                    escape(inputs.b->source().file), format_count(plan.group_size), problem.m,
-                    problem.n, format_bytes(least + limits.file_bytes),
+                    shape.name, format_count(plan.group_size), problem.m, problem.n,
+                    format_bytes(least + limits.file_bytes),
                     format_bytes(limits.host_bytes + limits.file_bytes)),
         hint_of_memory(least + limits.file_bytes) +
             "; or store each right side as a row, [..., m]");
@@ -108,11 +108,11 @@ Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const 
   return plan_factors(factored, own, is_free ? "cpu/batched" : forced);
 }
 
-SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+SolvePlan plan_solve(const SystemsShape& shape, const SolveProblem& problem, const Limits& limits,
                      std::string_view forced) {
-  const RightSides& sides = inputs.sides;
+  const RightSides& sides = shape.sides;
   const index_t all = sides.items() * sides.p;
-  const bool has_own_weights = inputs.w && !inputs.w_is_shared;
+  const bool has_own_weights = shape.has_own_weights();
   const bool shares = sides.shares_a() && pays_as_shared(problem.n, all);
   SolvePlan plan;
   plan.threads = limits.threads;
@@ -135,14 +135,14 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
   } else if (plan.splits) {
     plan.factor = plan_systems(1);
   }
-  fit_chunks(inputs, problem, limits, chunk_target_bytes, plan);
+  fit_chunks(shape, problem, limits, chunk_target_bytes, plan);
   return plan;
 }
 
-void take_device(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+void take_device(const SystemsShape& shape, const SolveProblem& problem, const Limits& limits,
                  SolvePlan& plan) {
-  if (!inputs.sides.shares_a()) plan.route = SolveRoute::each;
-  fit_chunks(inputs, problem, limits, device_target_bytes, plan);
+  if (!shape.sides.shares_a()) plan.route = SolveRoute::each;
+  fit_chunks(shape, problem, limits, device_target_bytes, plan);
 }
 
 }  // namespace qrtool

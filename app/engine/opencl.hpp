@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// opencl.hpp: everything that app knows of OpenCL. opencl.cpp is built with the gpu layer,
-// no_opencl.cpp without it.
+// opencl.hpp: what app knows of devices that factor and solve. opencl.cpp is built with the gpu
+// layer, no_opencl.cpp without it.
 #pragma once
 
 #include <memory>
@@ -18,18 +18,14 @@
 
 namespace qrtool {
 
-/// Whether this process was started to build kernels for another qrtool: then it does that, and the
-/// result is its exit code. If not, this process may start such ones (gpu/host/builders.hpp).
-std::optional<int> build_opencl_kernels(int argc, char** argv);
-
 /// Every OpenCL device; empty where there is no OpenCL.
-std::vector<DeviceInfo> opencl_devices();
+std::vector<DeviceInfo> list_opencl_devices();
 
 /// What the devices that this process has used have taken.
 std::vector<DeviceTimes> opencl_times();
 
-/// Calls choose_devices(wanted).
-std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
+/// Calls choose_devices().
+std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo> devices, std::string_view wanted);
 
 /// `host` holds the user's memory and threads; `portable`: only kernel bodies that run on any
 /// device are used. Errors: DeviceError.

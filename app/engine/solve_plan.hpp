@@ -2,10 +2,25 @@
 // solve_plan.hpp: which way the systems of a run are solved, and how many at a time.
 #pragma once
 
-#include "app/solve/solve_inputs.hpp"
+#include <string>
+#include <string_view>
+
 #include "core/plan.hpp"
+#include "core/solve/fit.hpp"
+#include "core/solve/packing.hpp"
+#include "core/solve/shapes.hpp"
 
 namespace qrtool {
+
+/// What a plan needs to know of A, B and weights.
+struct SystemsShape {
+  RightSides sides;
+  bool has_weights = false, shares_weights = false;  // m weights serve all right sides
+  FitWishes fits = {};
+  std::string name = {};  // of B, in messages
+
+  bool has_own_weights() const { return has_weights && !shares_weights; }
+};
 
 /// The way of a run. each: R of [A b] for every system; shared: one QR of A, and products for all
 /// right sides; tall: one system after another, all threads on its rows.
@@ -39,12 +54,12 @@ Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const 
 /// Errors: LimitError where one group does not fit the memory; UsageError where the forced variant
 /// does not take the problem.
 /// `forced`: the CPU's variant that factors; empty: the planner's choice.
-SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+SolvePlan plan_solve(const SystemsShape& shape, const SolveProblem& problem, const Limits& limits,
                      std::string_view forced = {});
 
 /// Changes a plan for a device: every matrix that serves not all right sides is a system in memory,
 /// and chunks are larger.
-void take_device(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+void take_device(const SystemsShape& shape, const SolveProblem& problem, const Limits& limits,
                  SolvePlan& plan);
 
 }  // namespace qrtool

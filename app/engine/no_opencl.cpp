@@ -2,18 +2,16 @@
 // no_opencl.cpp: takes the place of opencl.cpp in a build without the gpu layer.
 #include <limits>
 
-#include "app/run/opencl.hpp"
+#include "app/engine/opencl.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {
 
-std::optional<int> build_opencl_kernels(int, char**) { return {}; }
-
-std::vector<DeviceInfo> opencl_devices() { return {}; }
+std::vector<DeviceInfo> list_opencl_devices() { return {}; }
 
 std::vector<DeviceTimes> opencl_times() { return {}; }
 
-std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
+std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo>, std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 

@@ -1,40 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// timings.cpp: reads, merges and writes the times of devices as JSON.
-#include "app/run/timings.hpp"
-
-#include <fmt/format.h>
+// timings.cpp: merges the times of devices, and their form as JSON.
+#include "app/engine/timings.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/run/opencl.hpp"
-#include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/file/read_text.hpp"
-#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
 
 constexpr std::string_view schema = "qrtool.timings/1";
-/// A larger file is not ours. Each program takes some 150 bytes.
-constexpr std::uintmax_t most_file_bytes = std::uintmax_t{1} << 20;
 constexpr std::size_t most_programs = 1000, most_samples = 100, most_devices = 20;
 /// A time that is not this much shorter than the kept one is no news.
 constexpr double news = 0.9;
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// Errors: nlohmann::json::exception, also where a number cannot be a time.
 double seconds_of(const Json& json) {
@@ -110,13 +92,6 @@ KeptDevice device_of(const Json& json) {
   return device;
 }
 
-/// The text of the file; empty where it cannot be read.
-std::string read_file(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > most_file_bytes) return {};
-  return read_text(path).value_or("");
-}
-
 /// Removes the oldest ones.
 template <class T>
 void keep_newest(std::vector<T>& items, std::size_t most) {
@@ -136,23 +111,9 @@ bool add_program(KeptDevice& device, const ProgramTime& time) {
   return true;
 }
 
-/// The measurements of this process that are not in the file.
-std::vector<std::pair<DeviceInfo, KeptSample>>& new_samples() {
-  static auto& samples = *new std::vector<std::pair<DeviceInfo, KeptSample>>;
-  return samples;
-}
-
 bool is_of(const KeptDevice& device, const DeviceInfo& info) {
   return device.platform == info.platform && device.name == info.name &&
          device.driver == info.driver;
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  const fs::path folder = fs::path(path).parent_path();
-  if (!folder.empty()) fs::create_directories(folder);
-  TextOutput output(path, /*force=*/true);
-  output.buffer().append(text);
-  output.commit();
 }
 
 }  // namespace
@@ -178,11 +139,6 @@ std::string Timings::to_text() const {
   return Json{{"schema", schema}, {"devices", list_of(devices_)}}.dump(
              1, ' ', false, Json::error_handler_t::replace) +
          "\n";
-}
-
-Timings Timings::load() {
-  const std::optional<std::string> path = timings_path();
-  return path ? from_text(read_file(*path)) : Timings();
 }
 
 const KeptDevice* Timings::find(const DeviceInfo& info) const {
@@ -223,47 +179,6 @@ void Timings::add(const DeviceInfo& info, const KeptSample& sample) {
   KeptDevice& device = entry_of(info);
   device.samples.push_back(sample);
   keep_newest(device.samples, most_samples);
-}
-
-std::optional<std::string> timings_path() {
-  if (std::getenv("QRTOOL_TIMINGS") != nullptr) {
-    const std::string path = environment("QRTOOL_TIMINGS");
-    return path.empty() ? std::nullopt : std::optional(path);
-  }
-  // A relative path in XDG_CACHE_HOME is to be ignored (XDG Base Directory Specification).
-  const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
-  if (cache.starts_with('/')) return cache + "/qrtool/timings.json";
-  if (home.starts_with('/')) return home + "/.cache/qrtool/timings.json";
-  return std::nullopt;
-}
-
-void remember_timings() noexcept {
-  try {
-    const std::vector<DeviceTimes> times = opencl_times();
-    const std::optional<std::string> path = timings_path();
-    if (times.empty() || !path) return;
-    // Another run may have written the file since this one read it.
-    Timings timings = Timings::load();
-    bool is_news = !new_samples().empty();
-    for (const DeviceTimes& device : times) is_news |= timings.add(device);
-    for (const auto& [info, sample] : new_samples()) timings.add(info, sample);
-    new_samples().clear();
-    if (is_news) write_file(*path, timings.to_text());
-  } catch (...) {  // only an estimate gets worse
-  }
-}
-
-void keep_sample(const DeviceInfo& info, const KeptSample& sample) {
-  new_samples().emplace_back(info, sample);
-}
-
-bool forget_timings() {
-  const std::optional<std::string> path = timings_path();
-  std::error_code error;
-  const bool was_there = path && fs::remove(*path, error);
-  if (error)
-    throw OutputError(fmt::format("{}: cannot be removed ({})", escape(*path), error.message()));
-  return was_there;
 }
 
 }  // namespace qrtool

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "app/run/timings.hpp"
+#include "app/engine/timings.hpp"
 #include "core/problem.hpp"
 #include "gpu/host/device.hpp"
 
@@ -47,12 +47,14 @@ DeviceEstimate estimate(const Work& work, const DeviceInfo& device, const Timing
 double cpu_estimate(const Work& work, int threads);
 
 /// The device that is faster than the CPU with its start, or the CPU where `device` is null.
+/// is_started: this process uses the device already, and waits for no start.
 struct AutomaticChoice {
   const DeviceInfo* device = nullptr;
   std::string reason;  // with the numbers
 };
 AutomaticChoice choose_automatically(const Work& work, const Limits& host,
-                                     std::span<const DeviceInfo> devices, const Timings& timings);
+                                     std::span<const DeviceInfo> devices, const Timings& timings,
+                                     bool is_started = false);
 
 /// Whether the CPU would take clearly longer than any device takes to start and to copy. Where it
 /// does not, the devices need not be looked for.

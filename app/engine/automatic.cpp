@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // automatic.cpp: the estimates behind --backend auto.
-#include "app/run/automatic.hpp"
+#include "app/engine/automatic.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "app/run/opencl.hpp"
+#include "app/engine/opencl.hpp"
 #include "core/cpu/cpu_rates.hpp"
 #include "core/text.hpp"
 
@@ -152,16 +152,18 @@ bool is_worth_a_sample(const Work& work, const Limits& host, const DeviceInfo& d
 }
 
 AutomaticChoice choose_automatically(const Work& work, const Limits& host,
-                                     std::span<const DeviceInfo> devices, const Timings& timings) {
+                                     std::span<const DeviceInfo> devices, const Timings& timings,
+                                     bool is_started) {
   const double on_cpu = cpu_estimate(work, host.threads);
-  if (!is_worth_a_device(work, host, timings))
+  if (!is_started && !is_worth_a_device(work, host, timings))
     return {nullptr, fmt::format("{}, a device at least {:.2g} s for its start and the copies",
                                  cpu_text(on_cpu, host.threads),
                                  least_start_seconds(timings) + opencl_copy_seconds(work.problem))};
   const auto gpu = std::find_if(devices.begin(), devices.end(),
                                 [](const DeviceInfo& device) { return !device.limits.is_cpu; });
   if (gpu == devices.end()) return {nullptr, "there is no GPU"};
-  const DeviceEstimate on_gpu = estimate(work, *gpu, timings);
+  DeviceEstimate on_gpu = estimate(work, *gpu, timings);
+  if (is_started) on_gpu.start = 0;
   if (!std::isfinite(on_gpu.work))
     return {nullptr, fmt::format("{} does not take this work{}", gpu->name,
                                  gpu->limits.has_float64 ? "" : ": it has no float64")};

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // opencl.cpp: the gpu layer as app sees it.
-#include "app/run/opencl.hpp"
+#include "app/engine/opencl.hpp"
 
-#include <cstdlib>
-
-#include "app/process/signals.hpp"
-#include "app/run/own_rates.hpp"
 #include "gpu/estimate/build_ahead.hpp"
 #include "gpu/estimate/programs.hpp"
 #include "gpu/factor/opencl_backend.hpp"
-#include "gpu/host/builders.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/shared_matrix.hpp"
@@ -18,34 +13,13 @@
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
-namespace {
+std::vector<DeviceInfo> list_opencl_devices() { return list_devices(); }
 
-/// The first argument of a process that builds kernels; the device's index and the number of the
-/// process that wants them follow. Users have no need of it.
-constexpr std::string_view build_option = "--build-kernels";
-
-}  // namespace
-
-std::optional<int> build_opencl_kernels(int argc, char** argv) {
-  if (argc != 4 || argv[1] != build_option) {
-    set_builder_command({"/proc/self/exe", std::string(build_option)});
-    return {};
-  }
-  return run_builder(std::atoi(argv[2]), std::atoi(argv[3]));
-}
-
-std::vector<DeviceInfo> opencl_devices() {
-  std::vector<DeviceInfo> devices = list_devices();
-  take_back_abort();
-  for (DeviceInfo& device : devices) device.limits.costs = own_rates(device.text());
-  return devices;
+std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo> devices, std::string_view wanted) {
+  return choose_devices(devices, wanted);
 }
 
 std::vector<DeviceTimes> opencl_times() { return device_times(); }
-
-std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
-  return choose_devices(opencl_devices(), wanted);
-}
 
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host,
                                              bool portable) {

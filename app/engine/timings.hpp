@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// timings.hpp: what devices took in earlier runs, kept in one small file of the user's.
+// timings.hpp: what devices took in earlier runs, and its form as text.
 //
 // `--backend auto` needs it: whether a device pays depends on its start, and on whether its driver
-// already has the kernels of a problem. The file may be missing, damaged or out of reach at any
-// time; nothing fails for it.
+// already has the kernels of a problem.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -43,11 +42,10 @@ struct KeptDevice {
   const KeptProgram* find(const std::string& id) const;
 };
 
-/// The devices of the file. A driver of another version is another device.
+/// Devices. A driver of another version is another device.
 class Timings {
  public:
-  /// Reads the file. Empty where there is none, or none that can be understood.
-  static Timings load();
+  /// Empty where the text cannot be understood.
   static Timings from_text(const std::string& text);
   std::string to_text() const;
 
@@ -67,19 +65,5 @@ class Timings {
 
   std::vector<KeptDevice> devices_;
 };
-
-/// The file: $QRTOOL_TIMINGS, else qrtool/timings.json in $XDG_CACHE_HOME or in ~/.cache. None
-/// where QRTOOL_TIMINGS is set and empty, or where there is no home.
-std::optional<std::string> timings_path();
-
-/// Adds to the file what the devices of this process have taken, and `samples`. Says nothing where
-/// that fails.
-void remember_timings() noexcept;
-
-/// A measurement that remember_timings() is to add.
-void keep_sample(const DeviceInfo& info, const KeptSample& sample);
-
-/// Removes the file. Returns whether there was one. Errors: OutputError.
-bool forget_timings();
 
 }  // namespace qrtool

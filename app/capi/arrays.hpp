@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// arrays.hpp: the caller's arrays as views of core where their order allows, and as copies where it
+// does not.
+#pragma once
+
+#include "app/capi/qrtool.h"
+#include "core/batch.hpp"
+#include "core/problem.hpp"
+
+namespace qrtool::capi {
+
+/// Matrices with any strides, which count elements of T.
+template <class T>
+struct Strided {
+  T* data = nullptr;
+  index_t count = 0, rows = 0, cols = 0;
+  index_t row_stride = 0, col_stride = 0, stride = 0;
+
+  T& at(index_t b, index_t i, index_t j) const {
+    return data[b * stride + i * row_stride + j * col_stride];
+  }
+  bool is_there() const { return data != nullptr; }
+  /// Whether core can take them as they are.
+  bool is_by_rows() const {
+    const bool has_rows = (cols <= 1 || col_stride == 1) && (rows <= 1 || row_stride >= cols);
+    return has_rows && (count <= 1 || stride >= rows * ld());
+  }
+  /// Where is_by_rows().
+  BatchView<T> view() const { return {data, count, rows, cols, ld(), batch_stride()}; }
+  Strided slice(index_t first, index_t number) const {
+    Strided part = *this;
+    part.data += first * stride;
+    part.count = number;
+    return part;
+  }
+
+ private:
+  // One row, or one matrix, may have any stride; core wants one that leaves it room.
+  index_t ld() const { return rows <= 1 && row_stride < cols ? cols : row_stride; }
+  index_t batch_stride() const { return count <= 1 ? rows * ld() : stride; }
+};
+
+/// The shape of what the caller gives, once it is checked.
+ElementType type_of(const qrtool_matrices& given, const char* name);
+/// Errors: UsageError with the name where counts are negative or too large, data is missing or not
+/// aligned, or reserved members are not 0.
+void require_valid(const qrtool_matrices& given, const char* name);
+
+/// Valid matrices of type T.
+template <class T>
+Strided<const T> strided(const qrtool_matrices& given) {
+  const bool is_packed = given.row_stride == 0 && given.column_stride == 0;
+  return {static_cast<const T*>(given.data),
+          given.count,
+          given.rows,
+          given.columns,
+          is_packed ? given.columns : given.row_stride,
+          is_packed ? 1 : given.column_stride,
+          is_packed ? given.rows * given.columns : given.matrix_stride};
+}
+
+/// A place for count matrices of rows x cols. Errors: UsageError where entries would share memory
+/// as far as the strides alone show it, or where data is not aligned.
+template <class T>
+Strided<T> place_for(const qrtool_place& place, const char* name, index_t count, index_t rows,
+                     index_t cols);
+
+/// to := from, for matrices of one shape. T is U, or a real or complex type of another precision.
+template <class T, class U>
+void copy(const Strided<const T>& from, const Strided<U>& to, int threads);
+
+/// Packed memory for count matrices.
+template <class T>
+Strided<T> packed_in(const Batch<T>& batch) {
+  const BatchView<T> v = batch.view();
+  return {v.data, v.count, v.rows, v.cols, v.cols, 1, v.rows * v.cols};
+}
+
+}  // namespace qrtool::capi

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// context.cpp: opens contexts, and chooses the backend of each call.
+#include "app/capi/context.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "app/engine/opencl.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
+
+namespace qrtool::capi {
+namespace {
+
+/// Whether threads, or drivers, of this library may have run in this process, and whether they were
+/// lost because this process is a child of one where they had. Threads of the parent are not there,
+/// and what waits for them would wait for ever, so that a child works on one thread.
+std::atomic<bool> has_worked = false, has_lost_threads = false;
+
+void note_child() {
+  if (has_worked) has_lost_threads = true;
+}
+
+void expect_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, note_child);
+  if (registered != 0) throw LimitError("fork handlers cannot be registered");
+}
+
+bool are_equal(const Problem& a, const Problem& b) {
+  return a.count == b.count && a.m == b.m && a.n == b.n && a.type == b.type && a.mode == b.mode &&
+         a.sign == b.sign && a.arithmetic == b.arithmetic && a.check == b.check &&
+         a.pivots == b.pivots && a.wants_condition == b.wants_condition;
+}
+
+}  // namespace
+
+const Plan& Engine::plan_for(const Problem& problem) {
+  if (plan && are_equal(plan->problem, problem)) return *plan;
+  plan.reset();
+  checked.emplace(*backend);
+  Limits limits = backend->limits();
+  // The arrays are the caller's: what one matrix and its factors take is not counted.
+  limits.host_bytes += problem.input_bytes() + problem.output_bytes();
+  plan = make_plan(problem, backend->variants(), limits);
+  if (plan->by_rows())
+    throw LimitError(
+        fmt::format("one {} x {} matrix does not fit the memory", problem.m, problem.n));
+  return *plan;
+}
+
+}  // namespace qrtool::capi
+
+using namespace qrtool;
+using namespace qrtool::capi;
+
+qrtool_context::qrtool_context(const qrtool_context_options& o)
+    : process_(getpid()), keep_going_(o.keep_going), user_(o.user) {
+  if (o.threads < 0 || o.threads > 4096)
+    throw UsageError(fmt::format("threads is {}; it may be 0 to 4096", o.threads));
+  if (o.reserved != 0) throw UsageError("qrtool_context_options: reserved is not 0");
+  const std::optional<std::uint64_t> memory =
+      o.memory_bytes > 0 ? std::optional(o.memory_bytes) : std::nullopt;
+  limits = host_limits(memory, has_lost_threads ? 1 : o.threads);
+  const std::string wanted = o.device == nullptr ? "auto" : o.device;
+  is_automatic_ = wanted == "auto";
+  has_looked_ = !is_automatic_ || has_lost_threads;
+  if (is_automatic_ || wanted == "cpu") return;
+  if (has_lost_threads)
+    throw DeviceError(fmt::format(
+        "{}: devices do not work in a child of a process that has used qrtool", wanted));
+  device_ = choose_among(list_opencl_devices(), wanted).front();
+  device_engine(*device_);
+}
+
+void qrtool_context::require_own_process() const {
+  if (getpid() != process_)
+    throw CodeError{QRTOOL_FORKED,
+                    "the context was opened before fork(); open one in this process"};
+}
+
+void qrtool_context::require_going_on() const {
+  if (keep_going_ != nullptr && keep_going_(user_) == 0)
+    throw CodeError{QRTOOL_STOPPED, "stopped by keep_going"};
+}
+
+Engine& qrtool_context::cpu() {
+  if (!cpu_) cpu_ = std::make_unique<Engine>(std::make_unique<CpuBackend>(limits));
+  return *cpu_;
+}
+
+Engine& qrtool_context::device_engine(const DeviceInfo& device) {
+  has_worked = true;
+  if (!on_device_) on_device_ = std::make_unique<Engine>(make_opencl_backend(device, limits));
+  return *on_device_;
+}
+
+Engine& qrtool_context::choose(const Work& work) {
+  last.reason = "asked for";
+  if (is_complex(work.problem.type)) {
+    if (device_ && !is_automatic_)
+      throw UsageError("complex matrices are factored on the CPU alone; open a context for it");
+    last.reason = "complex matrices are factored on the CPU";
+    return cpu();
+  }
+  if (!is_automatic_) return device_ ? device_engine(*device_) : cpu();
+  Timings timings;
+  if (!has_looked_ && is_worth_a_device(work, limits, timings)) {
+    has_looked_ = has_worked = true;
+    const std::vector<DeviceInfo> devices = list_opencl_devices();
+    const auto gpu = std::ranges::find_if(devices, [](const auto& d) { return !d.limits.is_cpu; });
+    if (gpu != devices.end()) device_ = *gpu;
+  }
+  if (has_failed_) {
+    last.reason = "the device failed before";
+    return cpu();
+  }
+  for (const DeviceTimes& times : opencl_times()) timings.add(times);
+  const std::span<const DeviceInfo> devices =
+      device_ ? std::span(&*device_, 1) : std::span<const DeviceInfo>{};
+  AutomaticChoice choice =
+      choose_automatically(work, limits, devices, timings, /*is_started=*/on_device_ != nullptr);
+  last.reason = std::move(choice.reason);
+  return choice.device != nullptr ? device_engine(*choice.device) : cpu();
+}
+
+void qrtool_context::note_work() { has_worked = true; }
+
+void qrtool_context::on_engine(const Work& work, const std::function<void(Engine&)>& body) {
+  has_worked = true;
+  last = {};
+  Engine* engine = nullptr;
+  try {
+    engine = &choose(work);
+    body(*engine);
+  } catch (const Error& error) {
+    const bool is_of_device = error.code() == ExitCode::device || error.code() == ExitCode::limit;
+    const bool had_device = engine == nullptr || engine == on_device_.get();
+    if (!is_automatic_ || !is_of_device || !had_device) throw;
+    last.reason = fmt::format("{}; the CPU did it", error.what());
+    has_failed_ = true;
+    engine = &cpu();
+    body(*engine);
+  }
+  last.backend = engine->backend->name();
+  last.device = engine->device;
+}
+
+int qrtool_open(const qrtool_context_options* options, qrtool_context** context) {
+  return guarded([&] {
+    if (context == nullptr) throw UsageError("qrtool_open: context is NULL");
+    *context = nullptr;
+    expect_forks();
+    *context = new qrtool_context(taken(options, "qrtool_context_options"));
+    return QRTOOL_OK;
+  });
+}
+
+void qrtool_close(qrtool_context* context) {
+  // What a parent has opened holds threads and a driver that are not in this process.
+  guarded([&] {
+    if (context != nullptr) context->require_own_process();
+    delete context;
+    return QRTOOL_OK;
+  });
+}
+
+int qrtool_last_run(qrtool_context* context, qrtool_run* run) {
+  return on_context(context, [&](qrtool_context& c) {
+    if (run == nullptr) throw UsageError("qrtool_last_run: run is NULL");
+    const std::size_t size = run->size;
+    taken(run, "qrtool_run");  // checks its size
+    const qrtool_run own{.size = size,
+                         .backend = c.last.backend.c_str(),
+                         .device = c.last.device.c_str(),
+                         .variant = c.last.variant.c_str(),
+                         .arithmetic = c.last.arithmetic.c_str(),
+                         .reason = c.last.reason.c_str(),
+                         .threads = c.last.threads,
+                         .reserved = 0};
+    std::memcpy(run, &own, std::min(size, sizeof own));
+    return QRTOOL_OK;
+  });
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// context.hpp: what qrtool_context is: the backends, kept from call to call, and who of them takes
+// a call.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "app/capi/calls.hpp"
+#include "app/engine/automatic.hpp"
+#include "core/factor/checked_backend.hpp"
+#include "gpu/host/device.hpp"
+
+namespace qrtool::capi {
+
+/// A backend with all that surrounds it, and the plan of its last call.
+struct Engine {
+  explicit Engine(std::shared_ptr<Backend> its_backend)
+      : backend(std::move(its_backend)), device(backend->device()) {}
+
+  /// make_plan(), or the last plan where the problem is the same. Nothing that a plan depends on
+  /// changes while a context is open.
+  const Plan& plan_for(const Problem& problem);
+
+  std::shared_ptr<Backend> backend;
+  std::string device;
+  std::optional<Plan> plan;
+  std::optional<CheckedBackend> checked;  // with workspaces for the problem of the plan
+};
+
+/// How the last call was done.
+struct LastRun {
+  std::string backend, device, variant, arithmetic, reason;
+  int threads = 0;
+};
+
+}  // namespace qrtool::capi
+
+struct qrtool_context {
+  explicit qrtool_context(const qrtool_context_options& options);
+
+  /// Throws CodeError in a child of the process that opened the context.
+  void require_own_process() const;
+  /// Asks the caller whether a long call is to go on. Throws CodeError if not.
+  void require_going_on() const;
+
+  /// Says that threads of this process will have worked.
+  static void note_work();
+
+  /// Calls body(engine) with the backend that takes the work, and keeps what it says of it. Where a
+  /// device was chosen, not named, and fails, the CPU does everything again.
+  void on_engine(const qrtool::Work& work, const std::function<void(qrtool::capi::Engine&)>& body);
+
+  std::mutex mutex;
+  qrtool::Limits limits;
+  qrtool::capi::LastRun last;
+
+ private:
+  qrtool::capi::Engine& cpu();
+  qrtool::capi::Engine& device_engine(const qrtool::DeviceInfo& device);
+  qrtool::capi::Engine& choose(const qrtool::Work& work);
+
+  pid_t process_;
+  int (*keep_going_)(void*);
+  void* user_;
+  std::optional<qrtool::DeviceInfo> device_;  // that is named, or the GPU that may be taken
+  bool is_automatic_, has_looked_ = false, has_failed_ = false;
+  std::unique_ptr<qrtool::capi::Engine> cpu_, on_device_;
+};
+
+namespace qrtool::capi {
+
+/// A call on a context: one at a time, in the process that opened it.
+template <class Body>
+int on_context(qrtool_context* context, Body body) noexcept {
+  return guarded([&] {
+    if (context == nullptr) throw UsageError("context is NULL");
+    context->require_own_process();
+    const std::lock_guard lock(context->mutex);
+    return body(*context);
+  });
+}
+
+}  // namespace qrtool::capi

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor.cpp: qrtool_factor: the caller's arrays as chunks of a plan, as they are or by copies.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "app/capi/arrays.hpp"
+#include "app/capi/context.hpp"
+#include "app/capi/reports.hpp"
+
+namespace qrtool::capi {
+namespace {
+
+Problem problem_of(const qrtool_matrices& a, const qrtool_factor_options& o) {
+  require_within("mode", o.mode, QRTOOL_RAW);
+  require_within("sign", o.sign, QRTOOL_LAPACK);
+  require_within("check", o.check, QRTOOL_NO_CHECK);
+  require_within("arithmetic", o.arithmetic, QRTOOL_MIXED);
+  require_within("pivoting", o.pivoting, 1);
+  require_within("condition", o.condition, 1);
+  constexpr Mode modes[] = {Mode::reduced, Mode::complete, Mode::r, Mode::raw};
+  constexpr Check checks[] = {Check::full, Check::probe, Check::none};
+  constexpr Arithmetic arithmetics[] = {Arithmetic::any, Arithmetic::strict, Arithmetic::mixed};
+  const Mode mode = modes[o.mode];
+  const bool has_lapack_signs =
+      o.sign == QRTOOL_LAPACK || (o.sign == QRTOOL_USUAL_SIGN && mode == Mode::raw);
+  return {.count = a.count,
+          .m = a.rows,
+          .n = a.columns,
+          .type = type_of(a, "a"),
+          .mode = mode,
+          .sign = has_lapack_signs ? Sign::lapack : Sign::positive,
+          .arithmetic = arithmetics[o.arithmetic],
+          .check = checks[o.check],
+          .pivots = o.pivoting == 1,
+          .wants_condition = o.condition == 1};
+}
+
+/// Errors: UsageError for what is not offered.
+void require_offered(const Problem& p, const qrtool_factor_options& o) {
+  if (p.mode == Mode::raw && o.sign == QRTOOL_POSITIVE)
+    throw UsageError("mode raw has LAPACK's signs; sign may not be positive");
+  if (p.mode == Mode::raw && p.pivots)
+    throw UsageError("mode raw is not pivoted; use reduced or r");
+  if (is_complex(p.type) && (p.ranks() || p.arithmetic == Arithmetic::mixed))
+    throw UsageError("pivoting, condition and mixed are for real matrices");
+  if (p.arithmetic == Arithmetic::mixed && p.type != ElementType::float32)
+    throw UsageError("mixed is for float32 matrices");
+}
+
+/// The places for the factors of a call.
+template <class T>
+struct Places {
+  Strided<T> q, r, v, tau;
+  std::int64_t* p;
+};
+
+template <class T>
+Places<T> places_of(const Problem& p, const qrtool_factors& out) {
+  const bool is_raw = p.mode == Mode::raw;
+  const qrtool_place none{};
+  Places<T> places{.q = place_for<T>(p.wants_q() ? out.q : none, "q", p.count, p.m, p.q_cols()),
+                   .r = place_for<T>(is_raw ? none : out.r, "r", p.count, p.r_rows(), p.n),
+                   .v = place_for<T>(is_raw ? out.v : none, "v", p.count, p.m, p.n),
+                   .tau = place_for<T>(is_raw ? out.tau : none, "tau", p.count, 1, p.k()),
+                   .p = out.p};
+  const Strided<T>& needed = is_raw ? places.v : places.r;
+  if (!needed.is_there() && needed.count * needed.rows * needed.cols > 0)
+    throw UsageError(is_raw ? "v: its place is NULL" : "r: its place is NULL");
+  if (p.pivots && out.p == nullptr && p.count * p.n > 0)
+    throw UsageError("p: its place is NULL, and pivoting is asked for");
+  return places;
+}
+
+/// The factors of some matrices: in the caller's places, or in memory of ours that is copied there.
+template <class T>
+class ChunkFactors {
+ public:
+  ChunkFactors(const Problem& p, const Places<T>& places, index_t matrices, Backend& backend)
+      : problem_(p), places_(places) {
+    if (p.wants_q()) q_ = memory_for(places.q, matrices, backend);
+    if (p.mode != Mode::raw) r_ = memory_for(places.r, matrices, backend);
+    if (p.mode == Mode::raw) v_ = memory_for(places.v, matrices, backend);
+    if (p.mode == Mode::raw) tau_ = memory_for(places.tau, matrices, backend);
+    if (p.pivots) p_ = Batch<double>(matrices, 1, p.n);
+  }
+
+  Factors<T> views(index_t first, index_t count) const {
+    const bool is_raw = problem_.mode == Mode::raw;
+    Factors<T> views;
+    if (problem_.wants_q()) views.q = view(places_.q, q_, first, count);
+    if (!is_raw) views.r = view(places_.r, r_, first, count);
+    if (is_raw) views.v = view(places_.v, v_, first, count);
+    if (is_raw) views.tau = view(places_.tau, tau_, first, count);
+    if (problem_.pivots) views.p = p_.view().slice(0, count);
+    return views;
+  }
+  void hand_over(index_t first, index_t count, int threads) const {
+    hand_over(places_.q, q_, first, count, threads);
+    hand_over(places_.r, r_, first, count, threads);
+    hand_over(places_.v, v_, first, count, threads);
+    hand_over(places_.tau, tau_, first, count, threads);
+    if (!problem_.pivots) return;
+    const double* const numbers = p_.view().data;
+    std::transform(numbers, numbers + count * problem_.n, places_.p + first * problem_.n,
+                   [](double column) { return static_cast<std::int64_t>(column); });
+  }
+
+ private:
+  static Batch<T> memory_for(const Strided<T>& place, index_t matrices, Backend& backend) {
+    if (place.is_there() && place.is_by_rows()) return {};
+    const auto bytes = static_cast<std::size_t>(matrices * place.rows * place.cols) * sizeof(T);
+    return {backend.allocate(bytes), matrices, place.rows, place.cols};
+  }
+  static BatchView<T> view(const Strided<T>& place, const Batch<T>& memory, index_t first,
+                           index_t count) {
+    if (memory.view().data != nullptr) return memory.view().slice(0, count);
+    return place.slice(first, count).view();
+  }
+  static void hand_over(const Strided<T>& place, const Batch<T>& memory, index_t first,
+                        index_t count, int threads) {
+    if (memory.view().data == nullptr || !place.is_there()) return;
+    const Strided<T> from = packed_in(memory).slice(0, count);
+    copy<T, T>({from.data, count, from.rows, from.cols, from.row_stride, 1, from.stride},
+               place.slice(first, count), threads);
+  }
+
+  const Problem& problem_;
+  const Places<T>& places_;
+  Batch<T> q_, r_, v_, tau_;
+  Batch<double> p_;
+};
+
+template <class T>
+void run(qrtool_context& context, Engine& engine, const Problem& problem, const Strided<const T>& a,
+         const qrtool_factors& out, Reports& reports) {
+  const Places<T> places = places_of<T>(problem, out);
+  const Plan& plan = engine.plan_for(problem);
+  Backend& backend = engine.checked->backend_for(problem);
+  const int threads = context.limits.threads;
+  const index_t at_once = std::min(plan.chunk_matrices, problem.count);
+  const bool is_copied = !a.is_by_rows();
+  const auto bytes = static_cast<std::size_t>(at_once * a.rows * a.cols) * sizeof(T);
+  const Batch<T> copied =
+      is_copied ? Batch<T>(backend.allocate(bytes), at_once, a.rows, a.cols) : Batch<T>();
+  const ChunkFactors<T> factors(problem, places, at_once, backend);
+  std::vector<MatrixReport> lines(static_cast<std::size_t>(at_once));
+  for (index_t first = 0; first < problem.count; first += at_once) {
+    if (first > 0) context.require_going_on();
+    const index_t count = std::min(at_once, problem.count - first);
+    const Strided<const T> part = a.slice(first, count);
+    if (is_copied) copy<T, T>(part, packed_in(copied).slice(0, count), threads);
+    const BatchView<const T> view = is_copied ? copied.view().slice(0, count) : part.view();
+    const std::span<MatrixReport> found = std::span(lines).first(static_cast<std::size_t>(count));
+    factor_on<T>(backend, plan, view, factors.views(first, count), found);
+    factors.hand_over(first, count, threads);
+    for (index_t b = 0; b < count; ++b)
+      reports.add(first + b, report_of(lines[static_cast<std::size_t>(b)]));
+  }
+  context.last.variant = plan.variant->name;
+  context.last.arithmetic = plan.arithmetic();
+  context.last.threads = plan.all_threads();
+}
+
+}  // namespace
+}  // namespace qrtool::capi
+
+using namespace qrtool;
+using namespace qrtool::capi;
+
+int qrtool_factor(qrtool_context* context, const qrtool_matrices* a,
+                  const qrtool_factor_options* options, const qrtool_factors* out) {
+  return on_context(context, [&](qrtool_context& c) {
+    if (a == nullptr || out == nullptr) throw UsageError("qrtool_factor: a or out is NULL");
+    require_valid(*a, "a");
+    const qrtool_factor_options o = taken(options, "qrtool_factor_options");
+    const qrtool_factors places = taken(out, "qrtool_factors");
+    const Problem problem = problem_of(*a, o);
+    require_offered(problem, o);
+    Reports reports(places.reports, places.report_size);
+    if (problem.count == 0) return static_cast<int>(QRTOOL_OK);
+    c.on_engine(problem, [&](Engine& engine) {
+      reports.restart();
+      with_type(problem.type, [&](auto zero) {
+        using T = decltype(zero);
+        run<T>(c, engine, problem, strided<T>(*a), places, reports);
+      });
+    });
+    return reports.code();
+  });
+}

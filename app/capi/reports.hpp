@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// reports.hpp: what is found about matrices, in the caller's array of reports.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "app/capi/calls.hpp"
+#include "core/batch.hpp"
+#include "core/report.hpp"
+
+namespace qrtool::capi {
+
+inline qrtool_report report_of(const MatrixReport& line) {
+  return {.residual = line.residual,
+          .orthogonality = line.orthogonality,
+          .lower = line.lower,
+          .residual_bar = line.bars.residual,
+          .orthogonality_bar = line.bars.orthogonality,
+          .lower_bar = line.bars.lower,
+          .diagonal_ratio = line.diagonal_ratio,
+          .condition = line.condition,
+          .status = static_cast<std::int32_t>(line.status),
+          .rank = line.rank,
+          .tries = line.tries,
+          .scale = line.scale};
+}
+
+/// An array of structs that the caller knows as so many bytes each, which may be fewer than ours.
+template <class Struct>
+class ReportArray {
+ public:
+  /// Null: nobody wants them. Errors: UsageError.
+  ReportArray(Struct* first, std::size_t size)
+      : first_(reinterpret_cast<std::byte*>(first)), size_(size == 0 ? sizeof(Struct) : size) {
+    if (size_ < sizeof(std::int64_t)) throw UsageError("report_size is no size of a report");
+  }
+
+  void add(index_t number, const Struct& report) {
+    const bool is_good = report.status == QRTOOL_GOOD || report.status == QRTOOL_UNCHECKED;
+    are_good_ = are_good_ && is_good;
+    if (first_ == nullptr) return;
+    std::byte* const place = first_ + static_cast<std::size_t>(number) * size_;
+    std::memset(place, 0, size_);
+    std::memcpy(place, &report, std::min(size_, sizeof report));
+  }
+  /// All reports come again.
+  void restart() { are_good_ = true; }
+  int code() const { return are_good_ ? QRTOOL_OK : QRTOOL_NOT_ALL_GOOD; }
+
+ private:
+  std::byte* first_;
+  std::size_t size_;
+  bool are_good_ = true;
+};
+using Reports = ReportArray<qrtool_report>;
+
+}  // namespace qrtool::capi

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve.cpp: qrtool_solve: the caller's arrays as groups of right sides.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "app/capi/arrays.hpp"
+#include "app/capi/context.hpp"
+#include "app/capi/reports.hpp"
+#include "app/engine/group_engine.hpp"
+#include "app/engine/tall_rows.hpp"
+
+namespace qrtool::capi {
+namespace {
+
+using Solutions = ReportArray<qrtool_solution>;
+
+qrtool_solution report_of(const SolutionReport& line, const MatrixFindings& found, double ridge) {
+  return {.residual_norm = line.residual_norm,
+          .backward_error = line.backward_error,
+          .least_norm_error = line.least_norm_error,
+          .bar = line.bar,
+          // A ridge leaves a number of them that is not whole.
+          .degrees_of_freedom = ridge > 0 ? not_measured : line.freedom,
+          .condition = found.condition,
+          .scaled_condition = found.scaled_condition,
+          .status = static_cast<std::int32_t>(line.status),
+          .rank = found.rank,
+          .tries = line.tries,
+          .reserved = 0};
+}
+
+/// A call's arrays, whose shapes fit each other.
+template <class T>
+struct Systems {
+  Strided<const T> a = {}, b = {},
+                   w = {};     // w: m x p for each place of the batch, or m x 1 for all
+  Strided<T> x = {}, se = {};  // n x p
+  index_t count = 0, p = 0;
+  bool shares_weights = false;
+
+  bool shares_a() const { return a.count == 1; }
+  /// One A or one B for every place.
+  Strided<const T> a_of(index_t place) const { return a.slice(a.count == 1 ? 0 : place, 1); }
+  Strided<const T> b_of(index_t place) const { return b.slice(b.count == 1 ? 0 : place, 1); }
+};
+
+/// The number of places of a batch to which both belong.
+index_t broadcast(index_t one, index_t other, const char* names) {
+  if (one != other && one != 1 && other != 1)
+    throw UsageError(
+        fmt::format("{}: {} and {} matrices do not belong together", names, one, other));
+  return one == 1 ? other : one;
+}
+
+template <class T>
+Strided<const T> weights_of(const qrtool_matrices& w, Systems<T>& systems) {
+  const index_t m = systems.a.rows;
+  const bool fits = w.rows == m && (w.columns == 1 || w.columns == systems.p) &&
+                    (w.count == 1 || w.count == systems.count);
+  if (!fits)
+    throw UsageError(
+        fmt::format("weights are {} x {} x {}; they must be {} x 1 or {} x {}, one or {} "
+                    "of them",
+                    w.count, w.rows, w.columns, m, m, systems.p, systems.count));
+  Strided<const T> result = strided<T>(w);
+  systems.shares_weights = w.count == 1 && w.columns == 1;
+  for (index_t b = 0; b < w.count; ++b)
+    for (index_t i = 0; i < m; ++i)
+      for (index_t j = 0; j < w.columns; ++j) {
+        const T weight = result.at(b, i, j);
+        if (!(weight >= 0) || std::isinf(weight))
+          throw InputError(
+              fmt::format("weights: {} at ({}, {}, {}) is none; weights are finite and "
+                          "not negative",
+                          weight, b, i, j));
+      }
+  if (systems.shares_weights) return result;
+  if (w.count == 1) result.stride = 0;
+  if (w.columns == 1) result.col_stride = 0;
+  result.count = systems.count;
+  result.cols = systems.p;
+  return result;
+}
+
+template <class T>
+Systems<T> systems_of(const qrtool_matrices& a, const qrtool_matrices& b,
+                      const qrtool_matrices* weights, const qrtool_solutions& out) {
+  if (a.rows != b.rows) throw UsageError(fmt::format("a has {} rows and b has {}", a.rows, b.rows));
+  Systems<T> systems{.a = strided<T>(a), .b = strided<T>(b)};
+  systems.count = broadcast(a.count, b.count, "a and b");
+  systems.p = b.columns;
+  systems.x = place_for<T>(out.x, "x", systems.count, a.columns, systems.p);
+  systems.se = place_for<T>(out.errors, "errors", systems.count, a.columns, systems.p);
+  if (!systems.x.is_there() && systems.count * a.columns * systems.p > 0)
+    throw UsageError("x: its place is NULL");
+  if (weights != nullptr) systems.w = weights_of(*weights, systems);
+  return systems;
+}
+
+template <class T>
+SolveProblem problem_of(const Systems<T>& s, const qrtool_solve_options& o) {
+  if (!(o.ridge >= 0) || std::isinf(o.ridge))
+    throw UsageError(fmt::format("ridge is {}; it must be 0 or a positive number", o.ridge));
+  if (!(o.rank_tolerance >= 0 && o.rank_tolerance < 1))
+    throw UsageError(fmt::format("rank_tolerance is {}; it may be 0 to 1", o.rank_tolerance));
+  for (const std::int32_t flag : {o.intercept, o.basic, o.skip_missing, o.least_norm})
+    require_within("a flag of qrtool_solve_options", flag, 1);
+  const index_t n = s.a.cols;
+  const bool has_se = s.se.is_there();
+  if (has_se && (s.a.rows <= n || o.ridge > 0))
+    throw UsageError("errors: standard errors need more rows than columns, and no ridge");
+  const double usual = default_rank_tolerance(element_type<T>, n);
+  return {.type = element_type<T>,
+          .m = s.a.rows,
+          .n = n,
+          .rank = {.tolerance = o.rank_tolerance > 0 ? o.rank_tolerance : usual,
+                   .is_basic = o.basic == 1},
+          .ridge = o.ridge,
+          .has_intercept = o.intercept == 1,
+          .has_weights = s.w.is_there(),
+          .weighs_each = s.w.is_there() && !s.shares_weights,
+          .skips_missing = o.skip_missing == 1,
+          .wants_se = has_se,
+          .takes_few_rows = o.least_norm == 1};
+}
+
+template <class T>
+SystemsShape shape_of(const Systems<T>& s) {
+  const Dims of_a = s.shares_a() ? Dims{} : Dims{s.count};
+  return {.sides = {.rows = RowsOfB::matrix,
+                    .batch = {s.count},
+                    .p = s.p,
+                    .x_dims = {s.count, s.a.cols, s.p},
+                    .solution_dims = {s.count, s.p},
+                    .a_leading = of_a,
+                    .b_leading = s.b.count == 1 ? Dims{} : Dims{s.count}},
+          .has_weights = s.w.is_there(),
+          .shares_weights = s.shares_weights,
+          .name = "b"};
+}
+
+/// to := from, in packed memory.
+template <class T>
+Batch<T> copied(const Strided<const T>& from, int threads) {
+  const Batch<T> to(from.count, from.rows, from.cols);
+  copy<T, T>(from, packed_in(to), threads);
+  return to;
+}
+
+/// How a call is solved.
+template <class T>
+struct SolveCall {
+  const qrtool_context& context;
+  const Systems<T>& systems;
+  const SolveProblem& problem;
+  const SolvePlan& plan;
+  Solutions& solutions;
+  SolveDevice* device = nullptr;
+};
+
+/// What is found about some places of the batch, in packed memory.
+template <class T>
+struct Found {
+  Found(const SolveProblem& problem, index_t places, index_t p)
+      : x(places, problem.n, p),
+        reports(static_cast<std::size_t>(places * p)),
+        findings(reports.size()) {
+    if (problem.wants_se) se = Batch<T>(places, problem.n, p);
+  }
+
+  void hand_over(const SolveCall<T>& call, index_t first, index_t count) const {
+    const int threads = call.context.limits.threads;
+    const auto hand = [&](const Batch<T>& from, const Strided<T>& to) {
+      const Strided<T> part = packed_in(from).slice(0, count);
+      if (to.is_there())
+        copy<T, T>({part.data, count, part.rows, part.cols, part.cols, 1, part.stride},
+                   to.slice(first, count), threads);
+    };
+    hand(x, call.systems.x);
+    if (call.problem.wants_se) hand(se, call.systems.se);
+    for (index_t s = 0; s < count * call.systems.p; ++s) {
+      const auto i = static_cast<std::size_t>(s);
+      call.solutions.add(first * call.systems.p + s,
+                         report_of(reports[i], findings[i], call.problem.ridge));
+    }
+  }
+
+  Batch<T> x, se;
+  std::vector<SolutionReport> reports;
+  std::vector<MatrixFindings> findings;
+};
+
+/// Copies where core wants matrices without gaps.
+template <class T>
+class Matrices {
+ public:
+  Matrices(const Strided<const T>& all, bool is_for_device, int threads)
+      : all_(all), is_for_device_(is_for_device), threads_(threads) {}
+
+  BatchView<const T> take(index_t first, index_t count) {
+    const Strided<const T> some = all_.slice(first, count);
+    const bool has_gaps = !some.is_by_rows() || some.view().ld != some.cols ||
+                          (is_for_device_ && !some.view().is_packed());
+    if (!has_gaps) return some.view();
+    if (copy_.view().count < count) copy_ = Batch<T>(count, some.rows, some.cols);
+    copy<T, T>(some, packed_in(copy_).slice(0, count), threads_);
+    return copy_.view().slice(0, count);
+  }
+
+ private:
+  Strided<const T> all_;
+  bool is_for_device_;
+  int threads_;
+  Batch<T> copy_;
+};
+
+/// The right sides of some places of the batch, as they are, or for a device packed.
+template <class T>
+RightSideBlock<T> block_of(const SolveCall<T>& call, index_t first, index_t count,
+                           Found<T>& found) {
+  const Systems<T>& s = call.systems;
+  const index_t p = std::max<index_t>(s.p, 1);
+  const auto solutions = static_cast<std::size_t>(count * s.p);
+  const Strided<const T> b = s.b.count == 1 ? s.b : s.b.slice(first, count);
+  RightSideBlock<T> block{
+      .count = count * s.p,
+      .b = b.data,
+      .b_places = {p, s.b.count == 1 ? 0 : b.stride, b.col_stride, b.row_stride},
+      .x = found.x.view().data,
+      .se = call.problem.wants_se ? found.se.view().data : nullptr,
+      .x_places = VectorPlaces::columns(call.problem.n, p),
+      .reports = std::span(found.reports).first(solutions),
+      .findings = std::span(found.findings).first(solutions)};
+  if (!s.w.is_there()) return block;
+  const Strided<const T> w = s.shares_weights ? s.w : s.w.slice(first, count);
+  block.w = w.data;
+  block.w_places = s.shares_weights ? VectorPlaces{1, 0, 0, w.row_stride}
+                                    : VectorPlaces{p, w.stride, w.col_stride, w.row_stride};
+  return block;
+}
+
+/// The findings of a system are at its first right side.
+template <class T>
+void spread_findings(Found<T>& found, index_t size) {
+  for (std::size_t s = 0; s < found.findings.size(); ++s)
+    found.findings[s] = found.findings[s - s % static_cast<std::size_t>(size)];
+}
+
+template <class T>
+void solve_groups(const SolveCall<T>& call) {
+  const Systems<T>& s = call.systems;
+  const int threads = call.context.limits.threads;
+  const bool is_for_device = call.device != nullptr;
+  Matrices<T> matrices(s.a, is_for_device, threads);
+  MatrixView<const T> shared;
+  // A matrix without entries has no memory, but there is one.
+  static constexpr T none = 0;
+  if (s.shares_a()) shared = matrices.take(0, 1)[0];
+  if (s.shares_a() && shared.data == nullptr) shared.data = &none;
+  Batch<T> weights;
+  if (s.shares_weights) weights = copied(s.w, 1);
+  GroupEngine<T> engine({.problem = call.problem,
+                         .plan = call.plan,
+                         .limits = call.context.limits,
+                         .device = call.device},
+                        shared, weights.view().data);
+  const index_t at_once = std::min(call.plan.chunk_groups, s.count);
+  Found<T> found(call.problem, at_once, s.p);
+  for (index_t first = 0; first < s.count; first += at_once) {
+    if (first > 0) call.context.require_going_on();
+    const index_t count = std::min(at_once, s.count - first);
+    RightSideBlock<T> block = block_of(call, first, count, found);
+    Batch<T> b;
+    if (is_for_device) {
+      b = Batch<T>(count, s.b.rows, s.p);
+      for (index_t i = 0; i < count; ++i)
+        copy<T, T>(s.b_of(first + i), packed_in(b).slice(i, 1), threads);
+      block.b = b.view().data;
+      block.b_places = VectorPlaces::columns(s.b.rows, std::max<index_t>(s.p, 1));
+    }
+    engine.run(s.shares_a() ? BatchView<const T>{} : matrices.take(first, count), block);
+    if (call.plan.route == SolveRoute::each)
+      spread_findings(found, call.plan.system_size());
+    else if (s.shares_a() && !call.plan.splits)  // A was looked at once
+      std::fill(found.findings.begin(), found.findings.end(), engine.findings());
+    found.hand_over(call, first, count);
+  }
+}
+
+/// One tall system after another, all threads on each.
+template <class T>
+void solve_tall(const SolveCall<T>& call) {
+  const Systems<T>& s = call.systems;
+  const SolveProblem& p = call.problem;
+  const int threads = call.context.limits.threads;
+  const index_t size = call.plan.system_size(), n = p.n;
+  const TallShape shape(p.packed_rows(), n + size);
+  // Rows that were just packed are in the cache when they are factored.
+  constexpr index_t entries_at_once = index_t{1} << 20;
+  const index_t leaves = std::max<index_t>(
+      threads, entries_at_once / std::max<index_t>(shape.leaf_rows() * shape.n(), 1));
+  const index_t at_once = std::min(leaves * shape.leaf_rows(), shape.m());
+  const Batch<T> ab(1, at_once, shape.n());
+  Matrices<T> matrices(s.a, false, threads);
+  for (index_t place = 0; place < s.count; ++place) {
+    const MatrixView<const T> a = matrices.take(s.shares_a() ? 0 : place, 1)[0];
+    Found<T> found(p, 1, s.p);
+    for (index_t first = 0; first < s.p; first += size) {
+      call.context.require_going_on();
+      const Batch<T> b(1, p.m, size);
+      Strided<const T> columns = s.b_of(place);
+      columns.data += first * columns.col_stride;
+      columns.cols = size;
+      copy<T, T>(columns, packed_in(b), threads);
+      Batch<T> w;
+      if (s.w.is_there()) {
+        Strided<const T> column = s.shares_weights ? s.w : s.w.slice(place, 1);
+        if (!s.shares_weights) column.data += first * column.col_stride;
+        column.cols = 1;
+        w = copied(column, threads);
+      }
+      SweepFindings findings;
+      const SweepRows<T> sweep = [&](const RowScales& scales, const VisitRows<T>& visit) {
+        findings = {.a_is_finite = true,
+                    .b_is_finite = std::vector<char>(static_cast<std::size_t>(size), 1),
+                    .rows_used = 0};
+        for (index_t row = 0; row < shape.m(); row += at_once) {
+          const index_t rows = std::min(at_once, shape.m() - row);
+          const index_t given = std::clamp<index_t>(p.m - row, 0, rows);
+          const TallRows<T> part{.first = row,
+                                 .a = given > 0 ? a.row_block(row, given) : MatrixView<const T>{},
+                                 .b = {b.view().data + row * size, given, size, size}};
+          const T* const its_w = w.view().data == nullptr ? nullptr : w.view().data + row;
+          const MatrixView<T> to = ab.view()[0].row_block(0, rows);
+          pack_tall_rows(p, part, factors_of_rows(p, part, its_w), scales, to, findings);
+          visit(row, to);
+        }
+      };
+      TallSystem<T> system(p, size, call.plan.threads, sweep, findings);
+      const VectorPlaces places = VectorPlaces::columns(n, s.p);
+      const auto from = static_cast<std::size_t>(first), count = static_cast<std::size_t>(size);
+      system.run({.count = size,
+                  .x = found.x.view().data + places.start(first),
+                  .se = p.wants_se ? found.se.view().data + places.start(first) : nullptr,
+                  .x_places = places,
+                  .reports = std::span(found.reports).subspan(from, count),
+                  .findings = std::span(found.findings).subspan(from, count)});
+    }
+    spread_findings(found, size);
+    found.hand_over(call, place, 1);
+  }
+}
+
+template <class T>
+void run(qrtool_context& context, Engine& engine, const Systems<T>& systems,
+         const SolveProblem& problem, Solutions& solutions) {
+  const SystemsShape shape = shape_of(systems);
+  Limits limits = context.limits;
+  // The arrays are the caller's: what one system takes is not counted.
+  limits.host_bytes +=
+      2 * static_cast<std::size_t>(problem.m * (problem.n + systems.p)) * sizeof(T);
+  SolvePlan plan = plan_solve(shape, problem, limits);
+  SolveDevice device{.backend = engine.backend};
+  std::string objection = "not asked for";
+  if (engine.backend->name() == "opencl") objection = objection_to_devices(shape, problem, plan);
+  if (objection.empty()) objection = plan_on_device(shape, problem, plan, "", device);
+  const bool is_on_device = objection.empty();
+  if (is_on_device) take_device(shape, problem, limits, plan);
+  const SolveCall<T> call{.context = context,
+                          .systems = systems,
+                          .problem = problem,
+                          .plan = plan,
+                          .solutions = solutions,
+                          .device = is_on_device ? &device : nullptr};
+  if (plan.route == SolveRoute::tall)
+    solve_tall(call);
+  else
+    solve_groups(call);
+  const bool is_shared = plan.route == SolveRoute::shared;
+  context.last.variant = is_on_device ? device.variant()
+                         : is_shared  ? "one QR for all"
+                                      : std::string(plan.factor.variant->name);
+  context.last.threads = plan.threads;
+  if (!is_on_device && engine.backend->name() == "opencl")
+    context.last.reason = "solved on the CPU: " + objection;
+}
+
+template <class T>
+int solve(qrtool_context& context, const qrtool_matrices& a, const qrtool_matrices& b,
+          const qrtool_matrices* weights, const qrtool_solve_options& o,
+          const qrtool_solutions& out) {
+  const Systems<T> systems = systems_of<T>(a, b, weights, out);
+  const SolveProblem problem = problem_of(systems, o);
+  Solutions solutions(out.solutions, out.solution_size);
+  if (systems.count == 0 || systems.p == 0) return QRTOOL_OK;
+  const Problem factored{.count = systems.shares_a() ? 1 : systems.count,
+                         .m = problem.m,
+                         .n = problem.n,
+                         .type = problem.type,
+                         .mode = Mode::r};
+  const index_t sides = systems.p * (systems.shares_a() ? systems.count : 1);
+  context.on_engine({factored, sides}, [&](Engine& engine) {
+    solutions.restart();
+    run(context, engine, systems, problem, solutions);
+  });
+  return solutions.code();
+}
+
+}  // namespace
+}  // namespace qrtool::capi
+
+using namespace qrtool;
+using namespace qrtool::capi;
+
+int qrtool_solve(qrtool_context* context, const qrtool_matrices* a, const qrtool_matrices* b,
+                 const qrtool_matrices* weights, const qrtool_solve_options* options,
+                 const qrtool_solutions* out) {
+  return on_context(context, [&](qrtool_context& c) {
+    if (a == nullptr || b == nullptr || out == nullptr)
+      throw UsageError("qrtool_solve: a, b or out is NULL");
+    require_valid(*a, "a");
+    require_valid(*b, "b");
+    if (weights != nullptr) require_valid(*weights, "weights");
+    if (a->type != b->type || (weights != nullptr && weights->type != a->type))
+      throw UsageError("a, b and weights must have the same type");
+    if (is_complex(type_of(*a, "a")))
+      throw UsageError("least squares are for real matrices; complex ones are not offered yet");
+    const qrtool_solve_options o = taken(options, "qrtool_solve_options");
+    const qrtool_solutions places = taken(out, "qrtool_solutions");
+    return a->type == QRTOOL_FLOAT32 ? solve<float>(c, *a, *b, weights, o, places)
+                                     : solve<double>(c, *a, *b, weights, o, places);
+  });
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify.cpp: qrtool_verify: every matrix and its factors in float64, a thread a matrix.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/capi/arrays.hpp"
+#include "app/capi/context.hpp"
+#include "app/capi/reports.hpp"
+#include "app/engine/factors_meter.hpp"
+#include "core/factor/rank_and_order.hpp"
+#include "core/parallel.hpp"
+
+namespace qrtool::capi {
+namespace {
+
+/// Matrices that are given, each in turn as core wants it: of T, by rows.
+template <class T>
+class GivenMatrices {
+ public:
+  GivenMatrices() = default;
+  /// `is_changed`: the matrices are to be changed, so that each is copied.
+  GivenMatrices(const qrtool_matrices& given, bool is_changed) {
+    using Narrow = std::conditional_t<is_complex_number<T>, std::complex<float>, float>;
+    if (size_of(type_of(given, "")) == sizeof(T))
+      wide_ = strided<T>(given);
+    else
+      narrow_ = strided<Narrow>(given);
+    is_copied_ = narrow_.is_there() || is_changed || !wide_.is_by_rows();
+    if (is_copied_) copy_ = Batch<T>(1, given.rows, given.columns);
+  }
+  MatrixView<const T> matrix(index_t b) const { return is_copied_ ? copied(b) : wide_.view()[b]; }
+  MatrixView<T> copied(index_t b) const {
+    if (narrow_.is_there())
+      copy(narrow_.slice(b, 1), packed_in(copy_), 1);
+    else
+      copy<T, T>(wide_.slice(b, 1), packed_in(copy_), 1);
+    return copy_.view()[0];
+  }
+
+ private:
+  using NarrowType =
+      std::conditional_t<is_complex_number<T>, const std::complex<float>, const float>;
+  Strided<const T> wide_;
+  Strided<NarrowType> narrow_;
+  bool is_copied_ = false;
+  Batch<T> copy_;
+};
+
+/// A call's arrays, whose shapes fit each other.
+struct Given {
+  qrtool_matrices a;
+  std::optional<qrtool_matrices> q, r, v, tau;
+  const std::int64_t* p;
+
+  index_t k() const { return std::min(a.rows, a.columns); }
+  FactorsShape shape(int threads) const {
+    const index_t q_cols = v ? k() : q ? q->columns : 0;
+    return {.sizes = {a.rows, a.columns, q_cols, v ? k() : r->rows, threads,
+                      is_complex(type_of(a, "a"))},
+            .has_q = q || v,
+            .has_reflectors = v.has_value()};
+  }
+};
+
+void require_shape(const Given& given, const char* name, const qrtool_matrices& matrices,
+                   index_t rows, index_t cols) {
+  if (matrices.count == given.a.count && matrices.rows == rows && matrices.columns == cols) return;
+  throw UsageError(
+      fmt::format("{} is {} x {} x {}; for this A ({} x {} x {}) it must be {} x {} x {}", name,
+                  matrices.count, matrices.rows, matrices.columns, given.a.count, given.a.rows,
+                  given.a.columns, given.a.count, rows, cols));
+}
+
+std::optional<qrtool_matrices> taken_matrices(const qrtool_matrices* matrices, const char* name,
+                                              ElementType type_of_a) {
+  if (matrices == nullptr) return std::nullopt;
+  require_valid(*matrices, name);
+  if (is_complex(type_of(*matrices, name)) != is_complex(type_of_a))
+    throw UsageError(fmt::format("A and {} must both be real or both be complex", name));
+  return *matrices;
+}
+
+Given given_of(const qrtool_matrices& a, const qrtool_given_factors& f) {
+  require_valid(a, "a");
+  const ElementType type = type_of(a, "a");
+  Given given{.a = a,
+              .q = taken_matrices(f.q, "q", type),
+              .r = taken_matrices(f.r, "r", type),
+              .v = taken_matrices(f.v, "v", type),
+              .tau = taken_matrices(f.tau, "tau", type),
+              .p = f.p};
+  const bool are_reflectors = given.v && given.tau && !given.q && !given.r;
+  const bool are_factors = given.r && !given.v && !given.tau;
+  if (!are_reflectors && !are_factors) throw UsageError("give q and r; or r alone; or v and tau");
+  const index_t m = a.rows, n = a.columns, k = given.k();
+  if (are_reflectors) {
+    require_shape(given, "v", *given.v, m, n);
+    require_shape(given, "tau", *given.tau, 1, k);
+    return given;
+  }
+  const bool is_complete = given.q ? given.q->columns == m && m != k : given.r->rows == m && m != k;
+  if (given.q) require_shape(given, "q", *given.q, m, is_complete ? m : k);
+  require_shape(given, "r", *given.r, is_complete ? m : k, n);
+  return given;
+}
+
+Precision precision_of(const Given& given, bool is_mixed) {
+  if (is_mixed) return mixed_precision;
+  for (const auto& matrices : {given.q, given.r, given.v})
+    if (matrices && real_of(type_of(*matrices, "")) == ElementType::float32)
+      return single_precision;
+  return double_precision;
+}
+
+/// What a thread has.
+template <class T>
+struct Worker {
+  Worker(const Given& g, int threads, Check check, const BarsOf& bars_of)
+      : meter(g.shape(threads), check, bars_of), a(g.a, g.p != nullptr) {
+    if (g.q) q = {*g.q, false};
+    if (g.r) r = {*g.r, false};
+    if (g.v) v = {*g.v, false};
+    if (g.tau) tau = {*g.tau, false};
+  }
+
+  Measurement measure(const Given& g, index_t b) {
+    GivenFactors<T> factors{.a = g.p == nullptr ? a.matrix(b) : permuted(g, b)};
+    if (g.q) factors.q = q.matrix(b);
+    if (g.r) factors.r = r.matrix(b);
+    if (g.v) factors.v = v.matrix(b);
+    if (g.tau) factors.tau = tau.matrix(b).data;
+    return meter.measure(b, factors);
+  }
+
+  FactorsMeter<T> meter;
+  GivenMatrices<T> a, q, r, v, tau;
+
+ private:
+  MatrixView<const T> permuted(const Given& g, index_t b) {
+    const index_t n = g.a.columns;
+    const std::vector<double> numbers(g.p + b * n, g.p + (b + 1) * n);
+    const std::vector<index_t> permutation = permutation_of(numbers);
+    if (std::ssize(permutation) != n)
+      throw InputError(fmt::format("p of matrix {} does not hold each of 0 to {} once", b, n - 1));
+    const MatrixView<T> matrix = a.copied(b);
+    permute_columns<T>(matrix, permutation);
+    return matrix;
+  }
+};
+
+/// The threads that take matrices, and those that share one.
+template <class T>
+std::pair<int, int> threads_for(const Given& g, Check check, const Limits& limits) {
+  const auto most = static_cast<int>(std::min<index_t>(limits.threads, g.a.count));
+  const int sharing = limits.threads / most;
+  const FactorsShape shape = g.shape(sharing);
+  const ErrorFinder::Shape& s = shape.sizes;
+  const auto entries = static_cast<std::size_t>(s.m * s.n + s.m * s.q_cols + s.r_rows * s.n);
+  const std::size_t bytes = FactorsMeter<T>::workspace_bytes(shape, check) + entries * sizeof(T);
+  const std::size_t fitting = limits.host_bytes / std::max<std::size_t>(bytes, 1);
+  if (fitting == 0)
+    throw LimitError(fmt::format("measuring one {} x {} matrix needs {} bytes; the limit is {}",
+                                 s.m, s.n, bytes, limits.host_bytes));
+  return {static_cast<int>(std::min<std::size_t>(fitting, static_cast<std::size_t>(most))),
+          sharing};
+}
+
+/// So many matrices are measured before the caller is asked whether to go on.
+constexpr index_t entries_at_once = index_t{1} << 24;
+
+template <class T>
+void run(const qrtool_context& context, const Given& given, Check wanted, const BarsOf& bars_of,
+         Reports& reports) {
+  const ErrorFinder::Shape shape = given.shape(1).sizes;
+  const bool is_estimated = !shape.is_complex && ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
+  const Check check = is_estimated ? wanted : Check::full;
+  const auto [threads, sharing] = threads_for<T>(given, check, context.limits);
+  std::vector<Worker<T>> workers;
+  workers.reserve(static_cast<std::size_t>(threads));
+  for (int i = 0; i < threads; ++i) workers.emplace_back(given, sharing, check, bars_of);
+  const index_t at_once = std::max<index_t>(
+      threads, entries_at_once / std::max<index_t>(given.a.rows * given.a.columns, 1));
+  std::vector<Measurement> found(static_cast<std::size_t>(std::min(at_once, given.a.count)));
+  for (index_t first = 0; first < given.a.count; first += at_once) {
+    if (first > 0) context.require_going_on();
+    const index_t count = std::min(at_once, given.a.count - first);
+    parallel_for(count, threads, [&](index_t i, int worker) {
+      found[static_cast<std::size_t>(i)] =
+          workers[static_cast<std::size_t>(worker)].measure(given, first + i);
+    });
+    for (index_t i = 0; i < count; ++i) {
+      const Measurement& m = found[static_cast<std::size_t>(i)];
+      reports.add(first + i, report_of({.residual = m.errors.residual,
+                                        .orthogonality = m.errors.orthogonality,
+                                        .lower = m.errors.lower,
+                                        .diagonal_ratio = m.errors.diagonal_ratio,
+                                        .status = m.status,
+                                        .scale = m.errors.scale,
+                                        .bars = m.bars}));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qrtool::capi
+
+using namespace qrtool;
+using namespace qrtool::capi;
+
+int qrtool_verify(qrtool_context* context, const qrtool_matrices* a,
+                  const qrtool_given_factors* factors, const qrtool_verify_options* options,
+                  qrtool_report* reports, size_t report_size) {
+  return on_context(context, [&](qrtool_context& c) {
+    if (a == nullptr || factors == nullptr) throw UsageError("qrtool_verify: a or factors is NULL");
+    const qrtool_verify_options o = taken(options, "qrtool_verify_options");
+    require_within("check", o.check, QRTOOL_PROBE);
+    require_within("criteria", o.criteria, 1);
+    require_within("mixed", o.mixed, 1);
+    const Given given = given_of(*a, taken(factors, "qrtool_given_factors"));
+    Reports lines(reports, report_size);
+    if (a->count == 0) return static_cast<int>(QRTOOL_OK);
+    const Precision precision = precision_of(given, o.mixed == 1);
+    const BarsOf bars_of = [&](const Errors& errors) {
+      return o.criteria == 1 ? m_eps_bars(a->rows)
+                             : standard_bars(a->rows, a->columns, precision, errors);
+    };
+    const Check check = o.check == QRTOOL_PROBE ? Check::probe : Check::full;
+    c.note_work();
+    if (is_complex(type_of(*a, "a")))
+      run<std::complex<double>>(c, given, check, bars_of, lines);
+    else
+      run<double>(c, given, check, bars_of, lines);
+    return lines.code();
+  });
+}

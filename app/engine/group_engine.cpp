@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// group_engine.cpp: which engine of core, or which device, takes which right sides.
+#include "app/engine/group_engine.hpp"
+
+#include <algorithm>
+
+#include "app/engine/opencl.hpp"
+#include "core/clock.hpp"
+
+namespace qrtool {
+namespace {
+
+Limits half_of(Limits limits) {
+  limits.host_bytes /= 2;
+  return limits;
+}
+
+}  // namespace
+
+template <class T>
+GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const T* w)
+    : job_(job), a_(a), w_(w), cpu_(half_of(job.limits)) {
+  const SolvePlan& plan = job.plan;
+  if (plan.route == SolveRoute::shared) shared_.emplace(job.problem, job.limits);
+  if (plan.route == SolveRoute::each || plan.splits)
+    engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
+  if (job.device != nullptr && !job.device->is_shared)
+    device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
+                                     job.device->route);
+}
+
+template <class T>
+void GroupEngine<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
+  if (device_) {
+    solve_on_device(a, block);
+  } else if (job_.plan.route == SolveRoute::each) {
+    seconds_ += solve_systems(a, block, all_systems(block));
+  } else if (a_.data != nullptr) {
+    solve_shared(block);
+  } else {
+    for (index_t g = 0; g < a.count; ++g) solve_group(a[g], g, block);
+  }
+}
+
+template <class T>
+std::vector<index_t> GroupEngine<T>::all_systems(const RightSideBlock<T>& block) const {
+  std::vector<index_t> all;
+  const index_t step = std::max<index_t>(job_.plan.system_size(), 1);
+  for (index_t s = 0; s < block.count; s += step) all.push_back(s);
+  return all;
+}
+
+/// The systems that begin with these right sides.
+template <class T>
+SolveSeconds GroupEngine<T>::solve_systems(BatchView<const T> a, const RightSideBlock<T>& block,
+                                           const std::vector<index_t>& right_sides) {
+  std::vector<SystemRef<T>> systems;
+  for (const index_t s : right_sides) systems.push_back({a_of(a, s / job_.plan.group_size), s});
+  return engine_->run(systems, block);
+}
+
+/// The CPU solves what the device refuses.
+template <class T>
+void GroupEngine<T>::solve_on_device(BatchView<const T> a, const RightSideBlock<T>& block) {
+  const SolveSeconds before = device_->seconds();
+  std::vector<index_t> refused = device_->run(a, block);
+  const SolveSeconds after = device_->seconds();
+  seconds_ += {after.factor - before.factor, after.solve - before.solve};
+  for (index_t& system : refused) system *= job_.plan.group_size;
+  if (!refused.empty()) seconds_ += solve_systems(a, block, refused);
+}
+
+template <class T>
+void GroupEngine<T>::solve_shared(const RightSideBlock<T>& block) {
+  const auto start = Clock::now();
+  if (!has_matrix_) {
+    findings_ = shared_->take_matrix(a_, w_, 1);
+    has_matrix_ = true;
+    seconds_.factor += seconds_since(start);
+    take_to_device(block);
+  }
+  const auto solving = Clock::now();
+  const std::vector<index_t> gaps =
+      shared_device_ ? solve_shared_on_device(block) : shared_->run(block);
+  seconds_.solve += seconds_since(solving);
+  if (!gaps.empty()) seconds_ += solve_systems({}, block, gaps);
+}
+
+/// Without factors (rank or range in doubt) each solution is computed one by one on the CPU, so
+/// that the device is not used.
+template <class T>
+void GroupEngine<T>::take_to_device(const RightSideBlock<T>& block) {
+  const auto factors = shared_->factors();
+  if (job_.device == nullptr || !factors) return;
+  const bool in_rows = block.b_places.group == 1;
+  shared_device_ = make_opencl_shared<T>(*job_.device->backend, job_.problem, a_, *factors,
+                                         in_rows ? SidesLayout::rows : SidesLayout::columns);
+}
+
+/// The CPU solves what the device refuses, and returns what is left.
+template <class T>
+std::vector<index_t> GroupEngine<T>::solve_shared_on_device(const RightSideBlock<T>& block) {
+  std::fill(block.findings.begin(), block.findings.end(), findings_);
+  const std::vector<index_t> refused = shared_device_->run(block);
+  return shared_->run_some(block, refused);
+}
+
+/// One A with its own many right sides.
+template <class T>
+void GroupEngine<T>::solve_group(MatrixView<const T> a, index_t group, RightSideBlock<T> block) {
+  const index_t n = job_.problem.n, size = job_.plan.group_size, first = group * size;
+  const auto start = Clock::now();
+  const MatrixFindings findings = shared_->take_matrix(a, w_, 1);
+  seconds_.factor += seconds_since(start);
+  const auto solving = Clock::now();
+  block.count = size;
+  block.b += block.b_places.start(first);
+  block.x += block.x_places.start(first);
+  if (block.se != nullptr) block.se += block.x_places.start(first);
+  if (block.covariance != nullptr) block.covariance += first * n * n;
+  const auto place = static_cast<std::size_t>(first), count = static_cast<std::size_t>(size);
+  block.reports = block.reports.subspan(place, count);
+  block.findings = block.findings.subspan(place, count);
+  shared_->run(block);
+  std::fill(block.findings.begin(), block.findings.end(), findings);
+  seconds_.solve += seconds_since(solving);
+}
+
+template class GroupEngine<float>;
+template class GroupEngine<double>;
+
+}  // namespace qrtool

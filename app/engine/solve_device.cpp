@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_device.cpp: what a device solves.
+#include "app/engine/solve_device.hpp"
+
+#include "app/engine/opencl.hpp"
+
+namespace qrtool {
+namespace {
+
+Problem factored_on_device(const SystemsShape& shape, const SolveProblem& problem) {
+  return {.count = shape.sides.items(),
+          .m = problem.m,
+          .n = problem.n,
+          .type = problem.type,
+          .mode = Mode::r};
+}
+
+}  // namespace
+
+bool is_shared(const SystemsShape& shape, const SolvePlan& plan) {
+  return shape.sides.shares_a() && plan.route == SolveRoute::shared;
+}
+
+std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
+                                 const SolvePlan& plan) {
+  if (problem.wants_covariance) return "covariances are asked for";
+  if (is_shared(shape, plan))
+    return problem.weighs_each ? "each right side has weights of its own" : "";
+  if (shape.sides.shares_a()) return "one A serves few right sides";
+  if ((shape.has_weights || plan.splits) && shape.sides.p != 1)
+    return "rows have weights or may be missing, and an A has several right sides";
+  if (plan.route == SolveRoute::shared) return "an A has more right sides than columns";
+  if (plan.factor.by_rows()) return "a matrix does not fit the memory";
+  return system_device_objection(problem);
+}
+
+Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
+  Problem estimated = factored_on_device(shape, problem);
+  const bool shares = is_shared(shape, plan);
+  const index_t sides = shape.sides.p * (shares ? estimated.count : 1);
+  if (shares) estimated.count = 1;
+  return {estimated, sides};
+}
+
+std::string plan_on_device(const SystemsShape& shape, const SolveProblem& problem,
+                           const SolvePlan& plan, const std::string& forced, SolveDevice& device) {
+  Backend& backend = *device.backend;
+  device.is_shared = is_shared(shape, plan);
+  const index_t side_by_side = shape.sides.as_rows ? 0 : shape.sides.p;
+  std::string objection = device.is_shared ? opencl_shared_objection(backend, problem, side_by_side)
+                                           : opencl_system_objection(backend, problem);
+  if (device.is_shared || !objection.empty()) return objection;
+  device.factor =
+      make_plan(factored_on_device(shape, problem), backend.variants(), backend.limits(), forced);
+  // A variant that was named is the one that runs.
+  if (forced.empty() && opencl_has_normal_equations(backend, problem, shape.sides.p))
+    device.route = SystemRoute::normal_equations;
+  return {};
+}
+
+}  // namespace qrtool

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_device.hpp: whether the systems of a run are for a device, and how it would solve them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/engine/automatic.hpp"
+#include "app/engine/solve_plan.hpp"
+#include "core/backend.hpp"
+#include "core/solve/system_device.hpp"
+
+namespace qrtool {
+
+/// The device, the plan of R for the matrices of the run, and whether R comes first. Where one A
+/// serves all right sides, the CPU factors it, and the rest is the device's.
+struct SolveDevice {
+  std::shared_ptr<Backend> backend;
+  Plan factor = {};
+  SystemRoute route = SystemRoute::factors;
+  bool is_shared = false;
+
+  /// As the output's attribute names it.
+  std::string variant() const {
+    return is_shared ? "one QR for all" : name_of(route, factor.variant->name);
+  }
+};
+
+/// Whether one A serves all right sides, and there are so many that products with its Q pay.
+bool is_shared(const SystemsShape& shape, const SolvePlan& plan);
+
+/// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
+std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
+                                 const SolvePlan& plan);
+
+/// The work of a run, for the choice of a backend.
+Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
+
+/// Enters in `device`, which has a backend of OpenCL, how it solves the systems. `forced`: the
+/// variant; empty: the planner's choice. Returns why the device does not solve them; empty where it
+/// does. Errors: as make_plan().
+std::string plan_on_device(const SystemsShape& shape, const SolveProblem& problem,
+                           const SolvePlan& plan, const std::string& forced, SolveDevice& device);
+
+}  // namespace qrtool

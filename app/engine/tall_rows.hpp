@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// tall_rows.hpp: rows of one tall system as TallSystem visits them.
+#pragma once
+
+#include "core/solve/packing.hpp"
+#include "core/solve/tall_system.hpp"
+
+namespace qrtool {
+
+/// Some rows of [A B], from packed row `first` on. Rows that A has are followed by those of a
+/// ridge.
+template <class T>
+struct TallRows {
+  index_t first = 0;
+  MatrixView<const T> a, b;  // of the rows that A has
+};
+
+/// The factors of the rows: the roots of their weights (w: one for each; null: none), or 0 for a
+/// row that is left out.
+template <class T>
+RowFactors factors_of_rows(const SolveProblem& problem, const TallRows<T>& rows, const T* w);
+
+/// ab (packed rows x (n + p)) := the rows, weighted and scaled. Adds what is found to `found`.
+template <class T>
+void pack_tall_rows(const SolveProblem& problem, const TallRows<T>& rows, const RowFactors& factors,
+                    const RowScales& scales, MatrixView<T> ab, SweepFindings& found);
+
+}  // namespace qrtool

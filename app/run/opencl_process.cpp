@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl_process.cpp: built with the gpu layer; no_opencl_process.cpp without it.
+#include "app/run/opencl_process.hpp"
+
+#include <cstdlib>
+
+#include "app/process/signals.hpp"
+#include "app/run/own_rates.hpp"
+#include "gpu/host/builders.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The first argument of a process that builds kernels; the device's index and the number of the
+/// process that wants them follow. Users have no need of it.
+constexpr std::string_view build_option = "--build-kernels";
+
+}  // namespace
+
+std::optional<int> build_opencl_kernels(int argc, char** argv) {
+  if (argc != 4 || argv[1] != build_option) {
+    set_builder_command({"/proc/self/exe", std::string(build_option)});
+    return {};
+  }
+  return run_builder(std::atoi(argv[2]), std::atoi(argv[3]));
+}
+
+std::vector<DeviceInfo> opencl_devices() {
+  std::vector<DeviceInfo> devices = list_devices();
+  take_back_abort();
+  for (DeviceInfo& device : devices) device.limits.costs = own_rates(device.text());
+  return devices;
+}
+
+std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
+  return choose_devices(opencl_devices(), wanted);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl_process.hpp: the OpenCL devices of the program, with the user's own tables of their times;
+// and the processes of the program that build kernels.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "app/engine/opencl.hpp"
+
+namespace qrtool {
+
+/// Whether this process was started to build kernels for another qrtool: then it does that, and the
+/// result is its exit code. If not, this process may start such ones (gpu/host/builders.hpp).
+std::optional<int> build_opencl_kernels(int argc, char** argv);
+
+/// Every OpenCL device; empty where there is no OpenCL.
+std::vector<DeviceInfo> opencl_devices();
+
+/// Calls choose_devices() for them.
+std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
+
+}  // namespace qrtool

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// timings_file.hpp: the times of devices in one small file of the user's. It may be missing,
+// damaged or out of reach at any time; nothing fails for it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "app/engine/timings.hpp"
+
+namespace qrtool {
+
+/// Reads the file. Empty where there is none, or none that can be understood.
+Timings load_timings();
+
+/// The file: $QRTOOL_TIMINGS, else qrtool/timings.json in $XDG_CACHE_HOME or in ~/.cache. None
+/// where QRTOOL_TIMINGS is set and empty, or where there is no home.
+std::optional<std::string> timings_path();
+
+/// Adds to the file what the devices of this process have taken, and `samples`. Says nothing where
+/// that fails.
+void remember_timings() noexcept;
+
+/// A measurement that remember_timings() is to add.
+void keep_sample(const DeviceInfo& info, const KeptSample& sample);
+
+/// Removes the file. Returns whether there was one. Errors: OutputError.
+bool forget_timings();
+
+}  // namespace qrtool

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * abi.c: prints the sizes of the structs of qrtool.h, where their members lie, and the values of
+ * its enums, for abi_test.py. */
+#include <stdio.h>
+
+#include "qrtool.h"
+
+#define SIZE(type) printf("%s %zu\n", #type, sizeof(type))
+#define MEMBER(type, member) printf("%s.%s %zu\n", #type, #member, offsetof(type, member))
+#define VALUE(name) printf("%s %d\n", #name, (int)(name))
+
+int main(void) {
+  VALUE(QRTOOL_ABI);
+  VALUE(QRTOOL_OK);
+  VALUE(QRTOOL_NOT_ALL_GOOD);
+  VALUE(QRTOOL_BAD_CALL);
+  VALUE(QRTOOL_BAD_INPUT);
+  VALUE(QRTOOL_NO_DEVICE);
+  VALUE(QRTOOL_NO_MEMORY);
+  VALUE(QRTOOL_INTERNAL);
+  VALUE(QRTOOL_STOPPED);
+  VALUE(QRTOOL_FORKED);
+  VALUE(QRTOOL_FLOAT64);
+  VALUE(QRTOOL_FLOAT32);
+  VALUE(QRTOOL_COMPLEX128);
+  VALUE(QRTOOL_COMPLEX64);
+  VALUE(QRTOOL_REDUCED);
+  VALUE(QRTOOL_COMPLETE);
+  VALUE(QRTOOL_R);
+  VALUE(QRTOOL_RAW);
+  VALUE(QRTOOL_USUAL_SIGN);
+  VALUE(QRTOOL_POSITIVE);
+  VALUE(QRTOOL_LAPACK);
+  VALUE(QRTOOL_FULL);
+  VALUE(QRTOOL_PROBE);
+  VALUE(QRTOOL_NO_CHECK);
+  VALUE(QRTOOL_ANY);
+  VALUE(QRTOOL_STRICT);
+  VALUE(QRTOOL_MIXED);
+  VALUE(QRTOOL_GOOD);
+  VALUE(QRTOOL_ABOVE_BAR);
+  VALUE(QRTOOL_NON_FINITE);
+  VALUE(QRTOOL_OVERFLOWS);
+  VALUE(QRTOOL_UNCHECKED);
+  VALUE(QRTOOL_TOO_FEW_ROWS);
+  SIZE(qrtool_matrices);
+  MEMBER(qrtool_matrices, data);
+  MEMBER(qrtool_matrices, type);
+  MEMBER(qrtool_matrices, reserved);
+  MEMBER(qrtool_matrices, count);
+  MEMBER(qrtool_matrices, rows);
+  MEMBER(qrtool_matrices, columns);
+  MEMBER(qrtool_matrices, row_stride);
+  MEMBER(qrtool_matrices, column_stride);
+  MEMBER(qrtool_matrices, matrix_stride);
+  SIZE(qrtool_place);
+  MEMBER(qrtool_place, data);
+  MEMBER(qrtool_place, row_stride);
+  MEMBER(qrtool_place, column_stride);
+  MEMBER(qrtool_place, matrix_stride);
+  SIZE(qrtool_context_options);
+  MEMBER(qrtool_context_options, size);
+  MEMBER(qrtool_context_options, device);
+  MEMBER(qrtool_context_options, memory_bytes);
+  MEMBER(qrtool_context_options, threads);
+  MEMBER(qrtool_context_options, reserved);
+  MEMBER(qrtool_context_options, keep_going);
+  MEMBER(qrtool_context_options, user);
+  SIZE(qrtool_run);
+  MEMBER(qrtool_run, size);
+  MEMBER(qrtool_run, backend);
+  MEMBER(qrtool_run, device);
+  MEMBER(qrtool_run, variant);
+  MEMBER(qrtool_run, arithmetic);
+  MEMBER(qrtool_run, reason);
+  MEMBER(qrtool_run, threads);
+  MEMBER(qrtool_run, reserved);
+  SIZE(qrtool_report);
+  MEMBER(qrtool_report, residual);
+  MEMBER(qrtool_report, orthogonality);
+  MEMBER(qrtool_report, lower);
+  MEMBER(qrtool_report, residual_bar);
+  MEMBER(qrtool_report, orthogonality_bar);
+  MEMBER(qrtool_report, lower_bar);
+  MEMBER(qrtool_report, diagonal_ratio);
+  MEMBER(qrtool_report, condition);
+  MEMBER(qrtool_report, status);
+  MEMBER(qrtool_report, rank);
+  MEMBER(qrtool_report, tries);
+  MEMBER(qrtool_report, scale);
+  SIZE(qrtool_factor_options);
+  MEMBER(qrtool_factor_options, size);
+  MEMBER(qrtool_factor_options, mode);
+  MEMBER(qrtool_factor_options, sign);
+  MEMBER(qrtool_factor_options, check);
+  MEMBER(qrtool_factor_options, arithmetic);
+  MEMBER(qrtool_factor_options, pivoting);
+  MEMBER(qrtool_factor_options, condition);
+  SIZE(qrtool_factors);
+  MEMBER(qrtool_factors, size);
+  MEMBER(qrtool_factors, q);
+  MEMBER(qrtool_factors, r);
+  MEMBER(qrtool_factors, v);
+  MEMBER(qrtool_factors, tau);
+  MEMBER(qrtool_factors, p);
+  MEMBER(qrtool_factors, reports);
+  MEMBER(qrtool_factors, report_size);
+  SIZE(qrtool_verify_options);
+  MEMBER(qrtool_verify_options, size);
+  MEMBER(qrtool_verify_options, check);
+  MEMBER(qrtool_verify_options, criteria);
+  MEMBER(qrtool_verify_options, mixed);
+  MEMBER(qrtool_verify_options, reserved);
+  SIZE(qrtool_given_factors);
+  MEMBER(qrtool_given_factors, size);
+  MEMBER(qrtool_given_factors, q);
+  MEMBER(qrtool_given_factors, r);
+  MEMBER(qrtool_given_factors, v);
+  MEMBER(qrtool_given_factors, tau);
+  MEMBER(qrtool_given_factors, p);
+  SIZE(qrtool_solution);
+  MEMBER(qrtool_solution, residual_norm);
+  MEMBER(qrtool_solution, backward_error);
+  MEMBER(qrtool_solution, least_norm_error);
+  MEMBER(qrtool_solution, bar);
+  MEMBER(qrtool_solution, degrees_of_freedom);
+  MEMBER(qrtool_solution, condition);
+  MEMBER(qrtool_solution, scaled_condition);
+  MEMBER(qrtool_solution, status);
+  MEMBER(qrtool_solution, rank);
+  MEMBER(qrtool_solution, tries);
+  MEMBER(qrtool_solution, reserved);
+  SIZE(qrtool_solve_options);
+  MEMBER(qrtool_solve_options, size);
+  MEMBER(qrtool_solve_options, rank_tolerance);
+  MEMBER(qrtool_solve_options, ridge);
+  MEMBER(qrtool_solve_options, intercept);
+  MEMBER(qrtool_solve_options, basic);
+  MEMBER(qrtool_solve_options, skip_missing);
+  MEMBER(qrtool_solve_options, least_norm);
+  SIZE(qrtool_solutions);
+  MEMBER(qrtool_solutions, size);
+  MEMBER(qrtool_solutions, x);
+  MEMBER(qrtool_solutions, errors);
+  MEMBER(qrtool_solutions, solutions);
+  MEMBER(qrtool_solutions, solution_size);
+  return 0;
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""qrtool_test.py LIBRARY ROOT [DRAWS]: the Python package beside NumPy: what is odd about arrays,
+and calls by chance."""
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+import unittest
+import warnings
+
+import numpy as np
+
+os.environ["QRTOOL_LIBRARY"] = sys.argv[1]
+sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "app/python"))
+import qrtool  # noqa: E402
+
+DRAWS = int(sys.argv[3]) if len(sys.argv) > 3 else 200
+TYPES = (np.float64, np.float32, np.complex128, np.complex64)
+
+
+def numbers(chance, shape, dtype):
+    array = chance.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        array = array + 1j * chance.standard_normal(shape)
+    return array.astype(dtype)
+
+
+def in_some_order(chance, array):
+    """The same numbers, with other strides."""
+    order = chance.integers(6)
+    if order == 0:
+        return np.asfortranarray(array)
+    if order == 1:
+        return np.swapaxes(np.swapaxes(array, -1, -2).copy(), -1, -2)
+    if order == 2:
+        wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1] + 1), array.dtype)
+        wide[..., 1::2] = array
+        return wide[..., 1::2]
+    if order == 3:
+        return np.ascontiguousarray(array[..., ::-1, ::-1])[..., ::-1, ::-1]
+    if order == 4:
+        array = array.copy()
+        array.flags.writeable = False
+        return array
+    return array
+
+
+class Qr(unittest.TestCase):
+    def assert_close(self, one, other, scale):
+        self.assertEqual((one.shape, one.dtype), (other.shape, other.dtype))
+        u = np.finfo(one.dtype).eps
+        self.assertTrue(np.all(np.abs(one - other) <= 1e3 * u * max(scale, 1)), (one, other))
+
+    def test_calls_by_chance_are_those_of_numpy(self):
+        chance = np.random.default_rng(7)
+        for _ in range(DRAWS):
+            batch = tuple(chance.integers(0, 4, chance.integers(3)))
+            m, n = chance.integers(0, 9, 2)
+            m += n  # else R's rows and signs may be ill-determined
+            a = numbers(chance, (*batch, m, n), TYPES[chance.integers(4)])
+            given = in_some_order(chance, a)
+            mode = ("reduced", "complete", "r", "raw")[chance.integers(4)]
+            with self.subTest(shape=a.shape, dtype=a.dtype, strides=given.strides, mode=mode):
+                ours = qrtool.qr(given, mode, sign="lapack", report=True)
+                theirs = np.linalg.qr(a, mode)
+                theirs = theirs if isinstance(theirs, tuple) else (theirs,)
+                scale = np.abs(a).max(initial=0) * max(m, 1)
+                if mode == "complete":  # the columns of Q after the first n are free
+                    self.assertEqual(ours[0].shape, theirs[0].shape)
+                    self.assert_close(ours[0] @ ours[1], a, scale)
+                    self.assert_close(ours[1], theirs[1], scale)
+                else:
+                    for one, other in zip(ours, theirs):
+                        self.assert_close(one, other, scale)
+                self.assertEqual(ours[-1].shape, batch)
+                self.assertTrue(np.all(ours[-1].status == 0))
+                if mode == "reduced":
+                    self.assertTrue(qrtool.verify(given, ours[0], ours[1]))
+
+    def test_least_squares_by_chance_are_those_of_numpy(self):
+        chance = np.random.default_rng(8)
+        for _ in range(DRAWS):
+            batch = tuple(chance.integers(1, 4, chance.integers(3)))
+            m, n, p = chance.integers(1, 9, 3)
+            dtype = TYPES[chance.integers(2)]
+            a = numbers(chance, (*batch, m + n, n), dtype)
+            b = numbers(chance, (m + n,) if chance.integers(3) == 0 else (*batch, m + n, p), dtype)
+            w = chance.random(m + n) + 0.1 if chance.integers(2) else None
+            x, residues, rank, report = qrtool.lstsq(
+                in_some_order(chance, a), b if b.ndim == 1 else in_some_order(chance, b), w,
+                report=True)
+            roots = np.ones(m + n) if w is None else np.sqrt(w)
+            for place in np.ndindex(batch):
+                of_b = b if b.ndim == 1 else b[place]
+                own, squares, _, _ = np.linalg.lstsq(
+                    a[place] * roots[:, None], of_b * (roots if b.ndim == 1 else roots[:, None]),
+                    rcond=None)
+                condition = np.linalg.cond(a[place] * roots[:, None])
+                bar = 100 * np.finfo(dtype).eps * condition ** 2 * max(1, np.abs(own).max())
+                self.assertEqual(x[place].dtype, np.dtype(dtype))
+                self.assertTrue(np.all(np.abs(x[place] - own) <= bar))
+                self.assertTrue(np.allclose(residues[place], squares[0] if b.ndim == 1 else squares,
+                                            rtol=1e-3))
+            self.assertTrue(np.all(np.asarray(rank) == n))
+            self.assertTrue(np.all(report.status == 0))
+
+    def test_signs_and_pivots(self):
+        a = np.random.default_rng(1).standard_normal((4, 9, 5))
+        self.assertTrue(np.all(np.diagonal(qrtool.qr(a, "r"), axis1=-2, axis2=-1) >= 0))
+        q, r, p, report = qrtool.qr(a, pivoting=True, condition=True, report=True)
+        self.assertTrue(np.allclose(np.take_along_axis(a, p[:, None, :], -1), q @ r))
+        self.assertTrue(qrtool.verify(a, q, r, p=p))
+        self.assertFalse(qrtool.verify(a, q, r))
+        self.assertTrue(np.all(report.rank == 5) and np.all(report.condition >= 1))
+        self.assertTrue(np.all(np.diff(np.abs(np.diagonal(r, axis1=-2, axis2=-1))) <= 1e-12))
+
+    def test_other_types(self):
+        whole = np.arange(12).reshape(4, 3) ** 2
+        self.assertEqual(qrtool.qr(whole).R.dtype, np.float64)
+        self.assertTrue(np.array_equal(qrtool.qr(whole).R, qrtool.qr(whole.astype(float)).R))
+        self.assertEqual(qrtool.qr(whole.astype(np.float16)).Q.dtype, np.float32)
+        self.assertEqual(qrtool.qr(whole.astype(">f8")).Q.dtype, np.float64)
+        self.assertEqual(qrtool.qr(whole.tolist()).Q.shape, (4, 3))
+        for wrong in (whole.astype(object), whole.astype(np.longdouble), np.array([["a"]])):
+            self.assertRaises(TypeError, qrtool.qr, wrong)
+        unaligned = np.zeros(97, np.uint8)[1:].view(np.float64).reshape(4, 3)
+        self.assertEqual(qrtool.qr(unaligned).R.shape, (3, 3))
+        self.assertRaises(qrtool.CallError, qrtool.lstsq, 1j * whole, whole)
+
+    def test_a_bad_matrix_stays_alone(self):
+        a = np.random.default_rng(2).standard_normal((3, 6, 2))
+        clean = qrtool.qr(a)
+        a[1, 0, 0] = np.nan
+        q, r, report = qrtool.qr(a, report=True)
+        names = [qrtool.STATUS_NAMES[status] for status in report.status]
+        self.assertEqual(names, ["ok", "non_finite", "ok"])
+        self.assertTrue(np.isnan(q[1]).all() and np.array_equal(q[::2], clean.Q[::2]))
+        x = qrtool.lstsq(a, np.ones(6)).x
+        self.assertTrue(np.isnan(x[1]).all() and np.isfinite(x[::2]).all())
+
+    def test_what_is_too_large_warns(self):
+        a = np.full((4, 1), np.finfo(np.float64).max)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            qrtool.qr(a, "r")
+        self.assertEqual([w.category for w in caught], [qrtool.AccuracyWarning])
+
+    def test_wrong_calls_say_what_is_wrong(self):
+        a = np.ones((4, 2))
+        wrong = ((qrtool.qr, (np.ones(3),), "dimension"), (qrtool.qr, (a, "full"), "mode"),
+                 (qrtool.lstsq, (a, np.ones(3)), "rows"), (qrtool.verify, (a, a), "r is missing"),
+                 (qrtool.verify, (a, a, np.ones((3, 3))), "r is"),
+                 (qrtool.lstsq, (a, np.ones(4), np.ones(3)), "weights"),
+                 (qrtool.lstsq, (a, np.ones(4), [1, 1, 1, -1]), "weights"))
+        for function, arguments, word in wrong:
+            with self.assertRaisesRegex(qrtool.CallError, word):
+                function(*arguments)
+        with self.assertRaises(qrtool.DeviceError):
+            qrtool.qr(a, device="no such device")
+        with self.assertRaisesRegex(qrtool.CallError, "raw"):
+            qrtool.qr(a, "raw", sign="positive")
+
+    def test_threads_share_a_context(self):
+        a = np.random.default_rng(3).standard_normal((50, 20, 5))
+        expected, wrong = qrtool.qr(a), []
+
+        def work():
+            for _ in range(20):
+                q, r = qrtool.qr(a)
+                if not (np.array_equal(q, expected.Q) and np.array_equal(r, expected.R)):
+                    wrong.append(1)
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_a_child_of_fork_works(self):
+        a = np.random.default_rng(4).standard_normal((300, 40, 20))
+        expected = qrtool.qr(a).R
+        child = os.fork()
+        if child == 0:
+            same = np.array_equal(qrtool.qr(a).R, expected)
+            os._exit(0 if same else 1)
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                break
+            time.sleep(0.01)
+        else:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            self.fail("the child waits for ever")
+        self.assertEqual(status, 0)
+        self.assertTrue(np.array_equal(qrtool.qr(a).R, expected))
+
+    def test_an_interrupt_ends_a_long_call(self):
+        a = np.random.default_rng(5).standard_normal((60000, 16, 16)).astype(np.float32)
+        expected = qrtool.qr(a[:10]).R
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            for _ in range(1000):
+                qrtool.qr(a)
+        self.assertTrue(np.array_equal(qrtool.qr(a[:10]).R, expected))
+
+    def test_empty_arrays_have_the_shapes_of_numpy(self):
+        for shape in ((0, 3), (3, 0), (0, 0), (0, 4, 2), (2, 0, 3), (2, 3, 0)):
+            q, r = qrtool.qr(np.zeros(shape))
+            own_q, own_r = np.linalg.qr(np.zeros(shape))
+            self.assertEqual((q.shape, r.shape), (own_q.shape, own_r.shape))
+        self.assertEqual(qrtool.lstsq(np.zeros((0, 5, 2)), np.zeros((0, 5, 1))).x.shape, (0, 2, 1))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
