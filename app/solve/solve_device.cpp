@@ -22,6 +22,7 @@ bool is_shared(const SolveInputs& inputs, const SolvePlan& plan) {
 /// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
 std::string objection_to(const SolveOptions& o, const SolveInputs& inputs,
                          const SolveProblem& problem, const SolvePlan& plan) {
+  if (is_complex(problem.type)) return "A is complex";
   if (problem.wants_covariance) return "covariances are asked for";
   if (is_shared(inputs, plan) && problem.weighs_each)
     return "each right side has weights of its own";

@@ -23,7 +23,8 @@ namespace {
 template <class T>
 struct GroupChunk {
   index_t first = 0, count = 0;
-  Batch<T> a, b, w, x, se, covariance;
+  Batch<T> a, b, x, covariance;
+  Batch<Real<T>> w, se;
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;  // one for each right side
   HostMemory fitted, residuals;          // in the places of b; null: not wanted
@@ -32,10 +33,10 @@ struct GroupChunk {
 };
 
 /// Reads one vector of all weights.
-template <class T>
-std::vector<T> read_shared_weights(const SolveJob& job) {
+template <class R>
+std::vector<R> read_shared_weights(const SolveJob& job) {
   if (!job.inputs.w_is_shared) return {};
-  std::vector<T> w(static_cast<std::size_t>(job.problem.m));
+  std::vector<R> w(static_cast<std::size_t>(job.problem.m));
   Reader& reader = *job.inputs.w;
   read_numbers(reader, 0, job.problem.m, w.data());
   require_weights(reader, w.data(), job.problem.m, 0);
@@ -47,29 +48,31 @@ template <class T>
 class GroupSteps {
  public:
   GroupSteps(const SolveJob& job, const SolveSink<T>& sink)
-      : job_(job), sink_(sink), w_(read_shared_weights<T>(job)), cpu_(half_of(job.limits)) {
+      : job_(job), sink_(sink), w_(read_shared_weights<Real<T>>(job)), cpu_(half_of(job.limits)) {
     const SolvePlan& plan = job.plan;
     if (plan.route == SolveRoute::shared) shared_.emplace(job.problem, job.limits);
     if (plan.route == SolveRoute::each || plan.splits)
       engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
-    if (job.device != nullptr && !job.device->is_shared)
-      device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
-                                       job.device->route);
+    if constexpr (!is_complex_number<T>) {
+      if (job.device != nullptr && !job.device->is_shared)
+        device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
+                                         job.device->route);
+    }
     if (sink.keep_fits) fits_.emplace(job.problem, job.inputs.fits, job.plan.threads);
     if (!job.inputs.sides.shares_a()) return;
     a_ = Batch<T>(1, job.problem.m, job.problem.n);
-    if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, a_.view());
+    if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, interleaved(a_.view()));
   }
 
   GroupChunk<T> allocate() const {
     const SolveProblem& p = job_.problem;
     const index_t groups = job_.plan.chunk_groups, size = job_.plan.group_size;
     GroupChunk<T> chunk;
-    if (!job_.inputs.sides.shares_a()) chunk.a = batch(groups, p.m, p.n);
-    chunk.b = batch(groups, p.m, size);
-    if (has_own_weights()) chunk.w = Batch<T>(groups, p.m, size);
-    chunk.x = batch(groups, p.n, size);
-    if (p.wants_se) chunk.se = batch(groups, p.n, size);
+    if (!job_.inputs.sides.shares_a()) chunk.a = batch<T>(groups, p.m, p.n);
+    chunk.b = batch<T>(groups, p.m, size);
+    if (has_own_weights()) chunk.w = Batch<Real<T>>(groups, p.m, size);
+    chunk.x = batch<T>(groups, p.n, size);
+    if (p.wants_se) chunk.se = batch<Real<T>>(groups, p.n, size);
     if (p.wants_covariance) chunk.covariance = Batch<T>(groups * size, p.n, p.n);
     chunk.reports.resize(static_cast<std::size_t>(groups * size));
     chunk.findings.resize(chunk.reports.size());
@@ -101,7 +104,7 @@ class GroupSteps {
         chunk, [&](index_t g) { return a_index(g); },
         [&](index_t i, index_t g, index_t count) {
           if (chunk.a.view().data != nullptr && p.m * p.n > 0)
-            job_.inputs.a->read(g, chunk.a.view().slice(i, count));
+            job_.inputs.a->read(g, interleaved(chunk.a.view().slice(i, count)));
         });
     for_runs(
         chunk, [&](index_t g) { return b_index(g); },
@@ -110,7 +113,7 @@ class GroupSteps {
           read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
           if (chunk.given) read_given(job_, g * size, count * size, i * size, chunk.given);
           if (!has_own_weights()) return;
-          T* w = chunk.w.view()[i].data;
+          Real<T>* w = chunk.w.view()[i].data;
           read_numbers(*job_.inputs.w, g * size, count * size, w);
           require_weights(*job_.inputs.w, w, count * size, g * size);
         });
@@ -147,9 +150,10 @@ class GroupSteps {
 
  private:
   /// In memory that the device copies from and to at full speed.
-  Batch<T> batch(index_t count, index_t rows, index_t cols) const {
+  template <class E>
+  Batch<E> batch(index_t count, index_t rows, index_t cols) const {
     if (job_.device == nullptr) return {count, rows, cols};
-    const auto bytes = static_cast<std::size_t>(count * rows * cols) * sizeof(T);
+    const auto bytes = static_cast<std::size_t>(count * rows * cols) * sizeof(E);
     return {job_.device->backend->allocate(bytes), count, rows, cols};
   }
   static Limits half_of(Limits limits) {
@@ -226,22 +230,27 @@ class GroupSteps {
   void solve_shared(GroupChunk<T>& chunk) {
     const Stopwatch watch;
     if (!has_matrix_) {
-      const T* w = w_.empty() ? nullptr : w_.data();
+      const Real<T>* w = w_.empty() ? nullptr : w_.data();
       findings_ = shared_->take_matrix(a_.view()[0], w, 1);
       has_matrix_ = true;
       seconds.factor += watch.seconds();
-      take_to_device(block_of(chunk));
+      if constexpr (!is_complex_number<T>) take_to_device(block_of(chunk));
     }
     const Stopwatch solving;
     const RightSideBlock<T> block = block_of(chunk);
-    const std::vector<index_t> gaps =
-        shared_device_ ? solve_shared_on_device(block) : shared_->run(block);
+    const std::vector<index_t> gaps = run_shared(block);
     seconds.solve += solving.seconds();
     if (!gaps.empty()) seconds += solve_systems(chunk, gaps);
   }
+  std::vector<index_t> run_shared(const RightSideBlock<T>& block) {
+    if constexpr (!is_complex_number<T>) {
+      if (shared_device_) return solve_shared_on_device(block);
+    }
+    return shared_->run(block);
+  }
   /// Without factors (rank or range in doubt) each solution is computed one by one on the CPU, so
   /// that the device is not used.
-  void take_to_device(const RightSideBlock<T>& block) {
+  void take_to_device(const RightSideBlock<T>& block) requires(!is_complex_number<T>) {
     const auto factors = shared_->factors();
     if (job_.device == nullptr || !factors) return;
     const bool in_rows = block.b_places.group == 1;
@@ -250,7 +259,8 @@ class GroupSteps {
                                            in_rows ? SidesLayout::rows : SidesLayout::columns);
   }
   /// The CPU solves what the device refuses, and returns what is left.
-  std::vector<index_t> solve_shared_on_device(const RightSideBlock<T>& block) {
+  std::vector<index_t> solve_shared_on_device(const RightSideBlock<T>& block) requires(
+      !is_complex_number<T>) {
     std::fill(block.findings.begin(), block.findings.end(), findings_);
     const std::vector<index_t> refused = shared_device_->run(block);
     return shared_->run_some(block, refused);
@@ -312,8 +322,8 @@ class GroupSteps {
 
   const SolveJob& job_;
   const SolveSink<T>& sink_;
-  std::vector<T> w_;  // weights of all right sides
-  Batch<T> a_;        // the one A
+  std::vector<Real<T>> w_;  // weights of all right sides
+  Batch<T> a_;              // the one A
   CpuBackend cpu_;
   std::optional<SharedEngine<T>> shared_;
   std::optional<SystemEngine<T>> engine_;
@@ -384,17 +394,17 @@ void read_given(const SolveJob& job, index_t first, index_t count, index_t place
                 const HostMemory& given) {
   std::byte* const to =
       given.get() + static_cast<std::size_t>(place) * size_of(job.inputs.fits.type);
-  if (job.inputs.fits.type == ElementType::float32) {
-    read_numbers(*job.residuals, first, count, reinterpret_cast<float*>(to));
-  } else {
-    read_numbers(*job.residuals, first, count, reinterpret_cast<double*>(to));
-  }
+  with_type(job.inputs.fits.type, [&](auto zero) {
+    read_numbers(*job.residuals, first, count, reinterpret_cast<decltype(zero)*>(to));
+  });
 }
 
 template <class T>
 SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
   if (count_of(job.inputs.sides.solution_dims) == 0) return {};
-  if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
+  if constexpr (!is_complex_number<T>) {
+    if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
+  }
   GroupSteps<T> steps(job, sink);
   std::vector<GroupChunk<T>> chunks(static_cast<std::size_t>(job.plan.buffers));
   const index_t count = (job.plan.groups + job.plan.chunk_groups - 1) / job.plan.chunk_groups;
@@ -403,5 +413,7 @@ SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
 }
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<float>&);
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<double>&);
+template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<std::complex<float>>&);
+template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<std::complex<double>>&);
 
 }  // namespace qrtool
