@@ -65,7 +65,8 @@ bool have_shapes_of_factors(const Source& a, const Source& q, const Source& r) {
 
 void refuse_factors(const SolveInputs& inputs, Reader& x) {
   const Source &a = inputs.a->source(), &q = inputs.b->source(), &r = x.source();
-  if (!have_shapes_of_factors(a, q, r) || !is_upper_triangular(x) || !is_orthonormal(*inputs.b))
+  if (is_complex(a.type) || !have_shapes_of_factors(a, q, r) || !is_upper_triangular(x) ||
+      !is_orthonormal(*inputs.b))
     return;
   const std::string ending = ending_of(q.file);
   const bool is_set = format_of_output(q.file).files_of_output(q.file).size() > 1;

@@ -42,10 +42,12 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
   SolveInputs inputs = open_solve_inputs(
       {.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values}, o.system, o.order, limits);
   if (!o.quiet) print_notes(inputs, o.verbose);
-  fit_weights(inputs, o.precision.value_or(type_of(inputs)));
+  fit_weights(inputs, real_of(type_of(inputs, o.precision)));
+  const ElementType of_b = inputs.b->source().type;
+  const ElementType of_fits = o.precision.value_or(real_of(of_b));
   inputs.fits = {.fitted = o.fitted,
                  .residuals = o.residuals,
-                 .type = o.precision.value_or(inputs.b->source().type)};
+                 .type = is_complex(of_b) ? complex_of(of_fits) : of_fits};
   return inputs;
 }
 

@@ -15,6 +15,7 @@
 #include "app/run/source_notes.hpp"
 #include "app/run/stopwatch.hpp"
 #include "app/run/verdict_text.hpp"
+#include "app/solve/complex_sides.hpp"
 #include "app/solve/solve_notes.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "app/solve/weight_scale.hpp"
@@ -143,7 +144,17 @@ void require_residuals(const SolveInputs& inputs, const Reader& residuals) {
 
 /// The type that x is judged by. Text is read as float64, but may say that it holds float32.
 ElementType type_of_solutions(const Source& x) {
-  return x.stored_type == name_of(ElementType::float32) ? ElementType::float32 : x.type;
+  for (const ElementType type : {ElementType::float32, ElementType::complex64})
+    if (x.stored_type == name_of(type)) return is_complex(x.type) ? complex_of(type) : type;
+  return x.type;
+}
+
+/// A, B and X are all real, or all complex: x of a real system may be complex, and the reverse.
+void match_numbers(SolveInputs& inputs, std::unique_ptr<Reader>& x) {
+  if (is_complex(inputs.a->source().type)) x = read_as_complex(std::move(x), {});
+  if (!is_complex(x->source().type)) return;
+  inputs.a = read_as_complex(std::move(inputs.a), {});
+  inputs.b = read_as_complex(std::move(inputs.b), {});
 }
 
 /// The solutions that are listed one by one.
@@ -164,7 +175,7 @@ VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
   VerifiedSolutions out;
   Progress progress("verify", count_of(job.inputs.sides.solution_dims), o.progress_mode(),
                     "solutions");
-  SolveSink<T> sink{.keep_x = [](index_t, index_t, const T*, const T*) {},
+  SolveSink<T> sink{.keep_x = [](index_t, index_t, const T*, const Real<T>*) {},
                     .keep_reports =
                         [&](index_t first, std::span<const SolutionReport> reports) {
                           out.verdict.add(first, reports);
@@ -215,8 +226,8 @@ VerifyAnswer answer_of(const VerifiedSolutions& found, const std::string& file, 
                        ElementType type) {
   VerifyAnswer answer;
   if (const std::string worst = worst_line(found.verdict, dims); !worst.empty())
-    answer.worst =
-        fmt::format("{}; u = {}\n", worst, type == ElementType::float32 ? "2^-23" : "2^-52");
+    answer.worst = fmt::format("{}; u = {}\n", worst,
+                               real_of(type) == ElementType::float32 ? "2^-23" : "2^-52");
   for (const Listed& one : found.listed) answer.listed.push_back(line_of(one, dims));
   answer.verdict = fmt::format(
       "verified {} solution{} of {}: {}", format_count(found.verdict.solutions()),
@@ -260,14 +271,16 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const SolveFiles files = files_of(o);
   SolveInputs inputs = open_inputs(o, files, options, all);
   if (!o.quiet) print_doubts(o, files, inputs);
-  const std::unique_ptr<Reader> x = open_solutions(o.solutions, all.threads, memory_of_file(all));
+  std::unique_ptr<Reader> x = open_solutions(o.solutions, all.threads, memory_of_file(all));
   if (o.system.response.empty()) refuse_factors(inputs, *x);
   check_solutions(inputs, *x);
-  fit_weights(inputs, type_of_solutions(x->source()));
-  const std::unique_ptr<Reader> residuals =
+  match_numbers(inputs, x);
+  fit_weights(inputs, real_of(type_of_solutions(x->source())));
+  std::unique_ptr<Reader> residuals =
       open_beside_solutions(o.solutions, "residuals", all.threads, memory_of_file(all));
   if (residuals) {
     require_residuals(inputs, *residuals);
+    if (is_complex(x->source().type)) residuals = read_as_complex(std::move(residuals), {});
     inputs.fits = {.type = type_of_solutions(residuals->source()), .checks = true};
   }
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
@@ -283,9 +296,8 @@ ExitCode verify_solutions(const VerifyOptions& o) {
                      .limits = limits,
                      .x = x.get(),
                      .residuals = residuals.get()};
-  const VerifiedSolutions found = problem.type == ElementType::float32
-                                      ? verify_typed<float>(o, job)
-                                      : verify_typed<double>(o, job);
+  const VerifiedSolutions found =
+      with_type(problem.type, [&](auto zero) { return verify_typed<decltype(zero)>(o, job); });
   inputs.require_unchanged();
   x->require_unchanged();
   if (residuals) residuals->require_unchanged();

@@ -18,15 +18,17 @@ Limits half_of(Limits limits) {
 }  // namespace
 
 template <class T>
-GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const T* w)
+GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Real<T>* w)
     : job_(job), a_(a), w_(w), cpu_(half_of(job.limits)) {
   const SolvePlan& plan = job.plan;
   if (plan.route == SolveRoute::shared) shared_.emplace(job.problem, job.limits);
   if (plan.route == SolveRoute::each || plan.splits)
     engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
-  if (job.device != nullptr && !job.device->is_shared)
-    device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
-                                     job.device->route);
+  if constexpr (!is_complex_number<T>) {
+    if (job.device != nullptr && !job.device->is_shared)
+      device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
+                                       job.device->route);
+  }
 }
 
 template <class T>
@@ -77,19 +79,27 @@ void GroupEngine<T>::solve_shared(const RightSideBlock<T>& block) {
     findings_ = shared_->take_matrix(a_, w_, 1);
     has_matrix_ = true;
     seconds_.factor += seconds_since(start);
-    take_to_device(block);
+    if constexpr (!is_complex_number<T>) take_to_device(block);
   }
   const auto solving = Clock::now();
-  const std::vector<index_t> gaps =
-      shared_device_ ? solve_shared_on_device(block) : shared_->run(block);
+  const std::vector<index_t> gaps = run_shared(block);
   seconds_.solve += seconds_since(solving);
   if (!gaps.empty()) seconds_ += solve_systems({}, block, gaps);
+}
+
+template <class T>
+std::vector<index_t> GroupEngine<T>::run_shared(const RightSideBlock<T>& block) {
+  if constexpr (!is_complex_number<T>) {
+    if (shared_device_) return solve_shared_on_device(block);
+  }
+  return shared_->run(block);
 }
 
 /// Without factors (rank or range in doubt) each solution is computed one by one on the CPU, so
 /// that the device is not used.
 template <class T>
-void GroupEngine<T>::take_to_device(const RightSideBlock<T>& block) {
+void GroupEngine<T>::take_to_device(const RightSideBlock<T>& block) requires(
+    !is_complex_number<T>) {
   const auto factors = shared_->factors();
   if (job_.device == nullptr || !factors) return;
   const bool in_rows = block.b_places.group == 1;
@@ -99,7 +109,8 @@ void GroupEngine<T>::take_to_device(const RightSideBlock<T>& block) {
 
 /// The CPU solves what the device refuses, and returns what is left.
 template <class T>
-std::vector<index_t> GroupEngine<T>::solve_shared_on_device(const RightSideBlock<T>& block) {
+std::vector<index_t> GroupEngine<T>::solve_shared_on_device(
+    const RightSideBlock<T>& block) requires(!is_complex_number<T>) {
   std::fill(block.findings.begin(), block.findings.end(), findings_);
   const std::vector<index_t> refused = shared_device_->run(block);
   return shared_->run_some(block, refused);
@@ -128,5 +139,7 @@ void GroupEngine<T>::solve_group(MatrixView<const T> a, index_t group, RightSide
 
 template class GroupEngine<float>;
 template class GroupEngine<double>;
+template class GroupEngine<std::complex<float>>;
+template class GroupEngine<std::complex<double>>;
 
 }  // namespace qrtool

@@ -29,7 +29,7 @@ class GroupEngine {
  public:
   /// `a`: the one A of all right sides, packed; empty: each group has its own. `w`: m weights of
   /// all right sides; null: there are none. Both outlive the engine.
-  GroupEngine(const GroupJob& job, MatrixView<const T> a, const T* w);
+  GroupEngine(const GroupJob& job, MatrixView<const T> a, const Real<T>* w);
 
   /// Solves for the right sides of the block. `a`: the matrices of its groups, each of which is
   /// packed; for a device all of them together. Empty where all share one.
@@ -50,13 +50,15 @@ class GroupEngine {
                              const std::vector<index_t>& right_sides);
   void solve_on_device(BatchView<const T> a, const RightSideBlock<T>& block);
   void solve_shared(const RightSideBlock<T>& block);
-  void take_to_device(const RightSideBlock<T>& block);
-  std::vector<index_t> solve_shared_on_device(const RightSideBlock<T>& block);
+  std::vector<index_t> run_shared(const RightSideBlock<T>& block);
+  void take_to_device(const RightSideBlock<T>& block) requires(!is_complex_number<T>);
+  std::vector<index_t> solve_shared_on_device(const RightSideBlock<T>& block) requires(
+      !is_complex_number<T>);
   void solve_group(MatrixView<const T> a, index_t group, RightSideBlock<T> block);
 
   GroupJob job_;
   MatrixView<const T> a_;
-  const T* w_;
+  const Real<T>* w_;
   CpuBackend cpu_;
   std::optional<SharedEngine<T>> shared_;
   std::optional<SystemEngine<T>> engine_;

@@ -22,11 +22,6 @@ constexpr std::size_t chunk_target_bytes = std::size_t{8} << 20;
 /// A chunk for a device has so many bytes. The device cuts it again into parts that overlap.
 constexpr std::size_t device_target_bytes = std::size_t{256} << 20;
 
-template <class F>
-auto by_type(ElementType type, F f) {
-  return type == ElementType::float32 ? f(float()) : f(double());
-}
-
 /// Returns the bytes of a group in a chunk: A where the group has its own, b, weights, x and its
 /// error, and the report.
 std::size_t group_bytes(const SystemsShape& shape, const SolveProblem& p, const SolvePlan& plan) {
@@ -49,7 +44,7 @@ void fit_chunks(const SystemsShape& shape, const SolveProblem& problem, const Li
   const std::size_t group = std::max<std::size_t>(group_bytes(shape, problem, plan), 1);
   std::size_t fixed = limits.host_bytes / 2;
   if (plan.route == SolveRoute::shared)
-    fixed = by_type(problem.type, [&](auto zero) {
+    fixed = with_type(problem.type, [&](auto zero) {
       using T = decltype(zero);
       return SharedEngine<T>::workspace_bytes(problem, limits.threads) +
              FitEngine<T>::workspace_bytes(problem, shape.fits, limits.threads);
@@ -99,7 +94,7 @@ std::string_view name_of(SolveRoute route) {
 
 Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
                  std::string_view forced) {
-  const Problem factored = by_type(problem.type, [&](auto zero) {
+  const Problem factored = with_type(problem.type, [&](auto zero) {
     return SystemEngine<decltype(zero)>::factored_problem(problem, systems, p);
   });
   const bool is_free = forced.empty() && pays_as_pack(problem, systems, p);

@@ -48,7 +48,9 @@ double solutions_by_r(const Problem& factored, index_t sides, const Backend& bac
              opencl_factor_work(factored, times.info).run_seconds;
   }
   const int threads = backend.limits().threads;
-  return cpu_solve_seconds(factored, sides, threads) / cpu_seconds(factored, threads);
+  Problem real = factored;  // the tables have no complex matrices
+  real.type = real_of(factored.type);
+  return cpu_solve_seconds(real, sides, threads) / cpu_seconds(real, threads);
 }
 
 /// Q'b, x and the error of every right side are products with A and Q. Where right sides have
@@ -82,7 +84,8 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
              SolveRun& run) {
   const SolveProblem& p = run.problem();
   const SolvePlan& plan = run.plan();
-  const bool is_table = !o.system.response.empty(), is_single = p.type == ElementType::float32;
+  const bool is_table = !o.system.response.empty(),
+             is_single = real_of(p.type) == ElementType::float32;
   Cost cost{
       .input = is_table ? o.a : o.a + " and " + o.b,
       .plan = {},

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/run/verdict_text.hpp"
+#include "app/solve/complex_sides.hpp"
 #include "app/solve/design.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
@@ -226,6 +227,17 @@ RecordedInput recorded_weights(const SolveFiles& files) {
   return weights;
 }
 
+/// A and B are both real, or both complex.
+void match_numbers(SolveInputs& inputs) {
+  for (const Reader* reader : {inputs.a.get(), inputs.b.get()}) {
+    if (!is_complex(reader->source().type)) continue;
+    const ComplexForm form = reader->source().complex_form;
+    inputs.a = read_as_complex(std::move(inputs.a), form);
+    inputs.b = read_as_complex(std::move(inputs.b), form);
+    return;
+  }
+}
+
 /// Puts powers of its columns, and a column of ones, into an A that is no table.
 void complete_design(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
   if (!o.intercept && o.polynomial.empty() && o.a.empty()) return;
@@ -262,6 +274,11 @@ void check_weights(SolveInputs& inputs) {
           : fmt::format("give {} numbers, one for each row, or as many as B in its shape", m));
 }
 
+/// Parts of rows are read of real numbers alone.
+PartReader* reader_of_parts(Reader& reader) {
+  return is_complex(reader.source().type) ? nullptr : part_reader_of(reader);
+}
+
 template <class T>
 bool is_weight(T w) {
   return w >= 0 && std::isfinite(w);
@@ -288,7 +305,7 @@ Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::siz
   for (const Reader* reader : {inputs.a.get(), inputs.b.get(), inputs.w.get()})
     if (reader != nullptr) bytes += reader->workspace_bytes(type);
   // A right side that is a row may have to be read as a whole.
-  if (inputs.sides.as_rows && part_reader_of(*inputs.b) == nullptr)
+  if (inputs.sides.as_rows && reader_of_parts(*inputs.b) == nullptr)
     bytes += static_cast<std::size_t>(inputs.b->source().n) * size_of(type);
   const std::size_t counted = counted_file_bytes(bytes, limits.host_bytes);
   if (counted >= limits.host_bytes)
@@ -316,10 +333,16 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
                                              .dataset = {},
                                              .order = order,
                                              .threads = limits.threads,
-                                             .memory_bytes = memory_of_file(limits)},
+                                             .memory_bytes = memory_of_file(limits),
+                                             .takes_complex = true},
                                             files, files.recorded_a)
                                  : open_vectors(files.a, options.a, array_spec({}, limits));
-    inputs.b = open_one(array_spec(files.b, limits), files, files.recorded_b);
+    InputSpec of_b = array_spec(files.b, limits);
+    of_b.takes_complex = true;
+    inputs.b = open_one(std::move(of_b), files, files.recorded_b);
+    match_numbers(inputs);
+    if (options.intercept) require_real(inputs, "--intercept");
+    if (!options.polynomial.empty()) require_real(inputs, "--polynomial");
     complete_design(files, options, inputs);
   }
   if (!options.weights.empty() && !inputs.w)
@@ -336,10 +359,12 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
   return inputs;
 }
 
-ElementType type_of(const SolveInputs& inputs) {
-  const bool is_single = inputs.a->source().type == ElementType::float32 &&
-                         inputs.b->source().type == ElementType::float32;
-  return is_single ? ElementType::float32 : ElementType::float64;
+ElementType type_of(const SolveInputs& inputs, std::optional<ElementType> precision) {
+  const ElementType a = inputs.a->source().type, b = inputs.b->source().type;
+  const bool is_single = real_of(a) == ElementType::float32 && real_of(b) == ElementType::float32;
+  const ElementType type =
+      precision.value_or(is_single ? ElementType::float32 : ElementType::float64);
+  return is_complex(a) ? complex_of(type) : type;
 }
 
 SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& options,
@@ -363,11 +388,14 @@ namespace {
 /// Numbers of one row.
 template <class T>
 void read_part_of_row(Reader& reader, index_t first, index_t count, T* out) {
-  if (PartReader* const parts = part_reader_of(reader)) return parts->read_part(first, count, out);
+  if constexpr (!is_complex_number<T>) {
+    if (PartReader* const parts = reader_of_parts(reader))
+      return parts->read_part(first, count, out);
+  }
   const Source& s = reader.source();
   const index_t size = s.m * s.n;
   const Batch<T> row(1, 1, s.n);
-  reader.read_rows(first / size, first % size / s.n, row.view()[0]);
+  reader.read_rows(first / size, first % size / s.n, interleaved(row.view()[0]));
   std::copy_n(row.view().data + first % s.n, count, out);
 }
 
@@ -381,7 +409,7 @@ void read_numbers(Reader& reader, index_t first, index_t count, T* out) {
     const index_t matrix = first / size, offset = first % size;
     if (offset == 0 && count >= size) {
       const index_t matrices = count / size;
-      reader.read(matrix, packed(out, matrices, s.m, s.n));
+      reader.read(matrix, interleaved(packed(out, matrices, s.m, s.n)));
       first += matrices * size;
       count -= matrices * size;
       out += matrices * size;
@@ -396,7 +424,7 @@ void read_numbers(Reader& reader, index_t first, index_t count, T* out) {
       continue;
     }
     const index_t rows = std::min(count, size - offset) / s.n;
-    reader.read_rows(matrix, offset / s.n, {out, rows, s.n, s.n});
+    reader.read_rows(matrix, offset / s.n, interleaved(MatrixView<T>{out, rows, s.n, s.n}));
     first += rows * s.n;
     count -= rows * s.n;
     out += rows * s.n;
@@ -404,6 +432,8 @@ void read_numbers(Reader& reader, index_t first, index_t count, T* out) {
 }
 template void read_numbers(Reader&, index_t, index_t, float*);
 template void read_numbers(Reader&, index_t, index_t, double*);
+template void read_numbers(Reader&, index_t, index_t, std::complex<float>*);
+template void read_numbers(Reader&, index_t, index_t, std::complex<double>*);
 
 template <class T>
 void require_weights(const Reader& reader, const T* w, index_t count, index_t first, index_t step) {

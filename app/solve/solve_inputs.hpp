@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,11 +74,12 @@ Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::siz
 SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& options,
                            ElementType type);
 
-/// float32 where A and B are.
-ElementType type_of(const SolveInputs& inputs);
+/// The type of X: complex where A and B are, with parts of float32 where those of A and B are; or
+/// with parts of the type that is asked for.
+ElementType type_of(const SolveInputs& inputs, std::optional<ElementType> precision);
 
-/// Reads `count` numbers of an array, beginning with number `first`; both are multiples of the last
-/// stored dimension, or of 1 for a vector.
+/// Reads `count` numbers, real or complex, of an array, beginning with number `first`; both are
+/// multiples of the last stored dimension, or of 1 for a vector.
 template <class T>
 void read_numbers(Reader& reader, index_t first, index_t count, T* out);
 

@@ -302,7 +302,7 @@ void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
       !o.system.skips_missing.value_or(false))
     print_hint("--missing skip leaves out the rows with NaN");
   if (say(Status::r_overflows, "exceed the range of their type") &&
-      result.type == ElementType::float32)
+      real_of(result.type) == ElementType::float32)
     print_hint("use --precision double");
   say(Status::above_bar, "miss the bar; see status 1 in the report");
   if (result.wrong_leverages > 0)

@@ -14,6 +14,7 @@
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/name_dimensions.hpp"
+#include "app/solve/complex_sides.hpp"
 #include "app/solve/fit_outputs.hpp"
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_leverage.hpp"
@@ -54,7 +55,7 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
       inputs_(inputs),
       limits_(limits),
       watch_(watch),
-      problem_(solve_problem(inputs, options.system, options.precision.value_or(type_of(inputs)))),
+      problem_(solve_problem(inputs, options.system, type_of(inputs, options.precision))),
       result_{.a = inputs.a->source(),
               .b = inputs.b->source(),
               .sides = inputs.sides,
@@ -72,7 +73,10 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
         fmt::format("{}: --confidence needs more rows than columns, and A is {}x{}",
                     escape(result_.a.file), problem_.m, problem_.n),
         "without spare rows nothing says how large the errors of b are; leave --confidence away");
-  if (options.leverage) require_one_leverage(inputs, problem_);
+  if (options.leverage) {
+    require_real(inputs, "--leverage");
+    require_one_leverage(inputs, problem_);
+  }
   problem_.wants_covariance = options.covariance;
   if (options.covariance && problem_.m <= problem_.n)
     throw InputError(
@@ -86,7 +90,8 @@ bool SolveRun::has_report() const { return !is_standard_output(options_.output);
 
 std::vector<MatrixDataset> SolveRun::datasets() const {
   std::vector<MatrixDataset> all{solutions_dataset("X", inputs_.sides, problem_.type)};
-  if (problem_.wants_se) all.push_back(solutions_dataset("se", inputs_.sides, problem_.type));
+  if (problem_.wants_se)
+    all.push_back(solutions_dataset("se", inputs_.sides, real_of(problem_.type)));
   if (problem_.wants_covariance)
     all.push_back({.name = "covariance",
                    .type = problem_.type,
@@ -154,6 +159,7 @@ OutputSpec SolveRun::output_spec() const {
       .force = options_.force,
       .leading = {},
       .datasets = datasets(),
+      .complex_form = a.complex_form,
       .numbers = solve_columns({.of_solutions = sides.solution_dims,
                                 .of_matrices = of_a,
                                 .bar = result_.bar,
@@ -168,7 +174,8 @@ OutputSpec SolveRun::output_spec() const {
                      {"right_side_file", without_directory(b.file)},
                      {"right_side_dataset", b.dataset},
                      {"rows", std::string(name_of(sides.rows))},
-                     {"precision", problem_.type == ElementType::float32 ? "single" : "double"},
+                     {"precision",
+                      real_of(problem_.type) == ElementType::float32 ? "single" : "double"},
                      {"solution", options_.basic ? "basic" : "least-norm"},
                      {"rank_tolerance", text_of(problem_.rank.tolerance)},
                      {"missing", problem_.skips_missing ? "skip" : "error"},
@@ -214,13 +221,14 @@ void SolveRun::create_output() {
 }
 
 /// Writes X, or its standard errors, of some groups; null: there are none.
-template <class T>
-void SolveRun::write_groups(const char* name, index_t group, index_t groups, const T* values) {
+template <class E>
+void SolveRun::write_groups(const char* name, index_t group, index_t groups, const E* values) {
   const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);
   const index_t of_matrix = shape.rows * shape.cols, of_group = problem_.n * plan_.group_size;
   if (of_matrix == 0 || values == nullptr) return;
-  output_->write(name, group * of_group / of_matrix,
-                 packed(values, groups * of_group / of_matrix, shape.rows, shape.cols));
+  output_->write(
+      name, group * of_group / of_matrix,
+      interleaved(packed(values, groups * of_group / of_matrix, shape.rows, shape.cols)));
 }
 
 /// A field of some lines of the report, or what a function gives of each line.
@@ -265,14 +273,17 @@ void SolveRun::keep_fits(index_t first, std::span<const FitReport> fits) {
 
 void SolveRun::write_fits(index_t first, index_t count, const void* residuals, const void* fitted) {
   const auto write = [&]<class T>(const char* name, const T* values) {
+    constexpr index_t parts = parts_of<T>;
     if (values != nullptr)
-      output_->write_part(name, first, std::span(values, static_cast<std::size_t>(count)));
+      output_->write_part(name, parts * first,
+                          std::span(reinterpret_cast<const Real<T>*>(values),
+                                    static_cast<std::size_t>(parts * count)));
   };
   const auto write_both = [&]<class T>(T) {
     write("residuals", static_cast<const T*>(residuals));
     write("fitted", static_cast<const T*>(fitted));
   };
-  inputs_.fits.type == ElementType::float32 ? write_both(float()) : write_both(double());
+  with_type(inputs_.fits.type, write_both);
 }
 
 void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> findings) {
@@ -296,13 +307,15 @@ void SolveRun::run_typed() {
                     "right sides");
   const SolveSink<T> sink{
       .keep_x =
-          [&](index_t group, index_t groups, const T* x, const T* se) {
+          [&](index_t group, index_t groups, const T* x, const Real<T>* se) {
             write_groups("X", group, groups, x);
             write_groups("se", group, groups, se);
-            if (!is_table()) return;
-            const index_t entries = problem_.n * plan_.group_size;
-            result_.x.assign(x, x + entries);
-            if (se != nullptr) result_.se.assign(se, se + entries);
+            if constexpr (!is_complex_number<T>) {
+              if (!is_table()) return;
+              const index_t entries = problem_.n * plan_.group_size;
+              result_.x.assign(x, x + entries);
+              if (se != nullptr) result_.se.assign(se, se + entries);
+            }
           },
       .keep_reports =
           [&](index_t first, std::span<const SolutionReport> reports) {
@@ -314,7 +327,7 @@ void SolveRun::run_typed() {
           [&](index_t first, index_t solutions, const T* values) {
             if (problem_.n > 0)
               output_->write("covariance", first,
-                             packed(values, solutions, problem_.n, problem_.n));
+                             interleaved(packed(values, solutions, problem_.n, problem_.n)));
           },
       .keep_fits = [&](index_t first, auto fits) { keep_fits(first, fits); },
       .keep_fitted = [&](index_t first, index_t count, const void* residuals,
@@ -330,7 +343,7 @@ void SolveRun::run_typed() {
 }
 
 void SolveRun::run_stages() {
-  problem_.type == ElementType::float32 ? run_typed<float>() : run_typed<double>();
+  with_type(problem_.type, [&](auto zero) { run_typed<decltype(zero)>(); });
   inputs_.require_unchanged();
 }
 

@@ -44,8 +44,8 @@ class SolveRun {
  private:
   template <class T>
   void run_typed();
-  template <class T>
-  void write_groups(const char* name, index_t group, index_t groups, const T* values);
+  template <class E>
+  void write_groups(const char* name, index_t group, index_t groups, const E* values);
   template <class Lines, class Field>
   void write_column(const char* name, index_t first, const Lines& lines, Field field);
   void keep_reports(index_t first, std::span<const SolutionReport> reports);

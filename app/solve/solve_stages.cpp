@@ -19,7 +19,8 @@ namespace {
 template <class T>
 struct GroupChunk {
   index_t first = 0, count = 0;
-  Batch<T> a, b, w, x, se, covariance;
+  Batch<T> a, b, x, covariance;
+  Batch<Real<T>> w, se;
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;  // one for each right side
   HostMemory fitted, residuals;          // in the places of b; null: not wanted
@@ -28,10 +29,10 @@ struct GroupChunk {
 };
 
 /// Reads one vector of all weights.
-template <class T>
-std::vector<T> read_shared_weights(const SolveJob& job) {
+template <class R>
+std::vector<R> read_shared_weights(const SolveJob& job) {
   if (!job.inputs.w_is_shared) return {};
-  std::vector<T> w(static_cast<std::size_t>(job.problem.m));
+  std::vector<R> w(static_cast<std::size_t>(job.problem.m));
   Reader& reader = *job.inputs.w;
   read_numbers(reader, 0, job.problem.m, w.data());
   require_weights(reader, w.data(), job.problem.m, 0);
@@ -45,7 +46,7 @@ class GroupSteps {
   GroupSteps(const SolveJob& job, const SolveSink<T>& sink)
       : job_(job),
         sink_(sink),
-        w_(read_shared_weights<T>(job)),
+        w_(read_shared_weights<Real<T>>(job)),
         a_(read_shared_matrix(job)),
         engine_(
             {.problem = job.problem, .plan = job.plan, .limits = job.limits, .device = job.device},
@@ -57,11 +58,11 @@ class GroupSteps {
     const SolveProblem& p = job_.problem;
     const index_t groups = job_.plan.chunk_groups, size = job_.plan.group_size;
     GroupChunk<T> chunk;
-    if (!job_.inputs.sides.shares_a()) chunk.a = batch(groups, p.m, p.n);
-    chunk.b = batch(groups, p.m, size);
-    if (has_own_weights()) chunk.w = Batch<T>(groups, p.m, size);
-    chunk.x = batch(groups, p.n, size);
-    if (p.wants_se) chunk.se = batch(groups, p.n, size);
+    if (!job_.inputs.sides.shares_a()) chunk.a = batch<T>(groups, p.m, p.n);
+    chunk.b = batch<T>(groups, p.m, size);
+    if (has_own_weights()) chunk.w = Batch<Real<T>>(groups, p.m, size);
+    chunk.x = batch<T>(groups, p.n, size);
+    if (p.wants_se) chunk.se = batch<Real<T>>(groups, p.n, size);
     if (p.wants_covariance) chunk.covariance = Batch<T>(groups * size, p.n, p.n);
     chunk.reports.resize(static_cast<std::size_t>(groups * size));
     chunk.findings.resize(chunk.reports.size());
@@ -93,7 +94,7 @@ class GroupSteps {
         chunk, [&](index_t g) { return a_index(g); },
         [&](index_t i, index_t g, index_t count) {
           if (chunk.a.view().data != nullptr && p.m * p.n > 0)
-            job_.inputs.a->read(g, chunk.a.view().slice(i, count));
+            job_.inputs.a->read(g, interleaved(chunk.a.view().slice(i, count)));
         });
     for_runs(
         chunk, [&](index_t g) { return b_index(g); },
@@ -102,7 +103,7 @@ class GroupSteps {
           read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
           if (chunk.given) read_given(job_, g * size, count * size, i * size, chunk.given);
           if (!has_own_weights()) return;
-          T* w = chunk.w.view()[i].data;
+          Real<T>* w = chunk.w.view()[i].data;
           read_numbers(*job_.inputs.w, g * size, count * size, w);
           require_weights(*job_.inputs.w, w, count * size, g * size);
         });
@@ -132,16 +133,17 @@ class GroupSteps {
 
  private:
   /// In memory that the device copies from and to at full speed.
-  Batch<T> batch(index_t count, index_t rows, index_t cols) const {
+  template <class E>
+  Batch<E> batch(index_t count, index_t rows, index_t cols) const {
     if (job_.device == nullptr) return {count, rows, cols};
-    const auto bytes = static_cast<std::size_t>(count * rows * cols) * sizeof(T);
+    const auto bytes = static_cast<std::size_t>(count * rows * cols) * sizeof(E);
     return {job_.device->backend->allocate(bytes), count, rows, cols};
   }
   /// The A of all right sides, where they share one.
   static Batch<T> read_shared_matrix(const SolveJob& job) {
     if (!job.inputs.sides.shares_a()) return {};
     const Batch<T> a(1, job.problem.m, job.problem.n);
-    if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, a.view());
+    if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, interleaved(a.view()));
     return a;
   }
   bool has_own_weights() const { return job_.inputs.w && !job_.inputs.w_is_shared; }
@@ -222,8 +224,8 @@ class GroupSteps {
 
   const SolveJob& job_;
   const SolveSink<T>& sink_;
-  std::vector<T> w_;  // weights of all right sides
-  Batch<T> a_;        // the one A
+  std::vector<Real<T>> w_;  // weights of all right sides
+  Batch<T> a_;              // the one A
   GroupEngine<T> engine_;
   std::optional<FitEngine<T>> fits_;
 };
@@ -288,17 +290,17 @@ void read_given(const SolveJob& job, index_t first, index_t count, index_t place
                 const HostMemory& given) {
   std::byte* const to =
       given.get() + static_cast<std::size_t>(place) * size_of(job.inputs.fits.type);
-  if (job.inputs.fits.type == ElementType::float32) {
-    read_numbers(*job.residuals, first, count, reinterpret_cast<float*>(to));
-  } else {
-    read_numbers(*job.residuals, first, count, reinterpret_cast<double*>(to));
-  }
+  with_type(job.inputs.fits.type, [&](auto zero) {
+    read_numbers(*job.residuals, first, count, reinterpret_cast<decltype(zero)*>(to));
+  });
 }
 
 template <class T>
 SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
   if (count_of(job.inputs.sides.solution_dims) == 0) return {};
-  if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
+  if constexpr (!is_complex_number<T>) {
+    if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
+  }
   GroupSteps<T> steps(job, sink);
   std::vector<GroupChunk<T>> chunks(static_cast<std::size_t>(job.plan.buffers));
   const index_t count = (job.plan.groups + job.plan.chunk_groups - 1) / job.plan.chunk_groups;
@@ -307,5 +309,7 @@ SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
 }
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<float>&);
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<double>&);
+template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<std::complex<float>>&);
+template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<std::complex<double>>&);
 
 }  // namespace qrtool

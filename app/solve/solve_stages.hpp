@@ -16,7 +16,7 @@ namespace qrtool {
 template <class T>
 struct SolveSink {
   /// Takes X and standard errors of `groups` groups; se may be null.
-  std::function<void(index_t first_group, index_t groups, const T* x, const T* se)> keep_x;
+  std::function<void(index_t first_group, index_t groups, const T* x, const Real<T>* se)> keep_x;
   std::function<void(index_t first_solution, std::span<const SolutionReport>)> keep_reports;
   /// One for all (shared), for each group, or for each right side (splits).
   std::function<void(index_t first, std::span<const MatrixFindings>)> keep_findings;

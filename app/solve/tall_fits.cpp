@@ -128,8 +128,8 @@ FitReport TallFits<T>::judge_scaled(const Steps& first, index_t side, SolutionRe
   Steps scaled{*this, first.group, first.first_side, again.scaled.x, sums, &again};
   sweep(scaled);
   return engine_.worker().judge(sums[static_cast<std::size_t>(side)],
-                                again.scaled.x.data() + side * n, report, again.scaled.a,
-                                again.scaled.b);
+                                again.scaled.x.data() + side * n, report,
+                                {again.scaled.a, again.scaled.b});
 }
 
 template <class T>

@@ -69,7 +69,7 @@ class RankAndOrder {
   RankRule rule_;
   int scale_ = 0;
   Batch<double> scaled_;  // R 2^-scale
-  RankedFactor factor_;
+  RankedFactor<double> factor_;
   std::vector<index_t> permutation_;
   std::unique_ptr<Pivoted> pivoted_;
 };

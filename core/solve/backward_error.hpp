@@ -2,12 +2,12 @@
 // backward_error.hpp: how well x solves min ||A x - b||: the least ||[dA, db]|| for which x solves
 // the problem of A + dA and b + db, each change taken relative to its own size (Frobenius norms).
 //
-//   r = b - A x,  g = A'r,  a = ||A||,  e = ||r|| / hypot(a ||x||, ||b||)
+//   r = b - A x,  g = A^H r,  a = ||A||,  e = ||r|| / hypot(a ||x||, ||b||)
 //
 //   ||g|| / (a ||r||)              Stewart; too large where r is small, but not zero
-//   e ||R^-T g|| / ||r||           Stewart; too large for ill-conditioned A and large r
+//   e ||R^-H g|| / ||r||           Stewart; too large for ill-conditioned A and large r
 //   e                              the change that makes the system consistent
-//   (e / ||r||) ||K^-T g / a||     Karlson and Walden; K'K = R'R / a^2 + e^2 I
+//   (e / ||r||) ||K^-H g / a||     Karlson and Walden; K^H K = R^H R / a^2 + e^2 I
 //
 // The first three are upper bounds. The last is exact to a factor of sqrt(2) and takes a QR
 // factorization, so that it is computed only where the bounds are above the bar. Sources: Stewart,
@@ -30,17 +30,18 @@ struct SolutionNorms {
   double consistent_error() const;
 };
 
-/// The least of the three bounds. transposed_norm is ||R^-T g||, infinite where it is not known.
+/// The least of the three bounds. transposed_norm is ||R^-H g||, infinite where it is not known.
 double backward_error_bound(const SolutionNorms& norms, double transposed_norm);
 
 /// The estimate of Karlson and Walden. r: R of A (k x n).
-double karlson_walden(const SolutionNorms& norms, MatrixView<const double> r,
-                      const std::vector<double>& g);
+template <class S>
+double karlson_walden(const SolutionNorms& norms, MatrixView<const S> r, const std::vector<S>& g);
 
 /// Where a bound is below this part of the bar, no closer bound is computed.
 constexpr double clear_of_bar = 0.5;
 
-/// u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52: the largest backward error that passes.
+/// u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52 of the parts of `type`: the largest backward
+/// error that passes.
 double solution_bar(ElementType type, index_t m, index_t n);
 
 }  // namespace qrtool

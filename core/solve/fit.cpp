@@ -157,7 +157,7 @@ double r_squared(const Spread& b, double residual_norm, bool has_intercept) {
 
 double fit_bar(const SolveProblem& problem, const FitWishes& wishes) {
   const bool is_single =
-      problem.type == ElementType::float32 || wishes.type == ElementType::float32;
+      real_of(problem.type) == ElementType::float32 || real_of(wishes.type) == ElementType::float32;
   return solution_bar(is_single ? ElementType::float32 : ElementType::float64,
                       problem.packed_rows(), problem.n);
 }
@@ -286,22 +286,22 @@ bool FitWorker<T>::needs_scales(const FitSums& sums, const SolutionReport& repor
   return is_solved && !fits && exponent_into_range(sums.sums.b).has_value();
 }
 
-template <class T>
-FitReport FitWorker<T>::judge(const FitSums& found, const double* x, SolutionReport& report,
-                              double scale_a, double scale_b) const {
-  const fit::Sums& sums = found.sums;
-  const double residual_norm = report.residual_norm * scale_b;
-  FitReport fit{.r_squared = r_squared(sums.b, residual_norm, problem_.has_intercept)};
+template <class S>
+FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const fit::Sums& sums,
+                    const S* gradient, const S* x, SolutionReport& report,
+                    const FitScales& scales) {
+  const double residual_norm = report.residual_norm * scales.b;
+  FitReport fit{.r_squared = r_squared(sums.b, residual_norm, problem.has_intercept)};
   const bool is_solved = report.status == Status::ok || report.status == Status::above_bar;
-  if (!wishes_.any() || !is_solved) return fit;
+  if (!wishes.any() || !is_solved) return fit;
   double a_squares = sums.a_squares, r_squares = sums.r_squares, x_squares = 0, g_squares = 0;
-  for (index_t j = 0; j < problem_.n; ++j) {
-    const double penalty = problem_.penalty(j) * scale_a, term = penalty * x[j];
-    const double g = found.gradient[static_cast<std::size_t>(j)] - penalty * term;
+  for (index_t j = 0; j < problem.n; ++j) {
+    const double penalty = problem.penalty(j) * scales.a;
+    const S term = penalty * x[j];
     a_squares += penalty * penalty;
-    r_squares += term * term;
-    x_squares += x[j] * x[j];
-    g_squares += g * g;
+    r_squares += square_of(term);
+    x_squares += square_of(x[j]);
+    g_squares += square_of(gradient[j] - penalty * term);
   }
   const SolutionNorms norms{.a = std::sqrt(a_squares),
                             .b = std::sqrt(sums.b.b_squares),
@@ -309,18 +309,23 @@ FitReport FitWorker<T>::judge(const FitSums& found, const double* x, SolutionRep
                             .r = std::sqrt(r_squares),
                             .g = std::sqrt(g_squares)};
   fit.orthogonality = backward_error_bound(norms, std::numeric_limits<double>::infinity());
-  const double bar = std::max(report.bar, fit_bar(problem_, wishes_));
+  const double bar = std::max(report.bar, fit_bar(problem, wishes));
   // Where a closer bound was needed for x, the residuals must be those from which it was found.
   const double apart = std::abs(std::sqrt(sums.r_squares) - residual_norm);
   const bool agrees = apart <= bar * std::hypot(norms.a * norms.x, norms.b);
   const double largest_apart = bar * std::hypot(norms.a * norms.x, norms.b);
   fit.has_other_residuals = !(std::sqrt(sums.apart_squares) <= largest_apart) ||
-                            (wishes_.checks && !(fit.orthogonality <= bar) && !agrees);
+                            (wishes.checks && !(fit.orthogonality <= bar) && !agrees);
   if (report.status == Status::ok &&
       (fit.has_other_residuals || (!(fit.orthogonality <= bar) && !agrees)))
     report.status = Status::above_bar;
   return fit;
 }
+template FitReport judge_fit(const SolveProblem&, const FitWishes&, const fit::Sums&, const double*,
+                             const double*, SolutionReport&, const FitScales&);
+template FitReport judge_fit(const SolveProblem&, const FitWishes&, const fit::Sums&,
+                             const std::complex<double>*, const std::complex<double>*,
+                             SolutionReport&, const FitScales&);
 
 template class FitWorker<float>;
 template class FitWorker<double>;
@@ -471,7 +476,7 @@ FitReport FitEngine<T>::judge_in_range(const FitBlock<T>& block, index_t side, c
   rows.fitted = rows.residuals = nullptr;
   std::vector<FitSums> again = worker.new_sums(1);
   worker.add(rows, again);
-  return worker.judge(again.front(), scaled.x.data(), report, scaled.a, scaled.b);
+  return worker.judge(again.front(), scaled.x.data(), report, {scaled.a, scaled.b});
 }
 
 template class FitEngine<float>;

@@ -2,7 +2,7 @@
 // fit.hpp: fitted values f = A x, residuals r = b - f and R^2 of solutions as they are stored, in
 // float64. The residuals are measured as they are stored, too:
 //
-//   min(||A'W r - l x|| / (a ||r||), ||r|| / hypot(a ||x||, ||b||)),  a = ||W^1/2 A||
+//   min(||A^H W r - l x|| / (a ||r||), ||r|| / hypot(a ||x||, ||b||)),  a = ||W^1/2 A||
 //
 // with norms weighted by W, and l the ridge, whose rows count in a and in ||r||. These are the
 // bounds by which x was judged (core/solve/backward_error.hpp), without the one that takes R.
@@ -46,6 +46,11 @@ struct FitReport {
   bool has_other_residuals = false;     // residuals were given, and are not those of x
 };
 
+/// The powers of two by which A and b were multiplied.
+struct FitScales {
+  double a = 1, b = 1;
+};
+
 /// The sums of one right side.
 struct FitSums {
   fit::Sums sums = {};
@@ -60,7 +65,7 @@ struct FitRows {
   index_t count = 0;
   const T* b = nullptr;
   index_t row_step = 1, side_step = 0;
-  const T* w = nullptr;
+  const Real<T>* w = nullptr;
   index_t w_row_step = 1, w_side_step = 0;
   const double* x = nullptr;                     // count x n
   void *fitted = nullptr, *residuals = nullptr;  // null: not wanted
@@ -78,6 +83,13 @@ struct FitWishes {
 
 /// The bar of the residuals: that of solutions of the coarser type, X's or theirs.
 double fit_bar(const SolveProblem& problem, const FitWishes& wishes);
+
+/// Judges the fit of a right side by the sums of all its rows, and the gradient A^H W r (n), for x
+/// (n) that has this report. Where the residuals are not those that were judged, the status becomes
+/// above_bar. A and b were multiplied by the scales.
+template <class S>
+FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const fit::Sums& sums,
+                    const S* gradient, const S* x, SolutionReport& report, const FitScales& scales);
 
 /// So many rows are summed up together. The sums of blocks are added in order, so that their bits
 /// depend neither on the threads nor on how many rows are in memory at a time.
@@ -99,11 +111,11 @@ class FitWorker {
   /// Whether the sums of a right side that was solved have left the range of float64, so that they
   /// must be found again of scaled data.
   bool needs_scales(const FitSums& sums, const SolutionReport& report) const;
-  /// Judges the fit of a right side, all of whose rows were added, and whose x (n numbers) has this
-  /// report. Where the residuals are not those that were judged, the status becomes above_bar. The
-  /// scales are those of FitRows.
-  FitReport judge(const FitSums& sums, const double* x, SolutionReport& report, double scale_a = 1,
-                  double scale_b = 1) const;
+  /// judge_fit() of a right side, all of whose rows were added.
+  FitReport judge(const FitSums& sums, const double* x, SolutionReport& report,
+                  const FitScales& scales = {}) const {
+    return judge_fit(problem_, wishes_, sums.sums, sums.gradient.data(), x, report, scales);
+  }
 
  private:
   void widen(MatrixView<const T> a, double scale);
@@ -170,6 +182,34 @@ class FitEngine {
   const SolveProblem& problem_;
   FitWishes wishes_;
   std::vector<FitWorker<T>> workers_;
+};
+
+/// The same for complex systems, one right side after another in complex128. Nothing is wanted of
+/// an intercept.
+template <class R>
+class FitEngine<std::complex<R>> {
+ public:
+  using T = std::complex<R>;
+  using S = std::complex<double>;
+
+  FitEngine(const SolveProblem& problem, const FitWishes& wishes, int threads)
+      : problem_(problem), wishes_(wishes), threads_(threads) {}
+  static std::size_t workspace_bytes(const SolveProblem& problem, const FitWishes&, int threads);
+  void run(const FitBlock<T>& block);
+
+ private:
+  struct Side;
+
+  Side side_of(const FitBlock<T>& block, index_t s) const;
+  void find_weights(Side& side) const;
+  void scale(Side& side) const;
+  template <class Out>
+  void add_rows(const FitBlock<T>& block, Side& side) const;
+  FitReport fit(const FitBlock<T>& block, index_t s) const;
+
+  const SolveProblem& problem_;
+  FitWishes wishes_;
+  int threads_;
 };
 
 }  // namespace qrtool

@@ -39,8 +39,9 @@ bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p) {
   // A pack then stays in a second-level cache of 2 MiB. The limits of cpu/batched come first.
   constexpr index_t most_entries = 32768, most_columns = 128, most_rows = 1024;
   const index_t m = problem.packed_rows(), columns = problem.n + p;
-  return m >= problem.n && problem.n > 0 && p > 0 && m <= most_rows && columns <= most_columns &&
-         m * columns <= most_entries && systems >= systems_kernels().front()->in_double.lanes;
+  return !is_complex(problem.type) && m >= problem.n && problem.n > 0 && p > 0 && m <= most_rows &&
+         columns <= most_columns && m * columns <= most_entries &&
+         systems >= systems_kernels().front()->in_double.lanes;
 }
 
 template <class T>
@@ -180,7 +181,7 @@ std::vector<double> PackSolver<T>::correlations_of(index_t lane) {
     routine_.take_factor(shape_, workspace_.get(), {.lane = static_cast<int>(lane), .scale = 0},
                          r.data, z_.view().data);
   }
-  return inverse_row_correlations(r);
+  return inverse_row_correlations<double>(r);
 }
 
 template <class T>
@@ -236,7 +237,7 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
     }
   }
   solver_.take_factor(MatrixView<const double>(r));
-  solve_packed<T>(problem_, system, {ab, packed, z}, solver_, block);
+  solve_packed<T>(problem_, system, in_one(problem_, ab, packed, z), solver_, block);
 }
 
 template <class T>

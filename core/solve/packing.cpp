@@ -42,8 +42,8 @@ double largest_of(const T* x, index_t count) {
 
 void RowFactors::reset() { std::fill(roots_.begin(), roots_.end(), 1.0); }
 
-template <class T>
-void RowFactors::weigh(const T* w, index_t step) {
+template <class R>
+void RowFactors::weigh(const R* w, index_t step) {
   for (index_t i = 0; i < std::ssize(roots_); ++i)
     roots_[i] *= std::sqrt(static_cast<double>(w[i * step]));
 }
@@ -52,7 +52,7 @@ template <class T>
 void RowFactors::leave_out(MatrixView<const T> a) {
   for (index_t i = 0; i < a.rows; ++i) {
     const T* row = &a(i, 0);
-    if (std::none_of(row, row + a.cols, [](T x) { return std::isnan(x); })) continue;
+    if (std::none_of(row, row + a.cols, [](T x) { return is_nan(x); })) continue;
     roots_[i] = 0;
   }
 }
@@ -60,7 +60,7 @@ void RowFactors::leave_out(MatrixView<const T> a) {
 template <class T>
 void RowFactors::leave_out(const T* b, index_t step) {
   for (index_t i = 0; i < std::ssize(roots_); ++i) {
-    if (!std::isnan(b[i * step])) continue;
+    if (!is_nan(b[i * step])) continue;
     roots_[i] = 0;
   }
 }
@@ -72,26 +72,30 @@ index_t RowFactors::used() const {
 template <class T>
 PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
                         MatrixView<T> to) {
+  // Row factors and scales are real: of complex matrices they multiply the parts.
+  const MatrixView<const Real<T>> parts_of_a = interleaved(a);
+  const MatrixView<Real<T>> parts_of_to = interleaved(to);
+  const index_t parts = parts_of<T>, cols = parts_of_a.cols;
   double largest = problem.n > 0 ? problem.penalty(problem.n - 1) : 0;
   for (index_t i = 0; i < a.rows; ++i) {
     if (rows[i] == 0) continue;
-    include(largest_of(&a(i, 0), a.cols) * rows[i], largest);
+    include(largest_of(&parts_of_a(i, 0), cols) * rows[i], largest);
   }
   const bool is_finite = std::isfinite(largest);
   const int scale = is_finite ? exponent_of(largest) : 0;
   const PowerOfTwoFactor scaled(-scale);
   for (index_t i = 0; i < to.rows; ++i) {
-    T* row = &to(i, 0);
-    std::fill_n(row, a.cols, T(0));
+    Real<T>* row = &parts_of_to(i, 0);
+    std::fill_n(row, cols, Real<T>(0));
     if (!is_finite) continue;
     if (i >= a.rows) {
-      row[i - a.rows] = static_cast<T>(scaled(problem.penalty(i - a.rows)));
+      row[parts * (i - a.rows)] = static_cast<Real<T>>(scaled(problem.penalty(i - a.rows)));
     } else if (rows[i] != 0) {
       const double factor = rows[i];
-      const T* from = &a(i, 0);
+      const Real<T>* from = &parts_of_a(i, 0);
 #pragma omp simd
-      for (index_t j = 0; j < a.cols; ++j)
-        row[j] = static_cast<T>(scaled(static_cast<double>(from[j]) * factor));
+      for (index_t j = 0; j < cols; ++j)
+        row[j] = static_cast<Real<T>>(scaled(static_cast<double>(from[j]) * factor));
     }
   }
   return {scale, is_finite};
@@ -100,48 +104,54 @@ PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, cons
 template <class T>
 PackedScale pack_right_side(const SolveProblem& problem, const T* b, index_t step,
                             const RowFactors& rows, MatrixView<T> to, index_t column) {
+  constexpr index_t parts = parts_of<T>;
+  const auto* const parts_of_b = reinterpret_cast<const Real<T>*>(b);
   double largest = 0;
   for (index_t i = 0; i < problem.m; ++i)
-    if (rows[i] != 0) include(static_cast<double>(b[i * step]) * rows[i], largest);
+    for (index_t q = 0; q < parts && rows[i] != 0; ++q)
+      include(static_cast<double>(parts_of_b[parts * i * step + q]) * rows[i], largest);
   const bool is_finite = std::isfinite(largest);
   const int scale = is_finite ? exponent_of(largest) : 0;
   const PowerOfTwoFactor scaled(-scale);
   for (index_t i = 0; i < to.rows; ++i) {
     const bool counts = is_finite && i < problem.m && rows[i] != 0;
-    to(i, column) =
-        counts ? static_cast<T>(scaled(static_cast<double>(b[i * step]) * rows[i])) : T(0);
+    auto* const entry = reinterpret_cast<Real<T>*>(&to(i, column));
+    for (index_t q = 0; q < parts; ++q)
+      entry[q] = counts ? static_cast<Real<T>>(scaled(
+                              static_cast<double>(parts_of_b[parts * i * step + q]) * rows[i]))
+                        : Real<T>(0);
   }
   return {scale, is_finite};
 }
 
 template <class T>
-void PackedRows<T>::add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) {
+void PackedRows<T>::add_residual(index_t first, MatrixView<const S> x, ResidualSums<S>& sums) {
   qrtool::add_residual<T>(a_, {b_.data + first, b_.rows, x.cols, b_.ld}, x, problem_.m, sums);
 }
 
 template <class T>
-void PackedRows<T>::add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
+void PackedRows<T>::add_precise_residual(index_t j, const S* x, std::vector<S>& gradient,
                                          double& r_squares) {
-  if constexpr (std::is_same_v<T, double>)
-    qrtool::add_precise_residual(a_, b_.data + j, b_.ld, x, gradient, r_squares);
+  if constexpr (std::is_same_v<T, S>)
+    qrtool::add_precise_residual<S>(a_, b_.data + j, b_.ld, x, gradient, r_squares);
 }
 
 template <class T>
-bool PackedRows<T>::factor_again(index_t j, MatrixView<double> r, double* z) {
+bool PackedRows<T>::factor_again(index_t j, MatrixView<S> r, S* z) {
   const index_t m = a_.rows, n = a_.cols;
   const Problem problem{.count = 1,
                         .m = m,
                         .n = n + 1,
-                        .type = ElementType::float64,
+                        .type = element_type<S>,
                         .mode = Mode::r,
                         .sign = Sign::lapack};
-  const Batch<double> system(1, m, n + 1), factor(1, problem.k(), n + 1);
-  const MatrixView<double> ab = system.view()[0], all = factor.view()[0];
+  const Batch<S> system(1, m, n + 1), factor(1, problem.k(), n + 1);
+  const MatrixView<S> ab = system.view()[0], all = factor.view()[0];
   for (index_t i = 0; i < m; ++i) {
-    for (index_t c = 0; c < n; ++c) ab(i, c) = static_cast<double>(a_(i, c));
-    ab(i, n) = static_cast<double>(b_(i, j));
+    for (index_t c = 0; c < n; ++c) ab(i, c) = static_cast<S>(a_(i, c));
+    ab(i, n) = static_cast<S>(b_(i, j));
   }
-  if (!EigenQr<double>(problem).factor(ab, {.q = {}, .r = all, .v = {}, .tau = {}})) return false;
+  if (!EigenQr<S>(problem).factor(ab, {.q = {}, .r = all, .v = {}, .tau = {}})) return false;
   for (index_t i = 0; i < r.rows; ++i) {
     std::copy_n(&all(i, 0), n, &r(i, 0));
     z[i] = all(i, n);
@@ -150,7 +160,6 @@ bool PackedRows<T>::factor_again(index_t j, MatrixView<double> r, double* z) {
 }
 
 #define QRTOOL_FOR(T)                                                                             \
-  template void RowFactors::weigh(const T*, index_t);                                             \
   template void RowFactors::leave_out(MatrixView<const T>);                                       \
   template void RowFactors::leave_out(const T*, index_t);                                         \
   template PackedScale pack_matrix(const SolveProblem&, MatrixView<const T>, const RowFactors&,   \
@@ -160,6 +169,10 @@ bool PackedRows<T>::factor_again(index_t j, MatrixView<double> r, double* z) {
   template class PackedRows<T>;
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
+template void RowFactors::weigh(const float*, index_t);
+template void RowFactors::weigh(const double*, index_t);
 
 }  // namespace qrtool

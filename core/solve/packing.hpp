@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // packing.hpp: makes the system that is factored from A, b, weights and options: rows that count
 // nothing are zero, weighted rows are multiplied, a ridge adds rows, and powers of two bring A and
-// every right side to a largest entry of about 1.
+// every right side to a largest entry of about 1, or a largest part of one.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
+#include "core/complex_arithmetic.hpp"
 #include "core/problem.hpp"
 #include "core/solve/system_solver.hpp"
 
@@ -72,10 +73,10 @@ struct RightSideBlock {
   index_t count = 0;
   const T* b = nullptr;
   VectorPlaces b_places = {};
-  const T* w = nullptr;  // weights of the squared residuals; null: all 1
+  const Real<T>* w = nullptr;  // weights of the squared residuals; null: all 1
   VectorPlaces w_places = {};
   T* x = nullptr;
-  T* se = nullptr;  // null: not wanted
+  Real<T>* se = nullptr;  // null: not wanted
   VectorPlaces x_places = {};
   std::span<SolutionReport> reports = {};
   std::span<MatrixFindings> findings = {};  // one for each right side, or empty
@@ -90,8 +91,8 @@ class RowFactors {
   /// All rows count once.
   void reset();
   /// Multiplies the rows by the roots of m weights, `step` apart. No weight is negative.
-  template <class T>
-  void weigh(const T* w, index_t step);
+  template <class R>
+  void weigh(const R* w, index_t step);
   /// Leaves out the rows in which A, or b, has a NaN.
   template <class T>
   void leave_out(MatrixView<const T> a);
@@ -134,15 +135,17 @@ PackedScale pack_right_side(const SolveProblem& problem, const T* b, index_t ste
 
 /// Reads a packed system in memory: A (rows x n) and B (rows x p).
 template <class T>
-class PackedRows final : public SystemRows {
+class PackedRows final : public SystemRows<Wide<T>> {
  public:
+  using S = Wide<T>;
+
   PackedRows(const SolveProblem& problem, MatrixView<const T> a, MatrixView<const T> b)
       : problem_(problem), a_(a), b_(b) {}
 
-  void add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) override;
-  void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
+  void add_residual(index_t first, MatrixView<const S> x, ResidualSums<S>& sums) override;
+  void add_precise_residual(index_t j, const S* x, std::vector<S>& gradient,
                             double& r_squares) override;
-  bool factor_again(index_t j, MatrixView<double> r, double* z) override;
+  bool factor_again(index_t j, MatrixView<S> r, S* z) override;
 
  private:
   const SolveProblem& problem_;

@@ -12,21 +12,21 @@
 namespace qrtool {
 namespace {
 
-using Matrix = Eigen::MatrixXd;
-using Vector = Eigen::VectorXd;
-
-double frobenius(MatrixView<const double> r) {
+template <class S>
+double frobenius(MatrixView<const S> r) {
   double sum = 0;
   for (index_t i = 0; i < r.rows; ++i) {
-    for (index_t j = i; j < r.cols; ++j) sum += r(i, j) * r(i, j);
+    for (index_t j = i; j < r.cols; ++j) sum += square_of(r(i, j));
   }
   return std::sqrt(sum);
 }
 
-/// Returns the e with the largest entry of v in [2^(e - 1), 2^e), and 0 for a vector of zeros.
+/// Returns the e with the largest size of an entry of v in [2^(e - 1), 2^e), and 0 for a vector of
+/// zeros.
+template <class Vector>
 int exponent_of(const Vector& v) {
   int exponent = 0;
-  std::frexp(v.lpNorm<Eigen::Infinity>(), &exponent);
+  std::frexp(v.template lpNorm<Eigen::Infinity>(), &exponent);
   return exponent;
 }
 
@@ -38,19 +38,25 @@ double infinite_beyond(double scaled_condition, double condition) {
 }
 
 /// v 2^exponent.
-Vector scaled(const Vector& v, int exponent) {
-  return v.unaryExpr([exponent](double x) { return std::ldexp(x, exponent); });
+template <class S>
+Eigen::Matrix<S, Eigen::Dynamic, 1> scaled(
+    const Eigen::Ref<const Eigen::Matrix<S, Eigen::Dynamic, 1>>& v, int exponent) {
+  return v.unaryExpr([exponent](S x) { return scaled_by(x, exponent); });
 }
 
 }  // namespace
 
 /// The complete orthogonal decomposition S P = Q T Z, or for basic solutions its first half, S P =
 /// Q T.
-struct RankedFactor::Complete {
-  TruncatedQr pivoted;  // of R D^-1
-  Matrix u;             // U: T Z = [U 0]; for basic solutions the leading block of T
-  /// The reflectors of Z, one for each row of T: their entries after the first, which belong to the
-  /// columns past the rank. No rows for basic solutions.
+template <class S>
+struct RankedFactor<S>::Complete {
+  using Matrix = typename TruncatedQr<S>::Matrix;
+  using Vector = typename TruncatedQr<S>::Vector;
+
+  TruncatedQr<S> pivoted;  // of R D^-1
+  Matrix u;                // U: T Z = [U 0]; for basic solutions the leading block of T
+  /// The reflectors H of Z^H, one for each row of T: their entries after the first, which belong to
+  /// the columns past the rank. No rows for basic solutions.
   Matrix tails;
   Vector coefficients;
 
@@ -61,17 +67,17 @@ struct RankedFactor::Complete {
     coefficients = Vector::Zero(rank);
     Vector row(1 + right.cols()), tail(right.cols());
     for (index_t i = rank; i-- > 0;) {
-      row << u(i, i), right.row(i).transpose();
+      row << conjugate(u(i, i)), right.row(i).adjoint();
       // Columns of very different size leave rows whose squares are no numbers of float64.
       const int exponent = exponent_of(row);
-      row = scaled(row, -exponent);
+      row = scaled<S>(row, -exponent);
       double beta = 0;
       row.makeHouseholder(tail, coefficients(i), beta);
       tails.col(i) = tail;
       u(i, i) = std::ldexp(beta, exponent);
-      const Vector sums = coefficients(i) * (u.col(i).head(i) + right.topRows(i) * tail);
+      const Vector sums = conjugate(coefficients(i)) * (u.col(i).head(i) + right.topRows(i) * tail);
       u.col(i).head(i) -= sums;
-      right.topRows(i).noalias() -= sums * tail.transpose();
+      right.topRows(i).noalias() -= sums * tail.adjoint();
     }
   }
   /// P Z [y; 0].
@@ -79,44 +85,52 @@ struct RankedFactor::Complete {
     const index_t rank = y.size(), n = pivoted.permutation().size();
     Vector turned = Vector::Zero(n);
     turned.head(rank) = y;
-    for (index_t i = 0; i < rank && tails.rows() > 0; ++i) reflect(turned, i);
+    for (index_t i = 0; i < rank && tails.rows() > 0; ++i)
+      reflect(turned, i, conjugate(coefficients(i)));
     Vector x(n);
     for (index_t i = 0; i < n; ++i) x(pivoted.permutation()(i)) = turned(i);
     return x;
   }
-  /// (Z'P'x)[:rank].
+  /// (Z^H P'x)[:rank].
   Vector project(const Vector& x) const {
     const index_t rank = u.rows(), n = x.size();
     Vector turned(n);
     for (index_t i = 0; i < n; ++i) turned(i) = x(pivoted.permutation()(i));
-    for (index_t i = rank; i-- > 0 && tails.rows() > 0;) reflect(turned, i);
+    for (index_t i = rank; i-- > 0 && tails.rows() > 0;) reflect(turned, i, coefficients(i));
     return turned.head(rank);
   }
-  Vector solve_u(const Vector& c) const { return u.triangularView<Eigen::Upper>().solve(c); }
-  Vector solve_u_transposed(const Vector& c) const {
-    return u.triangularView<Eigen::Upper>().transpose().solve(c);
+  Vector solve_u(const Vector& c) const {
+    return u.template triangularView<Eigen::Upper>().solve(c);
+  }
+  Vector solve_u_adjoint(const Vector& c) const {
+    return u.template triangularView<Eigen::Upper>().adjoint().solve(c);
   }
 
  private:
-  void reflect(Vector& v, index_t i) const {
+  /// v := H v, or H^H v with the conjugate of the coefficient.
+  void reflect(Vector& v, index_t i, S coefficient) const {
     auto rest = v.tail(tails.rows());
-    const double sum = coefficients(i) * (v(i) + tails.col(i).dot(rest));
+    const S sum = coefficient * (v(i) + tails.col(i).dot(rest));
     v(i) -= sum;
     rest -= sum * tails.col(i);
   }
 };
 
-RankedFactor::RankedFactor() = default;
-RankedFactor::~RankedFactor() = default;
-RankedFactor::RankedFactor(RankedFactor&&) noexcept = default;
+template <class S>
+RankedFactor<S>::RankedFactor() = default;
+template <class S>
+RankedFactor<S>::~RankedFactor() = default;
+template <class S>
+RankedFactor<S>::RankedFactor(RankedFactor&&) noexcept = default;
 
 double default_rank_tolerance(ElementType type, index_t n) {
-  const double u = type == ElementType::float32 ? 0x1p-23 : 0x1p-52;
+  const double u = real_of(type) == ElementType::float32 ? 0x1p-23 : 0x1p-52;
   return u * std::max(16.0, 2 * static_cast<double>(n));
 }
 
 /// Returns, for each column j, the e_j with its norm in [2^(e_j - 1), 2^e_j).
-std::vector<int> RankedFactor::column_exponents() const {
+template <class S>
+std::vector<int> RankedFactor<S>::column_exponents() const {
   std::vector<int> exponents(static_cast<std::size_t>(r_.cols));
   for (index_t j = 0; j < r_.cols; ++j) {
     if (r_.rows == 0) continue;
@@ -125,7 +139,8 @@ std::vector<int> RankedFactor::column_exponents() const {
   return exponents;
 }
 
-void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
+template <class S>
+void RankedFactor<S>::set(MatrixView<const S> r, const RankRule& rule) {
   r_ = r;
   is_basic_ = rule.is_basic;
   complete_.reset();
@@ -135,7 +150,7 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
   condition_ = scaled_condition_ = std::numeric_limits<double>::infinity();
   if (r.cols == 0) return;
   if (r.rows == 0) {
-    complete_ = std::make_unique<Complete>(Complete{TruncatedQr({}, 0, false), {}, {}, {}});
+    complete_ = std::make_unique<Complete>(Complete{TruncatedQr<S>({}, 0, false), {}, {}, {}});
     return;
   }
   const std::vector<int> exponents = column_exponents();
@@ -144,24 +159,26 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
     return;
   }
   condition_ = estimate_singular_values(r).condition();
-  const Batch<double> copy(1, r.cols, r.cols);
-  const MatrixView<double> scaled = copy.view()[0];
+  const Batch<S> copy(1, r.cols, r.cols);
+  const MatrixView<S> scaled = copy.view()[0];
   for (index_t i = 0; i < r.cols; ++i)
-    for (index_t j = i; j < r.cols; ++j) scaled(i, j) = std::ldexp(r(i, j), -exponents[j]);
-  const SingularValues values = estimate_singular_values(scaled);
+    for (index_t j = i; j < r.cols; ++j) scaled(i, j) = scaled_by(r(i, j), -exponents[j]);
+  const SingularValues values = estimate_singular_values<S>(scaled);
   condition_ = infinite_beyond(values.condition(), condition_);
   scaled_condition_ = infinite_beyond(values.condition(), values.condition());
   if (!(values.smallest > rank_margin * rule.tolerance)) decompose(exponents, rule);
 }
 
-void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& rule) {
+template <class S>
+void RankedFactor<S>::decompose(const std::vector<int>& exponents, const RankRule& rule) {
+  using Matrix = typename TruncatedQr<S>::Matrix;
   Matrix scaled = Matrix::Zero(r_.rows, r_.cols);
   for (index_t i = 0; i < r_.rows; ++i)
-    for (index_t j = i; j < r_.cols; ++j) scaled(i, j) = std::ldexp(r_(i, j), -exponents[j]);
+    for (index_t j = i; j < r_.cols; ++j) scaled(i, j) = scaled_by(r_(i, j), -exponents[j]);
   // The condition of a wide matrix needs the last diagonal entry.
   const bool is_wide = r_.rows < r_.cols;
   complete_ = std::make_unique<Complete>(
-      Complete{TruncatedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
+      Complete{TruncatedQr<S>(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
   rank_ = complete_->pivoted.rank();
   if (rank_ == r_.cols) {
     complete_.reset();
@@ -174,13 +191,15 @@ void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& 
   }
   const auto& permuted = complete_->pivoted.permutation();
   for (index_t j = 0; j < r_.cols; ++j)
-    for (index_t i = 0; i < r_.rows; ++i) t(i, j) = std::ldexp(t(i, j), exponents[permuted(j)]);
+    for (index_t i = 0; i < r_.rows; ++i) t(i, j) = scaled_by(t(i, j), exponents[permuted(j)]);
   dropped_norm_ = t.bottomRightCorner(r_.rows - rank_, r_.cols - rank_).norm();
   complete_->u = t.topLeftCorner(rank_, rank_);
   if (!is_basic_) complete_->turn(t.topRightCorner(rank_, r_.cols - rank_));
 }
 
-void RankedFactor::solve(MatrixView<const double> z, MatrixView<double> x) const {
+template <class S>
+void RankedFactor<S>::solve(MatrixView<const S> z, MatrixView<S> x) const {
+  using Vector = typename TruncatedQr<S>::Vector;
   const index_t k = r_.rows;
   if (!complete_) {
     for (index_t i = 0; i < k; ++i) std::copy_n(&z(i, 0), x.cols, &x(i, 0));
@@ -192,43 +211,51 @@ void RankedFactor::solve(MatrixView<const double> z, MatrixView<double> x) const
     for (index_t i = 0; i < k; ++i) c(i) = z(i, j);
     Vector solution = Vector::Zero(r_.cols);
     if (rank_ > 0) {
-      complete_->pivoted.apply_transposed(c);
+      complete_->pivoted.apply_adjoint(c);
       solution = complete_->expand(complete_->solve_u(c.head(rank_)));
     }
     for (index_t i = 0; i < r_.cols; ++i) x(i, j) = solution(i);
   }
 }
 
-void RankedFactor::correct(std::vector<double>& g) const {
+template <class S>
+void RankedFactor<S>::correct(std::vector<S>& g) const {
+  using Vector = typename TruncatedQr<S>::Vector;
   Eigen::Map<Vector> gradient(g.data(), r_.cols);
   if (!complete_) {
-    const MatrixView<double> x{g.data(), r_.cols, 1, 1};
-    solve_upper_transposed(r_, x);
+    const MatrixView<S> x{g.data(), r_.cols, 1, 1};
+    solve_upper_adjoint(r_, x);
     solve_upper(r_, x);
   } else if (rank_ == 0) {
     gradient.setZero();
   } else {
-    const Vector inner = complete_->solve_u_transposed(complete_->project(gradient));
+    const Vector inner = complete_->solve_u_adjoint(complete_->project(gradient));
     gradient = complete_->expand(complete_->solve_u(inner));
   }
 }
 
-double RankedFactor::transposed_solution_norm(std::vector<double> g) const {
+template <class S>
+double RankedFactor<S>::adjoint_solution_norm(std::vector<S> g) const {
   if (complete_) return std::numeric_limits<double>::infinity();
-  solve_upper_transposed(r_, {g.data(), r_.cols, 1, 1});
+  solve_upper_adjoint(r_, MatrixView<S>{g.data(), r_.cols, 1, 1});
   return norm_of(g.data(), r_.cols);
 }
 
-double RankedFactor::least_norm_error(const double* x) const {
+template <class S>
+double RankedFactor<S>::least_norm_error(const S* x) const {
+  using Vector = typename TruncatedQr<S>::Vector;
   if (!complete_) return 0;
   const Eigen::Map<const Vector> given(x, r_.cols);
-  const double largest = given.lpNorm<Eigen::Infinity>();
+  const double largest = given.template lpNorm<Eigen::Infinity>();
   if (largest == 0 || rank_ == 0) return largest == 0 ? 0 : std::numeric_limits<double>::infinity();
   // The error does not depend on the scale of x, whose squares may overflow.
-  const Vector solution = scaled(given, -exponent_of(given));
+  const Vector solution = scaled<S>(given, -exponent_of(given));
   const Vector inner = complete_->project(solution);
   const double outside = (solution - complete_->expand(inner)).stableNorm();
-  return outside / (norm_ * complete_->solve_u_transposed(inner).stableNorm());
+  return outside / (norm_ * complete_->solve_u_adjoint(inner).stableNorm());
 }
+
+template class RankedFactor<double>;
+template class RankedFactor<std::complex<double>>;
 
 }  // namespace qrtool

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranked_factor.hpp: R of A = Q R with its numerical rank, ready to solve least-squares problems in
-// float64.
+// float64 or complex128.
 //
-//   full column rank     x = R^-1 z                                          z = Q'b
-//   less, or m < n       R D^-1 P = Q2 S,  T = S[:rank, :] P'DP = [U 0] Z',
-//                        x = P Z [U^-1 (Q2'z)[:rank]; 0]
+//   full column rank     x = R^-1 z                                          z = Q^H b
+//   less, or m < n       R D^-1 P = Q2 S,  T = S[:rank, :] P'DP = [U 0] Z^H,
+//                        x = P Z [U^-1 (Q2^H z)[:rank]; 0]
 //
 // D: the norms of R's columns, rounded to powers of two, so that the rank does not depend on the
 // units of the columns. Source: LAPACK gelsy, with columns scaled.
@@ -19,8 +19,8 @@
 
 namespace qrtool {
 
-/// u max(16, 2n), u = 2^-23 or 2^-52. It does not depend on m: columns that are independent stay so
-/// however many rows they have.
+/// u max(16, 2n), u = 2^-23 or 2^-52 of the parts of `type`. It does not depend on m: columns that
+/// are independent stay so however many rows they have.
 double default_rank_tolerance(ElementType type, index_t n);
 
 /// Where the estimate of the smallest singular value is this many times the tolerance, the rank is
@@ -35,6 +35,7 @@ struct RankRule {
 
 /// Decides the rank of one R after another, and solves with it. Each thread needs its own object.
 /// `r` must stay while the object is used.
+template <class S>
 class RankedFactor {
  public:
   RankedFactor();
@@ -42,7 +43,7 @@ class RankedFactor {
   RankedFactor(RankedFactor&&) noexcept;
 
   /// Takes the upper trapezoidal r (k x n), k = min(m, n).
-  void set(MatrixView<const double> r, const RankRule& rule);
+  void set(MatrixView<const S> r, const RankRule& rule);
 
   index_t rank() const { return rank_; }
   bool has_full_column_rank() const { return !complete_; }
@@ -55,21 +56,21 @@ class RankedFactor {
   /// infinite where the second is beyond 2^64.
   double condition() const { return condition_; }
   double scaled_condition() const { return scaled_condition_; }
-  MatrixView<const double> r() const { return r_; }
+  MatrixView<const S> r() const { return r_; }
 
-  /// X (n x p) for Z = Q'B (its first k rows).
-  void solve(MatrixView<const double> z, MatrixView<double> x) const;
-  /// g := the d that minimises ||A d - r||, for g = A'r; of least norm, or basic, like solve().
-  void correct(std::vector<double>& g) const;
-  /// Returns ||R^-T g||, and infinity without full column rank.
-  double transposed_solution_norm(std::vector<double> g) const;
-  /// ||x - A'w|| / (||A|| ||w||) for the w that makes it least. 0 with full column rank.
-  double least_norm_error(const double* x) const;
+  /// X (n x p) for Z = Q^H B (its first k rows).
+  void solve(MatrixView<const S> z, MatrixView<S> x) const;
+  /// g := the d that minimises ||A d - r||, for g = A^H r; of least norm, or basic, like solve().
+  void correct(std::vector<S>& g) const;
+  /// Returns ||R^-H g||, and infinity without full column rank.
+  double adjoint_solution_norm(std::vector<S> g) const;
+  /// ||x - A^H w|| / (||A|| ||w||) for the w that makes it least. 0 with full column rank.
+  double least_norm_error(const S* x) const;
   /// Returns the norm of each row of R^-1. R must have full column rank.
   std::vector<double> inverse_row_norms() const { return qrtool::inverse_row_norms(r_); }
   /// Returns inverse_row_correlations(R), or nothing without full column rank.
-  std::vector<double> correlations() const {
-    return complete_ ? std::vector<double>{} : inverse_row_correlations(r_);
+  std::vector<S> correlations() const {
+    return complete_ ? std::vector<S>{} : inverse_row_correlations(r_);
   }
 
  private:
@@ -78,7 +79,7 @@ class RankedFactor {
   std::vector<int> column_exponents() const;
   void decompose(const std::vector<int>& exponents, const RankRule& rule);
 
-  MatrixView<const double> r_;
+  MatrixView<const S> r_;
   index_t rank_ = 0;
   double norm_ = 0, dropped_norm_ = 0, condition_ = 0, scaled_condition_ = 0;
   bool is_basic_ = false;

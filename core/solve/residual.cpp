@@ -28,42 +28,46 @@ void add_row(const T* a, index_t n, double b, const double* x, double* gradient,
 
 /// The columns [first, first + count) of the right sides; `sums` has the gradient n x count.
 template <class T>
-void add_block(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const double> x,
-               index_t data_rows, ResidualSums& sums) {
+void add_block(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const Wide<T>> x,
+               index_t data_rows, ResidualSums<Wide<T>>& sums) {
+  using S = Wide<T>;
   const index_t n = a.cols, p = b.cols;
-  double r[columns_at_once];
+  S r[columns_at_once];
   for (index_t i = 0; i < a.rows; ++i) {
     for (index_t c = 0; c < p; ++c) {
-      r[c] = static_cast<double>(b(i, c));
-      sums.b_squares[c] += r[c] * r[c];
+      r[c] = static_cast<S>(b(i, c));
+      sums.b_squares[c] += square_of(r[c]);
     }
-    if (p == 1 && x.ld == 1) {
-      double squares = 0;
-      add_row(&a(i, 0), n, r[0], x.data, sums.gradient.data(), squares);
-      sums.r_squares[0] += squares;
-      if (i < data_rows) sums.data_squares[0] += squares;
-      continue;
+    if constexpr (!is_complex_number<T>) {
+      if (p == 1 && x.ld == 1) {
+        double squares = 0;
+        add_row(&a(i, 0), n, r[0], x.data, sums.gradient.data(), squares);
+        sums.r_squares[0] += squares;
+        if (i < data_rows) sums.data_squares[0] += squares;
+        continue;
+      }
     }
     for (index_t j = 0; j < n; ++j) {
-      const auto aij = static_cast<double>(a(i, j));
-      const double* xj = &x(j, 0);
+      const auto aij = static_cast<S>(a(i, j));
+      const S* xj = &x(j, 0);
 #pragma omp simd
-      for (index_t c = 0; c < p; ++c) r[c] -= aij * xj[c];
+      for (index_t c = 0; c < p; ++c) r[c] -= product(aij, xj[c]);
     }
     for (index_t c = 0; c < p; ++c) {
-      sums.r_squares[c] += r[c] * r[c];
-      if (i < data_rows) sums.data_squares[c] += r[c] * r[c];
+      sums.r_squares[c] += square_of(r[c]);
+      if (i < data_rows) sums.data_squares[c] += square_of(r[c]);
     }
     for (index_t j = 0; j < n; ++j) {
-      const auto aij = static_cast<double>(a(i, j));
-      double* gj = sums.gradient.data() + j * p;
+      const auto aij = conjugate(static_cast<S>(a(i, j)));
+      S* gj = sums.gradient.data() + j * p;
 #pragma omp simd
-      for (index_t c = 0; c < p; ++c) gj[c] += aij * r[c];
+      for (index_t c = 0; c < p; ++c) gj[c] += product(aij, r[c]);
     }
   }
 }
 
-void add(std::vector<double>& to, const std::vector<double>& from) {
+template <class S>
+void add(std::vector<S>& to, const std::vector<S>& from) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
@@ -111,12 +115,15 @@ std::pair<double, double> precise_residual(const double* a, const double* x, ind
 
 }  // namespace
 
-void ResidualSums::clear() {
-  for (auto* sums : {&r_squares, &data_squares, &b_squares, &gradient})
+template <class S>
+void ResidualSums<S>::clear() {
+  for (auto* sums : {&r_squares, &data_squares, &b_squares})
     std::fill(sums->begin(), sums->end(), 0.0);
+  std::fill(gradient.begin(), gradient.end(), S(0));
 }
 
-void ResidualSums::add(const ResidualSums& other) {
+template <class S>
+void ResidualSums<S>::add(const ResidualSums& other) {
   qrtool::add(r_squares, other.r_squares);
   qrtool::add(data_squares, other.data_squares);
   qrtool::add(b_squares, other.b_squares);
@@ -124,13 +131,13 @@ void ResidualSums::add(const ResidualSums& other) {
 }
 
 template <class T>
-void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const double> x,
-                  index_t data_rows, ResidualSums& sums) {
+void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const Wide<T>> x,
+                  index_t data_rows, ResidualSums<Wide<T>>& sums) {
   const index_t n = a.cols, p = b.cols;
-  ResidualSums part;
+  ResidualSums<Wide<T>> part;
   for (index_t c = 0; c < p; c += columns_at_once) {
     const index_t count = std::min(columns_at_once, p - c);
-    if (std::ssize(part.r_squares) != count) part = ResidualSums(n, count);
+    if (std::ssize(part.r_squares) != count) part = ResidualSums<Wide<T>>(n, count);
     for (index_t i = 0; i < a.rows; i += block_rows) {
       const index_t rows = std::min(block_rows, a.rows - i);
       part.clear();
@@ -147,19 +154,40 @@ void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const
     }
   }
 }
-template void add_residual(MatrixView<const float>, MatrixView<const float>,
-                           MatrixView<const double>, index_t, ResidualSums&);
-template void add_residual(MatrixView<const double>, MatrixView<const double>,
-                           MatrixView<const double>, index_t, ResidualSums&);
 
-void add_precise_residual(MatrixView<const double> a, const double* b, index_t b_step,
-                          const double* x, std::vector<double>& gradient, double& r_squares) {
-  const index_t n = a.cols;
+namespace {
+
+/// The rows of the real matrix [Re -Im; Im Re] that a row of a complex one is, for x as its real
+/// and imaginary parts in turn. Sums for both rows are those for the complex row.
+class RealRows {
+ public:
+  explicit RealRows(index_t n) : first_(static_cast<std::size_t>(2 * n)), second_(first_.size()) {}
+
+  void set(const std::complex<double>* row) {
+    for (std::size_t j = 0; j < first_.size() / 2; ++j) {
+      first_[2 * j] = second_[2 * j + 1] = row[j].real();
+      second_[2 * j] = row[j].imag();
+      first_[2 * j + 1] = -row[j].imag();
+    }
+  }
+  const double* first() const { return first_.data(); }
+  const double* second() const { return second_.data(); }
+
+ private:
+  std::vector<double> first_, second_;
+};
+
+}  // namespace
+
+template <class S>
+void add_precise_residual(MatrixView<const S> a, const S* b, index_t b_step, const S* x,
+                          std::vector<S>& gradient, double& r_squares) {
+  const index_t n = parts_of<S> * a.cols;
   std::vector<double> high(static_cast<std::size_t>(n)), low(high.size());
   const Twofolds g{high.data(), low.data()};
-  for (index_t i = 0; i < a.rows; ++i) {
-    const double* row = &a(i, 0);
-    const auto [r, rest] = precise_residual(row, x, n, b[i * b_step]);
+  const auto* const parts_of_x = reinterpret_cast<const double*>(x);
+  const auto add_row = [&](const double* row, double bi) {
+    const auto [r, rest] = precise_residual(row, parts_of_x, n, bi);
     const double r_high = r, r_low = rest;
     r_squares += r_high * r_high;
 #pragma omp simd
@@ -167,8 +195,36 @@ void add_precise_residual(MatrixView<const double> a, const double* b, index_t b
       g.add_product(j, row[j], r_high);
       g.low[j] += row[j] * r_low;
     }
+  };
+  if constexpr (is_complex_number<S>) {
+    RealRows rows(a.cols);
+    for (index_t i = 0; i < a.rows; ++i) {
+      rows.set(&a(i, 0));
+      add_row(rows.first(), b[i * b_step].real());
+      add_row(rows.second(), b[i * b_step].imag());
+    }
+  } else {
+    for (index_t i = 0; i < a.rows; ++i) add_row(&a(i, 0), b[i * b_step]);
   }
-  for (index_t j = 0; j < n; ++j) gradient[j] += high[j] + low[j];
+  auto* const sums = reinterpret_cast<double*>(gradient.data());
+  for (index_t j = 0; j < n; ++j) sums[j] += high[j] + low[j];
 }
+
+template struct ResidualSums<double>;
+template struct ResidualSums<std::complex<double>>;
+#define QRTOOL_FOR(T)                                                                             \
+  template void add_residual(MatrixView<const T>, MatrixView<const T>, MatrixView<const Wide<T>>, \
+                             index_t, ResidualSums<Wide<T>>&);
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
+#define QRTOOL_FOR(S)                                                                  \
+  template void add_precise_residual(MatrixView<const S>, const S*, index_t, const S*, \
+                                     std::vector<S>&, double&);
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
 
 }  // namespace qrtool

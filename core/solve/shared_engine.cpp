@@ -74,9 +74,9 @@ Problem factored_problem(const SolveProblem& problem) {
 bool forms_own_grams(const SolveProblem& problem) {
   const SolveRules rules = problem.rules();
   const index_t n = problem.n;
-  // The kernel keeps no R for the covariance of each right side.
-  return !problem.wants_covariance && n > 0 && n <= most_gap_columns && rules.m >= n &&
-         rules.m <= most_kernel_rows;
+  // The kernel keeps no R for the covariance of each right side, and takes real numbers.
+  return !is_complex(problem.type) && !problem.wants_covariance && n > 0 && n <= most_gap_columns &&
+         rules.m >= n && rules.m <= most_kernel_rows;
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ void SharedEngine<T>::prepare_gaps() {
 /// The kernel takes matrices of full column rank whose solutions need no correction.
 template <class T>
 void SharedEngine<T>::prepare_kernel() {
-  const RankedFactor& factor = workers_.front().solver.factor();
+  const RankedFactor<double>& factor = workers_.front().solver.factor();
   const SolveRules rules = problem_.rules();
   const index_t n = problem_.n;
   const bool refines = is_refined(rules) && !(factor.scaled_condition() <= least_refined_condition);

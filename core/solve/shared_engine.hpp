@@ -19,7 +19,8 @@ namespace qrtool {
 /// Whether SharedEngine takes weights of its own for every right side.
 bool takes_own_weights(const SolveProblem& problem);
 
-/// Solves for many right sides of one A on the CPU. Not thread-safe: it has threads of its own.
+/// Solves for many right sides of one real A on the CPU. Not thread-safe: it has threads of its
+/// own.
 template <class T>
 class SharedEngine {
  public:
@@ -83,6 +84,41 @@ class SharedEngine {
   systems::Shape gap_shape_;
   systems::Rules gap_rules_;
   Batch<double> padded_;  // A in float64, with a multiple of four columns
+  std::vector<Worker> workers_;
+};
+
+/// The same for complex matrices, without kernels of its own: Q and R are complex128, and every
+/// solution is made and judged as that of a system with a matrix of its own. A right side with
+/// missing entries, or weights of its own, is left to the caller.
+template <class R>
+class SharedEngine<std::complex<R>> {
+ public:
+  using T = std::complex<R>;
+  using S = std::complex<double>;
+
+  SharedEngine(const SolveProblem& problem, const Limits& limits);
+  static std::size_t workspace_bytes(const SolveProblem& problem, int threads);
+  MatrixFindings take_matrix(MatrixView<const T> a, const R* w, index_t step);
+  std::vector<index_t> run(const RightSideBlock<T>& block);
+
+ private:
+  struct Worker {
+    SystemSolver<T> solver;
+    Batch<T> b;  // a tile of right sides
+    Batch<S> z;
+    PackedSystem packed;
+    std::vector<index_t> gaps;
+  };
+  void solve_tile(const RightSideBlock<T>& block, index_t first, index_t count, Worker& worker);
+
+  const SolveProblem& problem_;
+  Limits limits_;
+  RowFactors rows_;
+  PackedScale of_a_;
+  index_t rows_used_ = 0;
+  Batch<T> a_;
+  Batch<S> q_, r_;
+  MatrixFindings findings_;
   std::vector<Worker> workers_;
 };
 

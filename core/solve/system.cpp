@@ -60,23 +60,24 @@ template <class T>
 void solve_packed(const SolveProblem& problem, const SystemRef<T>& system,
                   const FactoredSystem<T>& factored, SystemSolver<T>& solver,
                   const RightSideBlock<T>& block) {
-  const MatrixView<const T> ab = factored.ab;
   const PackedSystem& packed = factored.packed;
-  const index_t n = problem.n, p = ab.cols - n;
+  const index_t n = problem.n, p = factored.b.cols;
   if (!block.findings.empty()) block.findings[system.first] = solver.findings();
-  PackedRows<T> rows(problem, {ab.data, ab.rows, n, ab.ld}, {ab.data + n, ab.rows, p, ab.ld});
-  const Batch<T> solution(2, n, p);
-  const MatrixView<T> x = solution.view()[0], se = solution.view()[1];
+  PackedRows<T> rows(problem, factored.a, factored.b);
+  const Batch<T> solution(1, n, p);
+  const Batch<Real<T>> errors(1, n, p);
+  const MatrixView<T> x = solution.view()[0];
+  const MatrixView<Real<T>> se = errors.view()[0];
   for (index_t j = 0; j < p; ++j) take_solution<T>(problem, block, system.first + j, x, j);
   const std::vector<index_t> rows_used(static_cast<std::size_t>(p), packed.rows_used);
   solver.solve(rows, 0, factored.z, {packed.scale_a, packed.scale_b},
                {.x = x,
-                .se = block.se != nullptr ? se : MatrixView<T>{},
+                .se = block.se != nullptr ? se : MatrixView<Real<T>>{},
                 .reports = block.reports.subspan(static_cast<std::size_t>(system.first),
                                                  static_cast<std::size_t>(p)),
                 .rows_used = rows_used});
-  const std::vector<double> correlations =
-      block.covariance != nullptr ? solver.factor().correlations() : std::vector<double>{};
+  const std::vector<Wide<T>> correlations =
+      block.covariance != nullptr ? solver.factor().correlations() : std::vector<Wide<T>>{};
   for (index_t j = 0; j < p; ++j) {
     const index_t s = system.first + j;
     if (packed.b_is_finite[j]) {
@@ -94,12 +95,13 @@ void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& blo
   const index_t start = block.x_places.start(s);
   if (problem.only_checks && why == Status::too_few_rows)
     for (index_t i = 0; i < problem.n; ++i)
-      if (!std::isnan(block.x[start + i * block.x_places.step])) why = Status::above_bar;
-  for (T* to : {block.x, block.se}) {
-    if (to == nullptr) continue;
-    for (index_t i = 0; i < problem.n; ++i)
-      to[start + i * block.x_places.step] = std::numeric_limits<T>::quiet_NaN();
-  }
+      if (!is_nan(block.x[start + i * block.x_places.step])) why = Status::above_bar;
+  const auto fill = [&]<class E>(E* to) {
+    for (index_t i = 0; to != nullptr && i < problem.n; ++i)
+      to[start + i * block.x_places.step] = not_a_number<E>();
+  };
+  fill(block.x);
+  fill(block.se);
   put_covariance<T>(problem, {}, block, s);
   block.reports[s] = {};
   block.reports[s].status = why;
@@ -117,7 +119,7 @@ bool refuse_system(const SolveProblem& problem, const SystemRef<T>& system,
 }
 
 template <class T>
-void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
+void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const Real<T>> se,
                   index_t column, const RightSideBlock<T>& block, index_t s) {
   if (problem.only_checks) return;
   const index_t start = block.x_places.start(s), step = block.x_places.step;
@@ -127,7 +129,7 @@ void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView
 }
 
 template <class T>
-void put_covariance(const SolveProblem& problem, std::span<const double> correlations,
+void put_covariance(const SolveProblem& problem, std::span<const Wide<T>> correlations,
                     const RightSideBlock<T>& block, index_t s) {
   if (block.covariance == nullptr) return;
   const index_t n = problem.n, start = block.x_places.start(s), step = block.x_places.step;
@@ -137,8 +139,8 @@ void put_covariance(const SolveProblem& problem, std::span<const double> correla
     for (index_t j = 0; j < n; ++j) {
       const auto of_j = static_cast<double>(block.se[start + j * step]);
       // The parentheses keep it symmetric to the last bit.
-      to(i, j) = static_cast<T>(correlations.empty() ? not_measured
-                                                     : correlations[i * n + j] * (of_i * of_j));
+      to(i, j) = correlations.empty() ? not_a_number<T>()
+                                      : static_cast<T>(correlations[i * n + j] * (of_i * of_j));
     }
   }
 }
@@ -161,14 +163,16 @@ void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, 
   template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t, Status); \
   template bool refuse_system(const SolveProblem&, const SystemRef<T>&, const PackedSystem&,       \
                               index_t, const RightSideBlock<T>&);                                  \
-  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>,        \
+  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const Real<T>>,  \
                              index_t, const RightSideBlock<T>&, index_t);                          \
-  template void put_covariance(const SolveProblem&, std::span<const double>,                       \
+  template void put_covariance(const SolveProblem&, std::span<const Wide<T>>,                      \
                                const RightSideBlock<T>&, index_t);                                 \
   template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,              \
                               MatrixView<T>, index_t);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
 
 }  // namespace qrtool

@@ -36,13 +36,20 @@ template <class T>
 void copy_system(const SolveProblem& problem, const SystemRef<T>& system,
                  const RightSideBlock<T>& block, MatrixView<T> ab, PackedSystem& packed);
 
-/// A packed system whose matrix is finite: [A B], what was found about it, and z = Q'B (k x p).
+/// A packed system whose matrix is finite: A, B, what was found about them, and z = Q^H B (k x p).
 template <class T>
 struct FactoredSystem {
-  MatrixView<const T> ab;
+  MatrixView<const T> a, b;
   const PackedSystem& packed;
-  MatrixView<const double> z;
+  MatrixView<const Wide<T>> z;
 };
+/// The same of [A B].
+template <class T>
+FactoredSystem<T> in_one(const SolveProblem& problem, MatrixView<T> ab, const PackedSystem& packed,
+                         MatrixView<Wide<T>> z) {
+  const index_t n = problem.n;
+  return {{ab.data, ab.rows, n, ab.ld}, {ab.data + n, ab.rows, ab.cols - n, ab.ld}, packed, z};
+}
 
 /// Solves a system whose R `solver` has taken. Everything about it goes to its places in the block.
 template <class T>
@@ -64,13 +71,13 @@ bool refuse_system(const SolveProblem& problem, const SystemRef<T>& system,
 /// Copies x and se (n x p each) of a right side to their places in the block. Where X is given,
 /// take_solution() copies it to x before, and put_solution() does nothing.
 template <class T>
-void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
+void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const Real<T>> se,
                   index_t column, const RightSideBlock<T>& block, index_t s);
 /// The covariance of a right side's solution from its standard errors, which are in their places,
 /// and the correlations that R gives (n x n; empty: there are none). Nothing where it is not
 /// wanted.
 template <class T>
-void put_covariance(const SolveProblem& problem, std::span<const double> correlations,
+void put_covariance(const SolveProblem& problem, std::span<const Wide<T>> correlations,
                     const RightSideBlock<T>& block, index_t s);
 template <class T>
 void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,

@@ -24,18 +24,20 @@ SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, con
       plan_(plan),
       p_(plan.problem.n - problem.n),
       solves_packs_(packs_for(problem, plan)) {
-  using Factor = typename PackSolver<T>::Factor;
-  const bool is_own = solves_packs_ == Packs::own_factor;
-  for (int i = 0; i < threads && solves_packs_ != Packs::none; ++i)
-    packs_.emplace_back(problem, p_, is_own ? Factor::own : Factor::given);
-  if (is_own) return;
+  if constexpr (!is_complex_number<T>) {
+    using Factor = typename PackSolver<T>::Factor;
+    const bool is_own = solves_packs_ == Packs::own_factor;
+    for (int i = 0; i < threads && solves_packs_ != Packs::none; ++i)
+      packs_.emplace_back(problem, p_, is_own ? Factor::own : Factor::given);
+    if (is_own) return;
+  }
   systems_ = Batch<T>(plan.chunk_matrices, plan.problem.m, plan.problem.n);
   factors_ = Batch<T>(plan.chunk_matrices, plan.problem.k(), plan.problem.n);
   packed_.resize(static_cast<std::size_t>(plan.chunk_matrices));
   reports_.resize(packed_.size());
   for (int i = 0; i < threads; ++i)
     workers_.push_back({RowFactors(problem.m), SystemSolver<T>(problem.rules()),
-                        Batch<double>(1, std::max<index_t>(problem.k(), 1), p_)});
+                        Batch<Wide<T>>(1, std::max<index_t>(problem.k(), 1), p_)});
 }
 
 /// Systems are solved in packs where R of [A B] would be computed in packs on the CPU.
@@ -43,6 +45,7 @@ template <class T>
 typename SystemEngine<T>::Packs SystemEngine<T>::packs_for(const SolveProblem& problem,
                                                            const Plan& plan) {
   const index_t rows = problem.packed_rows(), n = problem.n;
+  if (is_complex_number<T>) return Packs::none;
   if (rows < n || n == 0 || plan.problem.n == n || plan.variant == nullptr) return Packs::none;
   if (std::string_view(plan.variant->name) == "cpu/batched") return Packs::own_factor;
   const bool is_small = rows <= most_pack_rows && n <= most_pack_columns;
@@ -62,7 +65,7 @@ Problem SystemEngine<T>::factored_problem(const SolveProblem& problem, index_t s
 template <class T>
 std::size_t SystemEngine<T>::workspace_bytes(const SolveProblem& problem, index_t p) {
   return static_cast<std::size_t>(p) * (sizeof(SolutionReport) + sizeof(int)) +
-         static_cast<std::size_t>(problem.n * (problem.n + 8 * p)) * sizeof(double) +
+         static_cast<std::size_t>(problem.n * (problem.n + 8 * p)) * sizeof(Wide<T>) +
          sizeof(MatrixReport) + sizeof(MatrixFindings) + sizeof(PackedSystem);
 }
 
@@ -73,15 +76,16 @@ void SystemEngine<T>::solve(const SystemRef<T>& system, const RightSideBlock<T>&
   const index_t n = problem_.n, k = problem_.k();
   const MatrixView<T> ab = systems_.view()[number], factor = factors_.view()[number];
   worker.solver.take_factor(MatrixView<const T>{factor.data, k, n, factor.ld});
-  const MatrixView<double> z = worker.z.view()[0].row_block(0, k);
+  const MatrixView<Wide<T>> z = worker.z.view()[0].row_block(0, k);
   for (index_t i = 0; i < k; ++i)
-    for (index_t j = 0; j < p_; ++j) z(i, j) = static_cast<double>(factor(i, n + j));
-  solve_packed<T>(problem_, system, {ab, packed_[number], z}, worker.solver, block);
+    for (index_t j = 0; j < p_; ++j) z(i, j) = static_cast<Wide<T>>(factor(i, n + j));
+  solve_packed<T>(problem_, system, in_one(problem_, ab, packed_[number], z), worker.solver, block);
 }
 
 template <class T>
-SolveSeconds SystemEngine<T>::run_packs(std::span<const SystemRef<T>> systems,
-                                        const RightSideBlock<T>& block) {
+SolveSeconds SystemEngine<T>::run_packs(
+    std::span<const SystemRef<T>> systems,
+    const RightSideBlock<T>& block) requires(!is_complex_number<T>) {
   const auto start = Clock::now();
   const auto all = std::ssize(systems);
   const index_t lanes = packs_.front().lanes(), packs = (all + lanes - 1) / lanes;
@@ -105,6 +109,16 @@ void SystemEngine<T>::solve_chunk(std::span<const SystemRef<T>> systems,
                      [&](index_t i, int worker) { solve(systems[i], block, workers_[worker], i); });
     return;
   }
+  if constexpr (!is_complex_number<T>) solve_in_packs(systems, block);
+}
+
+/// Systems whose R is in factors_.
+template <class T>
+void SystemEngine<T>::solve_in_packs(
+    std::span<const SystemRef<T>> systems,
+    const RightSideBlock<T>& block) requires(!is_complex_number<T>) {
+  const auto threads = static_cast<int>(workers_.size());
+  const auto all = std::ssize(systems);
   const index_t lanes = packs_.front().lanes(), packs = (all + lanes - 1) / lanes;
   for_each_in_team(packs, threads, [&](index_t pack, int worker) {
     const index_t first = pack * lanes, count = std::min(lanes, all - first);
@@ -120,7 +134,9 @@ void SystemEngine<T>::solve_chunk(std::span<const SystemRef<T>> systems,
 template <class T>
 SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
                                   const RightSideBlock<T>& block) {
-  if (solves_packs_ == Packs::own_factor) return run_packs(systems, block);
+  if constexpr (!is_complex_number<T>) {
+    if (solves_packs_ == Packs::own_factor) return run_packs(systems, block);
+  }
   SolveSeconds seconds;
   const auto all = std::ssize(systems);
   const auto threads = static_cast<int>(workers_.size());
@@ -132,9 +148,9 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
       pack_system(problem_, systems[first + i], block, workers_[worker].rows, ab[i], packed_[i]);
     });
     if (!plan_.problem.is_empty())
-      backend_.factor(plan_, ab,
-                      Factors<T>{.q = {}, .r = factors_.view().slice(0, count), .v = {}, .tau = {}},
-                      std::span(reports_).first(static_cast<std::size_t>(count)));
+      factor_on<T>(backend_, plan_, ab,
+                   Factors<T>{.q = {}, .r = factors_.view().slice(0, count), .v = {}, .tau = {}},
+                   std::span(reports_).first(static_cast<std::size_t>(count)));
     seconds.factor += seconds_since(start);
     const auto factored = Clock::now();
     solve_chunk(systems.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
@@ -146,5 +162,7 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
 
 template class SystemEngine<float>;
 template class SystemEngine<double>;
+template class SystemEngine<std::complex<float>>;
+template class SystemEngine<std::complex<double>>;
 
 }  // namespace qrtool

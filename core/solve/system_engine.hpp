@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_engine.hpp: solves many systems, each with a matrix of its own. Small ones go into packs
-// (core/solve/pack_solver); for all others a backend computes R of [A B], so that z = Q'B comes
-// with it, and the solutions follow from R and z.
+// system_engine.hpp: solves many systems, each with a matrix of its own. Small real ones go into
+// packs (core/solve/pack_solver); for all others a backend computes R of [A B], so that z = Q^H B
+// comes with it, and the solutions follow from R and z.
 #pragma once
 
 #include <vector>
@@ -45,15 +45,18 @@ class SystemEngine {
   struct Worker {
     RowFactors rows;
     SystemSolver<T> solver;
-    Batch<double> z;
+    Batch<Wide<T>> z;
   };
 
   /// Says whether systems are solved in packs, and whether packs compute R themselves or take the
   /// backend's.
   enum class Packs { none, own_factor, given_factor };
   static Packs packs_for(const SolveProblem& problem, const Plan& plan);
-  SolveSeconds run_packs(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
+  SolveSeconds run_packs(std::span<const SystemRef<T>> systems,
+                         const RightSideBlock<T>& block) requires(!is_complex_number<T>);
   void solve_chunk(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
+  void solve_in_packs(std::span<const SystemRef<T>> systems,
+                      const RightSideBlock<T>& block) requires(!is_complex_number<T>);
   void solve(const SystemRef<T>& system, const RightSideBlock<T>& block, Worker& worker,
              index_t number);
 

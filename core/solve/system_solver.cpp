@@ -9,7 +9,9 @@
 namespace qrtool {
 namespace {
 
-int smallest_exponent(ElementType type) { return type == ElementType::float32 ? -149 : -1074; }
+int smallest_exponent(ElementType type) {
+  return real_of(type) == ElementType::float32 ? -149 : -1074;
+}
 
 /// Returns the larger of two errors; NaN is the largest.
 double worse(double one, double other) {
@@ -28,10 +30,10 @@ bool SystemSolver<T>::Candidate::is_better_than(const Candidate& other) const {
 template <class T>
 template <class C>
 void SystemSolver<T>::take_factor(MatrixView<const C> r) {
-  if (r_.view().rows != r.rows || r_.view().cols != r.cols) r_ = Batch<double>(1, r.rows, r.cols);
-  const MatrixView<double> copy = r_.view()[0];
+  if (r_.view().rows != r.rows || r_.view().cols != r.cols) r_ = Batch<S>(1, r.rows, r.cols);
+  const MatrixView<S> copy = r_.view()[0];
   for (index_t i = 0; i < r.rows; ++i)
-    for (index_t j = 0; j < r.cols; ++j) copy(i, j) = j < i ? 0.0 : static_cast<double>(r(i, j));
+    for (index_t j = 0; j < r.cols; ++j) copy(i, j) = j < i ? S(0) : static_cast<S>(r(i, j));
   factor_.set(copy, rules_.rank);
   row_norms_.clear();
   if (rules_.wants_se && factor_.has_full_column_rank()) row_norms_ = factor_.inverse_row_norms();
@@ -47,19 +49,19 @@ MatrixFindings SystemSolver<T>::findings() const {
 /// Makes a candidate of x. x 2^shift is rounded to T, because that number is stored, and c.x is the
 /// rounded number.
 template <class T>
-typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector<double>& x,
+typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector<S>& x,
                                                                int shift) const {
   Candidate c;
   c.x.resize(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const T stored = static_cast<T>(std::ldexp(x[i], shift));
-    c.fits = c.fits && std::isfinite(stored);
-    c.x[i] = std::ldexp(static_cast<double>(stored), -shift);
+    const T stored = static_cast<T>(scaled_by(x[i], shift));
+    c.fits = c.fits && is_finite(stored);
+    c.x[i] = scaled_by(static_cast<S>(stored), -shift);
   }
   c.norms.a = factor_.norm();
   c.norms.x = norm_of(c.x.data(), std::ssize(c.x));
   // Entries that are rounded to denormal numbers of T may change x by this much.
-  const double rounding = std::sqrt(static_cast<double>(x.size())) *
+  const double rounding = std::sqrt(static_cast<double>(parts_of<T> * std::ssize(x))) *
                           std::ldexp(1.0, smallest_exponent(rules_.type) - 1 - shift);
   c.bar = solution_bar(rules_.type, rules_.m, rules_.n);
   if (c.norms.a > 0) c.bar += factor_.dropped_norm() / c.norms.a;
@@ -68,7 +70,7 @@ typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector
 }
 
 template <class T>
-void SystemSolver<T>::judge(const ResidualSums& sums, index_t column, Candidate& c) const {
+void SystemSolver<T>::judge(const ResidualSums<S>& sums, index_t column, Candidate& c) const {
   const auto p = std::ssize(sums.r_squares);
   c.g.resize(static_cast<std::size_t>(rules_.n));
   for (index_t j = 0; j < rules_.n; ++j) c.g[j] = sums.gradient[j * p + column];
@@ -80,9 +82,9 @@ void SystemSolver<T>::judge(const ResidualSums& sums, index_t column, Candidate&
   const double clear = clear_of_bar * c.bar;
   c.error = backward_error_bound(c.norms, std::numeric_limits<double>::infinity());
   if (!(c.error <= clear))
-    c.error = backward_error_bound(c.norms, factor_.transposed_solution_norm(c.g));
+    c.error = backward_error_bound(c.norms, factor_.adjoint_solution_norm(c.g));
   if (!(c.error <= clear) && c.fits)
-    c.error = std::fmin(c.error, karlson_walden(c.norms, factor_.r(), c.g));
+    c.error = std::fmin(c.error, karlson_walden<S>(c.norms, factor_.r(), c.g));
   if (!c.fits) {
     c.error = std::numeric_limits<double>::infinity();
     c.data_residual = not_measured;
@@ -91,8 +93,8 @@ void SystemSolver<T>::judge(const ResidualSums& sums, index_t column, Candidate&
 }
 
 template <class T>
-void SystemSolver<T>::measure(SystemRows& rows, index_t j, Candidate& c) const {
-  ResidualSums sums(rules_.n, 1);
+void SystemSolver<T>::measure(Rows& rows, index_t j, Candidate& c) const {
+  ResidualSums<S> sums(rules_.n, 1);
   if (c.fits) rows.add_residual(j, {c.x.data(), rules_.n, 1, 1}, sums);
   judge(sums, 0, c);
 }
@@ -100,25 +102,25 @@ void SystemSolver<T>::measure(SystemRows& rows, index_t j, Candidate& c) const {
 /// Takes one step of iterative refinement. It is kept where the gradient, as R sees it, has become
 /// smaller and the check still passes.
 template <class T>
-void SystemSolver<T>::refine(SystemRows& rows, index_t j, int shift, Candidate& best) const {
-  std::vector<double> d(best.x.size(), 0.0);
+void SystemSolver<T>::refine(Rows& rows, index_t j, int shift, Candidate& best) const {
+  std::vector<S> d(best.x.size(), S(0));
   double squares = 0;
   rows.add_precise_residual(j, best.x.data(), d, squares);
-  const double before = factor_.transposed_solution_norm(d);
+  const double before = factor_.adjoint_solution_norm(d);
   factor_.correct(d);
   for (std::size_t i = 0; i < d.size(); ++i) d[i] += best.x[i];
   Candidate next = candidate(d, shift);
   if (!next.fits) return;
-  std::vector<double> rest(best.x.size(), 0.0);
+  std::vector<S> rest(best.x.size(), S(0));
   rows.add_precise_residual(j, next.x.data(), rest, squares);
-  if (!(factor_.transposed_solution_norm(rest) < before)) return;
+  if (!(factor_.adjoint_solution_norm(rest) < before)) return;
   measure(rows, j, next);
   if (next.passes() || next.is_better_than(best)) best = next;
 }
 
 template <class T>
-void SystemSolver<T>::correct(SystemRows& rows, index_t j, int shift, Candidate& best) const {
-  std::vector<double> d = best.g;
+void SystemSolver<T>::correct(Rows& rows, index_t j, int shift, Candidate& best) const {
+  std::vector<S> d = best.g;
   factor_.correct(d);
   for (std::size_t i = 0; i < d.size(); ++i) d[i] += best.x[i];
   Candidate next = candidate(d, shift);
@@ -128,13 +130,13 @@ void SystemSolver<T>::correct(SystemRows& rows, index_t j, int shift, Candidate&
 
 /// Returns whether the second try made the solution.
 template <class T>
-bool SystemSolver<T>::try_again(SystemRows& rows, index_t j, int shift, Candidate& best) const {
+bool SystemSolver<T>::try_again(Rows& rows, index_t j, int shift, Candidate& best) const {
   const index_t k = factor_.r().rows, n = rules_.n;
-  const Batch<double> r(1, k, n), z(1, k, 1);
+  const Batch<S> r(1, k, n), z(1, k, 1);
   if (!rows.factor_again(j, r.view()[0], z.view().data)) return false;
-  SystemSolver<double> again(rules_);
-  again.take_factor(MatrixView<const double>(r.view()[0]));
-  std::vector<double> x(static_cast<std::size_t>(n));
+  SystemSolver<S> again(rules_);
+  again.take_factor(MatrixView<const S>(r.view()[0]));
+  std::vector<S> x(static_cast<std::size_t>(n));
   again.factor().solve(z.view()[0], {x.data(), n, 1, 1});
   Candidate next = candidate(x, shift);
   measure(rows, j, next);
@@ -153,7 +155,7 @@ template <class T>
 void SystemSolver<T>::store(const Candidate& c, index_t column, int shift, int scale_b,
                             const Places& places) const {
   for (index_t i = 0; i < rules_.n; ++i)
-    places.x(i, column) = static_cast<T>(std::ldexp(c.x[i], shift));
+    places.x(i, column) = static_cast<T>(scaled_by(c.x[i], shift));
   SolutionReport& report = places.reports[column];
   report.residual_norm = std::ldexp(c.data_residual, scale_b);
   report.backward_error = c.error;
@@ -166,29 +168,30 @@ void SystemSolver<T>::store(const Candidate& c, index_t column, int shift, int s
   const double sigma =
       freedom > 0 ? c.norms.r / std::sqrt(static_cast<double>(freedom)) : not_measured;
   for (index_t i = 0; i < rules_.n; ++i)
-    places.se(i, column) = static_cast<T>(
+    places.se(i, column) = static_cast<Real<T>>(
         row_norms_.empty() ? not_measured : std::ldexp(sigma * row_norms_[i], shift));
 }
 
 template <class T>
-void SystemSolver<T>::solve(SystemRows& rows, index_t first, MatrixView<const double> z,
-                            const Scales& scales, const Places& places) {
+void SystemSolver<T>::solve(Rows& rows, index_t first, MatrixView<const S> z, const Scales& scales,
+                            const Places& places) {
   if (rules_.only_checks) {
     check(rows, first, scales, places);
     return;
   }
   const index_t n = rules_.n, p = z.cols;
-  const Batch<double> solutions(1, n, p);
-  const MatrixView<double> x = solutions.view()[0];
+  const Batch<S> solutions(1, n, p);
+  const MatrixView<S> x = solutions.view()[0];
   factor_.solve(z, x);
   std::vector<Candidate> candidates;
   for (index_t j = 0; j < p; ++j) {
-    std::vector<double> column(static_cast<std::size_t>(n));
+    std::vector<S> column(static_cast<std::size_t>(n));
     for (index_t i = 0; i < n; ++i) column[i] = x(i, j);
     candidates.push_back(candidate(column, scales.b[j] - scales.a));
-    for (index_t i = 0; i < n; ++i) x(i, j) = candidates.back().fits ? candidates.back().x[i] : 0;
+    for (index_t i = 0; i < n; ++i)
+      x(i, j) = candidates.back().fits ? candidates.back().x[i] : S(0);
   }
-  ResidualSums sums(n, p);
+  ResidualSums<S> sums(n, p);
   rows.add_residual(first, x, sums);
   const bool refines = is_refined(rules_) && factor_.has_full_column_rank() &&
                        factor_.scaled_condition() > least_refined_condition;
@@ -205,13 +208,12 @@ void SystemSolver<T>::solve(SystemRows& rows, index_t first, MatrixView<const do
 }
 
 template <class T>
-void SystemSolver<T>::check(SystemRows& rows, index_t first, const Scales& scales,
-                            const Places& places) {
+void SystemSolver<T>::check(Rows& rows, index_t first, const Scales& scales, const Places& places) {
   const index_t n = rules_.n, p = places.x.cols;
   for (index_t j = 0; j < p; ++j) {
     const int shift = scales.b[j] - scales.a;
-    std::vector<double> x(static_cast<std::size_t>(n));
-    for (index_t i = 0; i < n; ++i) x[i] = std::ldexp(static_cast<double>(places.x(i, j)), -shift);
+    std::vector<S> x(static_cast<std::size_t>(n));
+    for (index_t i = 0; i < n; ++i) x[i] = scaled_by(static_cast<S>(places.x(i, j)), -shift);
     Candidate c = candidate(x, shift);
     measure(rows, first + j, c);
     SolutionReport& report = places.reports[j] = {};
@@ -225,8 +227,15 @@ void SystemSolver<T>::check(SystemRows& rows, index_t first, const Scales& scale
 
 template class SystemSolver<float>;
 template class SystemSolver<double>;
+template class SystemSolver<std::complex<float>>;
+template class SystemSolver<std::complex<double>>;
 template void SystemSolver<float>::take_factor(MatrixView<const float>);
 template void SystemSolver<float>::take_factor(MatrixView<const double>);
 template void SystemSolver<double>::take_factor(MatrixView<const double>);
+template void SystemSolver<std::complex<float>>::take_factor(MatrixView<const std::complex<float>>);
+template void SystemSolver<std::complex<float>>::take_factor(
+    MatrixView<const std::complex<double>>);
+template void SystemSolver<std::complex<double>>::take_factor(
+    MatrixView<const std::complex<double>>);
 
 }  // namespace qrtool

@@ -2,11 +2,11 @@
 // system_solver.hpp: solves the least-squares problems of one matrix A, checks every solution, and
 // improves those that the check refuses.
 //
-//   x = R^-1 z  ->  check  ->  one correction d = R^-1 R^-T g  ->  Householder reflectors, float64
+//   x = R^-1 z  ->  check  ->  one correction d = R^-1 R^-H g  ->  Householder reflectors, float64
 //
-// A solution is replaced only by one with a smaller backward error. float64 problems of a condition
-// above 10^4 get their correction at once, with r and g in twice the precision, so that x is as
-// accurate as the rounded data allow.
+// A solution is replaced only by one with a smaller backward error. float64 and complex128 problems
+// of a condition above 10^4 get their correction at once, with r and g in twice the precision, so
+// that x is as accurate as the rounded data allow.
 #pragma once
 
 #include <cstdint>
@@ -56,40 +56,44 @@ constexpr double least_refined_condition = 1e4;
 
 /// Whether solutions of problems above that condition are corrected at once.
 inline bool is_refined(const SolveRules& rules) {
-  return rules.may_refine && !rules.only_checks && rules.type == ElementType::float64;
+  return rules.may_refine && !rules.only_checks && real_of(rules.type) == ElementType::float64;
 }
 
-/// The rows of A and B, wherever they are. Everything is scaled: A by 2^-scale_a, right side j by
-/// 2^-scale_b[j], so that the largest entries are about 1.
+/// The rows of A and B, wherever they are, for sums in S. Everything is scaled: A by 2^-scale_a,
+/// right side j by 2^-scale_b[j], so that the largest entries are about 1.
+template <class S>
 class SystemRows {
  public:
   virtual ~SystemRows() = default;
 
   /// Sums for the right sides first .. first + x.cols - 1. x is n x p, packed.
-  virtual void add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) = 0;
-  /// Sums for one right side in twice the precision. Only for float64.
-  virtual void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
+  virtual void add_residual(index_t first, MatrixView<const S> x, ResidualSums<S>& sums) = 0;
+  /// Sums for one right side in twice the precision. Only for float64 and complex128.
+  virtual void add_precise_residual(index_t j, const S* x, std::vector<S>& gradient,
                                     double& r_squares) = 0;
-  /// R of A (k x n) and z = Q'b (k) by reflectors in float64. False where the rows have no such
+  /// R of A (k x n) and z = Q^H b (k) by reflectors in float64. False where the rows have no such
   /// way.
-  virtual bool factor_again(index_t j, MatrixView<double> r, double* z) = 0;
+  virtual bool factor_again(index_t j, MatrixView<S> r, S* z) = 0;
 };
 
 /// Solves for the right sides of one matrix, p at a time at most. Each thread needs its own object.
 template <class T>
 class SystemSolver {
  public:
+  using S = Wide<T>;
+  using Rows = SystemRows<S>;
+
   explicit SystemSolver(const SolveRules& rules) : rules_(rules) {}
 
   /// Takes R of A (k x n), which is copied.
   template <class C>
   void take_factor(MatrixView<const C> r);
-  const RankedFactor& factor() const { return factor_; }
+  const RankedFactor<S>& factor() const { return factor_; }
   MatrixFindings findings() const;
 
   struct Places {
-    MatrixView<T> x;   // n x p
-    MatrixView<T> se;  // n x p; empty: not wanted
+    MatrixView<T> x;         // n x p
+    MatrixView<Real<T>> se;  // n x p; empty: not wanted
     std::span<SolutionReport> reports;
     std::span<const index_t> rows_used;  // of each right side, for the degrees of freedom
   };
@@ -97,16 +101,16 @@ class SystemSolver {
     int a = 0;
     std::span<const int> b;
   };
-  /// Solves for right sides first .. first + p - 1, given z = Q'B (k x p, float64), and checks.
-  void solve(SystemRows& rows, index_t first, MatrixView<const double> z, const Scales& scales,
+  /// Solves for right sides first .. first + p - 1, given z = Q^H B (k x p), and checks.
+  void solve(Rows& rows, index_t first, MatrixView<const S> z, const Scales& scales,
              const Places& places);
 
  private:
-  void check(SystemRows& rows, index_t first, const Scales& scales, const Places& places);
+  void check(Rows& rows, index_t first, const Scales& scales, const Places& places);
   /// A solution for one right side, and what the check found.
   struct Candidate {
-    std::vector<double> x;  // scaled, as stored: every entry is a T
-    std::vector<double> g;
+    std::vector<S> x;  // scaled, as stored: every entry is a T
+    std::vector<S> g;
     SolutionNorms norms;
     double data_residual = 0, error = 0, least_norm_error = 0, bar = 0;
     bool fits = true;  // in the range of T
@@ -115,18 +119,18 @@ class SystemSolver {
     bool is_better_than(const Candidate& other) const;
   };
 
-  Candidate candidate(const std::vector<double>& x, int shift) const;
-  void measure(SystemRows& rows, index_t j, Candidate& c) const;
-  void judge(const ResidualSums& sums, index_t column, Candidate& c) const;
-  void refine(SystemRows& rows, index_t j, int shift, Candidate& best) const;
-  void correct(SystemRows& rows, index_t j, int shift, Candidate& best) const;
-  bool try_again(SystemRows& rows, index_t j, int shift, Candidate& best) const;
+  Candidate candidate(const std::vector<S>& x, int shift) const;
+  void measure(Rows& rows, index_t j, Candidate& c) const;
+  void judge(const ResidualSums<S>& sums, index_t column, Candidate& c) const;
+  void refine(Rows& rows, index_t j, int shift, Candidate& best) const;
+  void correct(Rows& rows, index_t j, int shift, Candidate& best) const;
+  bool try_again(Rows& rows, index_t j, int shift, Candidate& best) const;
   void store(const Candidate& c, index_t column, int shift, int scale_b,
              const Places& places) const;
 
   SolveRules rules_;
-  Batch<double> r_;
-  RankedFactor factor_;
+  Batch<S> r_;
+  RankedFactor<S> factor_;
   std::vector<double> row_norms_;  // of R^-1, for standard errors
 };
 

@@ -78,20 +78,21 @@ LeafOutcome TallSystem<T>::factor_in_range(MatrixView<T> r) {
 }
 
 template <class T>
-void TallSystem<T>::add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) {
+void TallSystem<T>::add_residual(index_t first, MatrixView<const double> x,
+                                 ResidualSums<double>& sums) {
   const index_t n = problem_.n, p = x.cols;
   sweep_(scales_, [&](index_t first_row, MatrixView<const T> ab) {
     const index_t leaves = (ab.rows + shape_.leaf_rows() - 1) / shape_.leaf_rows();
-    std::vector<ResidualSums> parts(static_cast<std::size_t>(leaves));
+    std::vector<ResidualSums<double>> parts(static_cast<std::size_t>(leaves));
     for_each_in_team(leaves, threads_, [&](index_t leaf, int) {
       const index_t row = leaf * shape_.leaf_rows();
       const index_t rows = std::min(shape_.leaf_rows(), ab.rows - row);
       const T* start = &ab(row, 0);
-      ResidualSums& part = parts[leaf] = ResidualSums(n, p);
+      ResidualSums<double>& part = parts[leaf] = ResidualSums<double>(n, p);
       qrtool::add_residual<T>({start, rows, n, ab.ld}, {start + n + first, rows, p, ab.ld}, x,
                               problem_.m - first_row - row, part);
     });
-    for (const ResidualSums& part : parts) sums.add(part);
+    for (const ResidualSums<double>& part : parts) sums.add(part);
   });
 }
 

@@ -38,7 +38,7 @@ struct SweepFindings {
 
 /// The bits do not depend on how many rows a visit brings, nor on the threads.
 template <class T>
-class TallSystem final : private SystemRows {
+class TallSystem final : private SystemRows<double> {
  public:
   /// `sweep` fills `found` whenever it is called.
   TallSystem(const SolveProblem& problem, index_t p, int threads, SweepRows<T> sweep,
@@ -54,7 +54,7 @@ class TallSystem final : private SystemRows {
  private:
   LeafOutcome factor(bool by_reflectors, MatrixView<T> r);
   LeafOutcome factor_in_range(MatrixView<T> r);
-  void add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) override;
+  void add_residual(index_t first, MatrixView<const double> x, ResidualSums<double>& sums) override;
   void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
                             double& r_squares) override;
   bool factor_again(index_t j, MatrixView<double> r, double* z) override;

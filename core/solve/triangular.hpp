@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// triangular.hpp: systems with an upper triangular matrix R (n x n, row-major, float64), and its
-// condition. Nothing is said of what lies below the diagonal.
+// triangular.hpp: systems with an upper triangular matrix R (n x n, row-major), and its condition.
+// S is float64 or complex128. Nothing is said of what lies below the diagonal.
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "core/batch.hpp"
+#include "core/complex_arithmetic.hpp"
 
 namespace qrtool {
 
 /// X := R^-1 X, where X is n x p. A zero on the diagonal gives infinities or NaN.
-void solve_upper(MatrixView<const double> r, MatrixView<double> x);
-/// X := R^-T X.
-void solve_upper_transposed(MatrixView<const double> r, MatrixView<double> x);
+template <class S>
+void solve_upper(std::type_identity_t<MatrixView<const S>> r, MatrixView<S> x);
+/// X := R^-H X.
+template <class S>
+void solve_upper_adjoint(std::type_identity_t<MatrixView<const S>> r, MatrixView<S> x);
 
 /// Returns the norm of each row of R^-1.
-std::vector<double> inverse_row_norms(MatrixView<const double> r);
+template <class S>
+std::vector<double> inverse_row_norms(MatrixView<const S> r);
 
-/// Returns w_i'w_j / (||w_i|| ||w_j||) for the rows w_i of R^-1 (n x n). These are the correlations
-/// of the solution's entries, since their covariance is sigma^2 (R'R)^-1.
-std::vector<double> inverse_row_correlations(MatrixView<const double> r);
+/// Returns w_i w_j^H / (||w_i|| ||w_j||) for the rows w_i of R^-1 (n x n). These are the
+/// correlations of the solution's entries, since their covariance is sigma^2 (R^H R)^-1.
+template <class S>
+std::vector<S> inverse_row_correlations(MatrixView<const S> r);
 
-/// sqrt(x'x), also where x'x would overflow or underflow.
-double norm_of(const double* x, index_t count, index_t step = 1);
+/// sqrt(x^H x), also where x^H x would overflow or underflow.
+template <class S>
+double norm_of(const S* x, index_t count, index_t step = 1);
 
 /// Estimates of the largest and the smallest singular value of R by a few steps of the power method
 /// and of inverse iteration. The true largest is not smaller, the true smallest not larger; usually
@@ -31,6 +38,7 @@ struct SingularValues {
   double largest = 0, smallest = 0;
   double condition() const;
 };
-SingularValues estimate_singular_values(MatrixView<const double> r);
+template <class S>
+SingularValues estimate_singular_values(MatrixView<const S> r);
 
 }  // namespace qrtool

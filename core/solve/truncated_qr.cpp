@@ -12,9 +12,6 @@
 namespace qrtool {
 namespace {
 
-using Matrix = TruncatedQr::Matrix;
-using Vector = TruncatedQr::Vector;
-
 constexpr index_t block_columns = 64, sample_rows = block_columns + 8;
 /// Blocks of columns pay from so many columns on.
 constexpr index_t least_columns = 256;
@@ -22,16 +19,22 @@ constexpr index_t least_columns = 256;
 constexpr double margin = 8;
 
 /// Returns rows of +1 and -1, the same in every run.
+template <class Matrix>
 Matrix signs(index_t rows, index_t cols) {
+  using S = typename Matrix::Scalar;
   std::mt19937_64 random(1);
-  return Matrix::NullaryExpr(rows, cols, [&] { return random() & 1 ? 1.0 : -1.0; });
+  return Matrix::NullaryExpr(rows, cols, [&] { return S(random() & 1 ? 1.0 : -1.0); });
 }
 
-double longest_column(const Matrix& s) { return s.size() > 0 ? s.colwise().norm().maxCoeff() : 0; }
+template <class Matrix>
+double longest_column(const Matrix& s) {
+  return s.size() > 0 ? s.colwise().norm().maxCoeff() : 0;
+}
 
 }  // namespace
 
-TruncatedQr::TruncatedQr(Matrix s, double tolerance, bool is_complete)
+template <class S>
+TruncatedQr<S>::TruncatedQr(Matrix s, double tolerance, bool is_complete)
     : s_(std::move(s)),
       coefficients_(Vector::Zero(std::min(s_.rows(), s_.cols()))),
       permutation_(Eigen::VectorXi::LinSpaced(s_.cols(), 0, static_cast<int>(s_.cols()) - 1)) {
@@ -43,7 +46,8 @@ TruncatedQr::TruncatedQr(Matrix s, double tolerance, bool is_complete)
   while (rank_ < steps_ && std::abs(s_(rank_, rank_)) > tolerance * longest) ++rank_;
 }
 
-void TruncatedQr::swap_columns(index_t i, index_t j) {
+template <class S>
+void TruncatedQr<S>::swap_columns(index_t i, index_t j) {
   if (i == j) return;
   s_.col(i).swap(s_.col(j));
   std::swap(permutation_(i), permutation_(j));
@@ -51,8 +55,9 @@ void TruncatedQr::swap_columns(index_t i, index_t j) {
 
 /// sample = G A for what is left of S, A = Q [R11 R12; 0 R22] with R11 of a block. Then that of R22
 /// is sample2 - sample1 R11^-1 R12.
-void TruncatedQr::choose_by_blocks() {
-  Matrix sample = signs(sample_rows, s_.rows()) * s_;
+template <class S>
+void TruncatedQr<S>::choose_by_blocks() {
+  Matrix sample = signs<Matrix>(sample_rows, s_.rows()) * s_;
   const double least = margin * std::sqrt(static_cast<double>(sample_rows)) * least_;
   while (std::min(s_.rows(), s_.cols()) - steps_ >= 2 * block_columns) {
     const Eigen::ColPivHouseholderQR<Matrix> choice(sample);
@@ -63,7 +68,8 @@ void TruncatedQr::choose_by_blocks() {
 
 /// Factors the first columns of `chosen`, and returns false, with nothing factored, where their
 /// diagonal is too small.
-bool TruncatedQr::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
+template <class S>
+bool TruncatedQr<S>::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
   const index_t left = s_.cols() - steps_, rows = s_.rows() - steps_;
   // A swap may have moved a chosen column: `place` says where each column is now.
   Eigen::VectorXi place = Eigen::VectorXi::LinSpaced(left, 0, static_cast<int>(left) - 1);
@@ -83,18 +89,19 @@ bool TruncatedQr::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
   right.applyOnTheLeft(qr.householderQ().adjoint());
   const Matrix first = qr.matrixQR()
                            .topRows(block_columns)
-                           .triangularView<Eigen::Upper>()
-                           .solve<Eigen::OnTheRight>(sample.leftCols(block_columns));
+                           .template triangularView<Eigen::Upper>()
+                           .template solve<Eigen::OnTheRight>(sample.leftCols(block_columns));
   const Matrix rest = sample.rightCols(left - block_columns) - first * right.topRows(block_columns);
   sample = rest;
   steps_ += block_columns;
   return true;
 }
 
-void TruncatedQr::choose_one_by_one() {
+template <class S>
+void TruncatedQr<S>::choose_one_by_one() {
   const index_t left = s_.cols() - steps_;
-  Vector norms = s_.bottomRightCorner(s_.rows() - steps_, left).colwise().norm();
-  Vector first_norms = norms;  // when they were last measured
+  Eigen::VectorXd norms = s_.bottomRightCorner(s_.rows() - steps_, left).colwise().norm();
+  Eigen::VectorXd first_norms = norms;  // when they were last measured
   const index_t base = steps_;
   while (steps_ < std::min(s_.rows(), s_.cols())) {
     index_t at = 0;
@@ -108,9 +115,10 @@ void TruncatedQr::choose_one_by_one() {
 }
 
 /// Makes the reflector of the next column, and updates the norms of the columns from j + 1 on.
-void TruncatedQr::take_step(index_t j, Vector& norms, Vector& first_norms) {
+template <class S>
+void TruncatedQr<S>::take_step(index_t j, Eigen::VectorXd& norms, Eigen::VectorXd& first_norms) {
   const index_t k = steps_++, rows = s_.rows() - k, cols = s_.cols() - k - 1;
-  double& coefficient = coefficients_(k);
+  S& coefficient = coefficients_(k);
   double beta = 0;
   s_.col(k).tail(rows).makeHouseholderInPlace(coefficient, beta);
   s_(k, k) = beta;
@@ -132,18 +140,23 @@ void TruncatedQr::take_step(index_t j, Vector& norms, Vector& first_norms) {
   }
 }
 
-Matrix TruncatedQr::r() const {
+template <class S>
+auto TruncatedQr<S>::r() const -> Matrix {
   Matrix r = s_;
   for (index_t j = 0; j < steps_; ++j) r.col(j).tail(r.rows() - j - 1).setZero();
   return r;
 }
 
-void TruncatedQr::apply_transposed(Vector& c) const {
-  double workspace = 0;
+template <class S>
+void TruncatedQr<S>::apply_adjoint(Vector& c) const {
+  S workspace = 0;
   for (index_t k = 0; k < steps_; ++k) {
     const index_t rows = s_.rows() - k;
     c.tail(rows).applyHouseholderOnTheLeft(s_.col(k).tail(rows - 1), coefficients_(k), &workspace);
   }
 }
+
+template class TruncatedQr<double>;
+template class TruncatedQr<std::complex<double>>;
 
 }  // namespace qrtool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// truncated_qr.hpp: S P = Q R with column pivoting in float64, as far as the numerical rank goes.
+// truncated_qr.hpp: S P = Q R with column pivoting in float64 or complex128, as far as the
+// numerical rank goes.
 //
 //   S P = Q [ R11 R12 ]   R11: rank x rank; every column of R22 is at most
 //           [  0  R22 ]   tolerance times the longest column of S
@@ -16,10 +17,11 @@
 
 namespace qrtool {
 
+template <class S>
 class TruncatedQr {
  public:
-  using Matrix = Eigen::MatrixXd;
-  using Vector = Eigen::VectorXd;
+  using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
+  using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
 
   /// Factors s (k x n). With `is_complete` it goes on until no row or column is left, or all are
   /// zero.
@@ -30,18 +32,18 @@ class TruncatedQr {
   Matrix r() const;
   /// Column j of S P is column permutation()(j) of S.
   const Eigen::VectorXi& permutation() const { return permutation_; }
-  /// c := Q'c.
-  void apply_transposed(Vector& c) const;
+  /// c := Q^H c.
+  void apply_adjoint(Vector& c) const;
 
  private:
   void choose_by_blocks();
   bool factor_block(const Eigen::VectorXi& chosen, Matrix& sample);
   void choose_one_by_one();
-  void take_step(index_t j, Vector& norms, Vector& first_norms);
+  void take_step(index_t j, Eigen::VectorXd& norms, Eigen::VectorXd& first_norms);
   void swap_columns(index_t i, index_t j);
 
   Matrix s_;
-  Vector coefficients_;  // of the reflectors, which lie below the diagonal
+  Vector coefficients_;  // of the adjoint reflectors, which lie below the diagonal
   Eigen::VectorXi permutation_;
   double least_ = 0;
   index_t steps_ = 0, rank_ = 0;

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/complex_hint.hpp"
 #include "io/csv/keyed_rows.hpp"
 #include "io/csv/parser.hpp"
 #include "io/csv/words.hpp"
@@ -309,7 +310,7 @@ void CsvReader::look_for_complex(std::string_view line, const std::vector<std::s
   if (reading_.rows != nullptr)
     throw InputError(
         fmt::format("{}: holds complex numbers; only real numbers are taken here", lines_.shown()),
-        "complex matrices are for factor, verify and info");
+        hint_of_complex);
   parser_.expect_complex();
 }
 

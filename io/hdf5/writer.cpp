@@ -62,11 +62,11 @@ class Hdf5Writer final : public Writer {
     append_any_rows(dataset, matrix, first_row, rows);
   }
   void write_part(std::string_view dataset, index_t first, std::span<const float> values) override {
-    append_part(dataset, first, values);
+    append_any_part(dataset, first, values);
   }
   void write_part(std::string_view dataset, index_t first,
                   std::span<const double> values) override {
-    append_part(dataset, first, values);
+    append_any_part(dataset, first, values);
   }
   void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
@@ -98,6 +98,13 @@ class Hdf5Writer final : public Writer {
                        MatrixView<const T> rows) {
     output(dataset).is_complex ? append_rows(dataset, matrix, first_row, as_complex(rows))
                                : append_rows(dataset, matrix, first_row, rows);
+  }
+  /// Parts come as real numbers, of which an entry of a complex dataset has two.
+  template <class T>
+  void append_any_part(std::string_view dataset, index_t first, std::span<const T> values) {
+    if (!output(dataset).is_complex) return append_part(dataset, first, values);
+    const auto* const entries = reinterpret_cast<const std::complex<T>*>(values.data());
+    append_part(dataset, first / 2, std::span(entries, values.size() / 2));
   }
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);

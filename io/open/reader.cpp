@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/complex_hint.hpp"
 #include "io/csv/coefficients.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
@@ -46,11 +47,9 @@ void refuse_complex(const Reader& reader) {
   const Source& source = reader.source();
   if (!is_complex(source.type)) return;
   const std::string dataset = source.dataset.empty() ? "" : ":" + escape(source.dataset);
-  throw InputError(
-      fmt::format("{}{}: is {}; only real numbers are taken here", escape(source.file), dataset,
-                  source.stored_type),
-      "complex matrices are for factor, verify and info; least squares take the real system "
-      "[[Re, -Im], [Im, Re]]");
+  throw InputError(fmt::format("{}{}: is {}; only real numbers are taken here", escape(source.file),
+                               dataset, source.stored_type),
+                   hint_of_complex);
 }
 
 /// The selection at the end of a recorded dataset, as text; empty where it has none.
@@ -189,7 +188,11 @@ std::vector<index_t> dims_of(const Source& source) {
 
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads,
                                        std::size_t memory_bytes) {
-  InputSpec spec{.path = path, .dataset = {}, .threads = threads, .memory_bytes = memory_bytes};
+  InputSpec spec{.path = path,
+                 .dataset = {},
+                 .threads = threads,
+                 .memory_bytes = memory_bytes,
+                 .takes_complex = true};
   const Location location = split_location(path);
   if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
     require_one_run_of_solutions(location.file);
@@ -211,7 +214,8 @@ std::unique_ptr<Reader> open_beside_solutions(const std::string& path, const std
                  .order = Order::row,
                  .threads = threads,
                  .memory_bytes = memory_bytes,
-                 .takes_vectors = true};
+                 .takes_vectors = true,
+                 .takes_complex = true};
   const Location location = split_location(path);
   if (const std::string named = factor_file(location.file, name); std::filesystem::exists(named)) {
     spec.path = named;

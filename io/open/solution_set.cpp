@@ -41,7 +41,7 @@ std::unique_ptr<Reader> open_solution_file(const std::string& set, std::string_v
   if (is_table && dataset == "se") return open_standard_errors(set);
   const std::string name = factor_file(set, std::string(dataset));
   if (!std::filesystem::exists(name)) return nullptr;
-  return open_array({.path = name, .dataset = {}});
+  return open_array({.path = name, .dataset = {}, .takes_complex = true});
 }
 
 /// The text of the checksum in the report; empty where it has none.

@@ -381,8 +381,12 @@ class ComplexMatrices(FolderTest):
                  ("factor", "a.npy", "o.h5", "--leverage"): 2,
                  ("factor", "a.npy", "o.h5", "--precision", "mixed"): 2,
                  ("factor", "a.npy", "o.h5", "--variant", "cpu/blocked"): 2,
-                 ("solve", "a.npy", "b.npy", "x.h5"): 3,
-                 ("solve", "b.npy", "a.npy", "x.h5"): 3}
+                 ("solve", "a.npy", "b.npy", "x.h5", "--intercept"): 2,
+                 ("solve", "b.npy", "a.npy", "x.h5", "--leverage"): 2,
+                 ("solve", "a.npy", "b.npy", "x.h5", "--polynomial", "1:2"): 2,
+                 ("solve", "a.npy", "b.npy", "x.csv", "--groups", "b.npy"): 2,
+                 ("solve", "b.npy", "b.npy", "x.h5", "--rows", "matrix", "--weights", "a.npy"): 3,
+                 ("solve", "a.npy", "b.npy", "x.h5", "--variant", "cpu/blocked"): 2}
         for command, status in cases.items():
             with self.subTest(command):
                 text = said(*command, status=status)

@@ -105,7 +105,7 @@ class FirstContact(FolderTest):
         self.assertGreater(full, 1e-3)
         self.assertLess(deficient, 6 * 2.0**-52)
 
-    def test_complex_is_factored_and_refused_by_solve(self):
+    def test_complex_is_factored_and_solved(self):
         a = np.ones((6, 4), complex)
         np.save("c.npy", a)
         with h5py.File("c.h5", "w") as file:
@@ -114,7 +114,7 @@ class FirstContact(FolderTest):
             file.write("1+2i,3\n4,5\n")
         for name in ("c.npy", "c.h5", "c.csv"):
             qrtool("factor", name, "q.h5", "-f")
-            self.assertIn("complex", qrtool("solve", name, name, "x.h5", status=3), name)
+            qrtool("solve", name, name, "x.h5", "-f", "--rows", "matrix")
 
     def test_where_the_results_are(self):
         a = self.random.standard_normal((3, 6, 4))

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/solve/complex_sides.hpp"
 #include "app/solve/groups/row_keeper.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -105,6 +106,7 @@ class ArrayRows {
 ArrayRows::ArrayRows(const SolveOptions& o, const Limits& limits)
     : in_(open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values},
                             o.system, o.order, limits)) {
+  require_real(in_, "--groups");
   InputSpec spec{.path = o.groups,
                  .dataset = {},
                  .order = Order::row,

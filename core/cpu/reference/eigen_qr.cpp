@@ -66,11 +66,6 @@ Real<T> largest_part(T x) {
     return std::abs(x);
 }
 
-template <class T>
-bool is_finite(T x) {
-  return std::isfinite(householder::real_part(x)) && std::isfinite(householder::imaginary_part(x));
-}
-
 /// Calls f(i, j) for every entry, in tiles of rows, so that row-major and column-major matrices
 /// both use whole cache lines.
 template <class F>
@@ -134,10 +129,10 @@ class TypedWorker : public EigenQr<T>::Worker {
 
   void choose_signs() {
     for (index_t i = 0; i < problem_.k(); ++i) {
-      signs_(i) = problem_.sign == Sign::positive && problem_.mode != Mode::raw &&
-                          householder::real_part(vr_(i, i)) < 0
-                      ? R(-1)
-                      : R(1);
+      signs_(i) =
+          problem_.sign == Sign::positive && problem_.mode != Mode::raw && real_part(vr_(i, i)) < 0
+              ? R(-1)
+              : R(1);
     }
   }
 
@@ -172,7 +167,7 @@ class TypedWorker : public EigenQr<T>::Worker {
       R vv = 1;
       for (index_t i = j + 1; i < problem_.m; ++i) {
         v(i, j) = static_cast<T>(vr_(i, j));
-        vv += householder::square(static_cast<C>(v(i, j)));
+        vv += square_of(static_cast<C>(v(i, j)));
       }
       if (j >= problem_.k()) continue;
       const bool was_rounded = sizeof(T) < sizeof(C) && tau_(j) != C(0);

@@ -2,17 +2,10 @@
 // form_q.hpp: Q from stored reflectors.
 #pragma once
 
-#include <complex>
-#include <type_traits>
-
 #include "core/batch.hpp"
-#include "core/complex.hpp"
+#include "core/complex_arithmetic.hpp"
 
 namespace qrtool {
-
-/// T with parts of float64.
-template <class T>
-using Wide = std::conditional_t<is_complex_number<T>, std::complex<double>, double>;
 
 /// Forms Q (m x q_cols, row-major) from the reflectors of LAPACK's geqrf, in float64. v is V\R
 /// (m x n) and tau has k entries. Source: LAPACK orgqr, ungqr.

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "core/batch.hpp"
-#include "core/complex.hpp"
+#include "core/complex_arithmetic.hpp"
 
 namespace qrtool::householder {
 
@@ -29,35 +29,6 @@ inline constexpr index_t sum_rows = 256;
 /// The error of a sum of m terms can be m u, and the bar is 30 k u. Where m is larger than this,
 /// sums are taken block by block.
 inline bool is_tall(index_t m, index_t k) { return m > 32 * k; }
-
-inline double real_part(double x) { return x; }
-inline float real_part(float x) { return x; }
-template <class T>
-T real_part(const std::complex<T>& x) {
-  return x.real();
-}
-inline double imaginary_part(double) { return 0; }
-inline float imaginary_part(float) { return 0; }
-template <class T>
-T imaginary_part(const std::complex<T>& x) {
-  return x.imag();
-}
-/// The complex conjugate, in the type of x.
-template <class T>
-T conjugate(T x) {
-  if constexpr (is_complex_number<T>)
-    return std::conj(x);
-  else
-    return x;
-}
-/// |x|^2.
-template <class T>
-Real<T> square(T x) {
-  if constexpr (is_complex_number<T>)
-    return std::norm(x);
-  else
-    return x * x;
-}
 
 /// w := C^H v, in blocks of rows, with a compensated sum over the blocks.
 template <class C>

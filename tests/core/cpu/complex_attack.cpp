@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// complex_attack.cpp: factors as many complex matrices of all kinds as wanted, and prints the worst
-// ratio of an error to its bar. Exits with 1 where one is above it.
+// complex_attack.cpp: factors as many complex matrices of all kinds as wanted, or solves as many
+// complex systems, and prints the worst ratio of an error to its bar. Exits with 1 where one is
+// above it.
 //
 //     qrtool_complex_attack --matrices 100000 --seed 1
+//     qrtool_complex_attack --systems 50000 --seed 1
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,12 +14,13 @@
 
 #include "core/cpu/complex/complex_qr.hpp"
 #include "tests/support/complex_reference.hpp"
+#include "tests/support/complex_systems.hpp"
 
 namespace qrtool::test {
 namespace {
 
 struct AttackOptions {
-  index_t matrices = 10000, most = 0;
+  index_t matrices = 10000, systems = 0, most = 0;
   unsigned seed = 1;
   std::string route, kind, target, mode;
 };
@@ -121,6 +124,22 @@ class Attack {
   std::map<std::string, Worst> worst_;
 };
 
+bool attack_systems(const AttackOptions& o) {
+  std::mt19937_64 generator(o.seed);
+  ComplexSystemTally tally;
+  while (tally.solutions < o.systems) {
+    attack_complex_systems<float>(generator, tally);
+    attack_complex_systems<double>(generator, tally);
+  }
+  fmt::print(
+      "{} solutions, {} of deficient matrices, {} second tries\n"
+      "backward error {:.3f} of its bar ({}), least norm {:.3f} ({})\n",
+      tally.solutions, tally.deficient, tally.tries, tally.worst, tally.worst_at,
+      tally.worst_least_norm, tally.worst_least_norm_at);
+  if (tally.failed > 0) fmt::print("{} ABOVE; the first: {}\n", tally.failed, tally.first_failure);
+  return tally.failed == 0;
+}
+
 }  // namespace
 }  // namespace qrtool::test
 
@@ -129,6 +148,7 @@ int main(int argc, char** argv) {
   CLI::App app("Looks for complex matrices whose factors are above the bar.",
                "qrtool_complex_attack");
   app.add_option("--matrices", o.matrices);
+  app.add_option("--systems", o.systems, "solves systems in place of factoring matrices");
   app.add_option("--seed", o.seed);
   app.add_option("--kind", o.kind)->check(CLI::IsMember(qrtool::test::complex_kinds()));
   app.add_option("--route", o.route, "packs or strips");
@@ -136,5 +156,6 @@ int main(int argc, char** argv) {
   app.add_option("--target", o.target, "generic, avx2 or avx512");
   app.add_option("--most", o.most, "of 26 sizes");
   CLI11_PARSE(app, argc, argv);
+  if (o.systems > 0) return qrtool::test::attack_systems(o) ? 0 : 1;
   return qrtool::test::Attack(o).run() ? 0 : 1;
 }

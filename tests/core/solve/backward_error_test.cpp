@@ -54,9 +54,9 @@ TEST(BackwardError, IsBracketedByTheEstimateAndTheBounds) {
     const Trial t = make_trial(random);
     const MatrixView<const double> a = t.a.view()[0], r = t.r.view()[0];
     const index_t n = a.cols;
-    ResidualSums sums(n, 1);
+    ResidualSums<double> sums(n, 1);
     add_residual<double>(a, {t.b.data(), a.rows, 1, 1}, {t.x.data(), n, 1, 1}, a.rows, sums);
-    RankedFactor factor;
+    RankedFactor<double> factor;
     factor.set(r, {.tolerance = 1e-14});
     const SolutionNorms norms{.a = factor.norm(),
                               .b = std::sqrt(sums.b_squares[0]),
@@ -65,9 +65,8 @@ TEST(BackwardError, IsBracketedByTheEstimateAndTheBounds) {
                               .g = norm_of(sums.gradient.data(), n)};
     const double exact = exact_backward_error(a, t.b.data(), t.x.data());
     if (exact < 1e-10) continue;  // the reference has lost its digits
-    const double estimate = karlson_walden(norms, r, sums.gradient);
-    const double bound =
-        backward_error_bound(norms, factor.transposed_solution_norm(sums.gradient));
+    const double estimate = karlson_walden<double>(norms, r, sums.gradient);
+    const double bound = backward_error_bound(norms, factor.adjoint_solution_norm(sums.gradient));
     EXPECT_LE(estimate, exact * (1 + 1e-5));
     EXPECT_GE(estimate * std::sqrt(2), exact * (1 - 1e-5));
     EXPECT_GE(bound, exact * (1 - 1e-5));
@@ -82,7 +81,7 @@ TEST(BackwardError, IsBracketedByTheEstimateAndTheBounds) {
 TEST(BackwardError, IsZeroForAnExactSolution) {
   const SolutionNorms norms{.a = 1, .b = 1, .x = 1, .r = 0, .g = 0};
   EXPECT_EQ(backward_error_bound(norms, 0), 0);
-  EXPECT_EQ(karlson_walden(norms, {}, {}), 0);
+  EXPECT_EQ(karlson_walden<double>(norms, {}, {}), 0);
 }
 
 TEST(BackwardError, OfNanIsNotBelowAnyBar) {

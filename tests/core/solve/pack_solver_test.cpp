@@ -86,7 +86,8 @@ struct Systems {
         for (index_t i = 0; i < n; ++i) z.view()[0](i, j) = column[i];
       }
       solver.take_factor(MatrixView<const double>(r.view()[0]));
-      solve_packed<T>(problem, system, {all, packed, z.view()[0]}, solver, block(as_rows));
+      solve_packed<T>(problem, system, in_one<T>(problem, all, packed, z.view()[0]), solver,
+                      block(as_rows));
     }
   }
   /// R by a variant of the CPU backend, which packs take.

@@ -47,7 +47,7 @@ Factored factored(MatrixView<const double> a, const std::vector<double>& b) {
   return out;
 }
 
-std::vector<double> solve(const RankedFactor& factor, const Factored& f) {
+std::vector<double> solve(const RankedFactor<double>& factor, const Factored& f) {
   std::vector<double> x(static_cast<std::size_t>(f.r.view().cols));
   factor.solve(f.z.view()[0], {x.data(), f.r.view().cols, 1, 1});
   return x;
@@ -64,7 +64,7 @@ const double tolerance = default_rank_tolerance(ElementType::float64, 6);
 TEST(RankedFactor, AStraightLineOverManyFloat32RowsHasRankTwo) {
   // This is R of the columns 1 and t in [0, 1] over 4,000,000 rows.
   const double rows = 4e6, r[] = {std::sqrt(rows), std::sqrt(rows) / 2, 0, std::sqrt(rows / 12)};
-  RankedFactor factor;
+  RankedFactor<double> factor;
   factor.set({r, 2, 2, 2}, {.tolerance = default_rank_tolerance(ElementType::float32, 2)});
   EXPECT_EQ(factor.rank(), 2);
   EXPECT_NEAR(factor.condition(), 4.4, 0.1);
@@ -74,7 +74,7 @@ TEST(RankedFactor, UnitsOfColumnsDoNotMatter) {
   const Batch<double> a = gaussian(20, 6, 1);
   for (index_t i = 0; i < 20; ++i)
     for (index_t j = 0; j < 6; ++j) a.view()[0](i, j) *= std::pow(1000.0, -j);
-  RankedFactor factor;
+  RankedFactor<double> factor;
   const Factored f = factored(a.view()[0], std::vector<double>(20, 1.0));
   factor.set(f.r.view()[0], {.tolerance = tolerance});
   EXPECT_EQ(factor.rank(), 6);
@@ -96,7 +96,7 @@ TEST(RankedFactor, FindsTheRankAndTheLeastNormOfDependentColumns) {
       std::vector<double> b;
       for (index_t i = 0; i < m; ++i) b.push_back(std::sin(static_cast<double>(i)));
       const Factored f = factored(a.view()[0], b);
-      RankedFactor factor;
+      RankedFactor<double> factor;
       factor.set(f.r.view()[0], {.tolerance = tolerance});
       const Reference reference = solve_by_svd(a.view()[0], b.data(), tolerance);
       EXPECT_EQ(factor.rank(), std::min(rank, m));
@@ -125,7 +125,7 @@ TEST(RankedFactor, TheLeastNormOfManyColumnsIsThatOfAnotherProgram) {
     std::vector<double> b;
     for (index_t i = 0; i < m; ++i) b.push_back(std::sin(static_cast<double>(i)));
     const Factored f = factored(view, b);
-    RankedFactor factor;
+    RankedFactor<double> factor;
     factor.set(f.r.view()[0], {.tolerance = 1e-12});
     EXPECT_EQ(factor.rank(), std::min(m, n - dependent));
     using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -155,7 +155,7 @@ TEST(RankedFactor, BasicSolutionsHaveAsManyEntriesAsTheRank) {
   for (index_t i = 0; i < 10; ++i) a.view()[0](i, 2) = a.view()[0](i, 0) - a.view()[0](i, 1);
   const std::vector<double> b(10, 1.0);
   const Factored f = factored(a.view()[0], b);
-  RankedFactor factor;
+  RankedFactor<double> factor;
   factor.set(f.r.view()[0], {.tolerance = tolerance, .is_basic = true});
   const std::vector<double> x = solve(factor, f);
   EXPECT_EQ(factor.rank(), 3);
@@ -165,7 +165,7 @@ TEST(RankedFactor, BasicSolutionsHaveAsManyEntriesAsTheRank) {
 }
 
 TEST(RankedFactor, OfNothingHasRankZero) {
-  RankedFactor factor;
+  RankedFactor<double> factor;
   const Batch<double> zeros(1, 4, 4);
   std::fill_n(zeros.view().data, 16, 0.0);
   factor.set(zeros.view()[0], {.tolerance = tolerance});
@@ -179,10 +179,10 @@ TEST(RankedFactor, OfNothingHasRankZero) {
 
 TEST(Triangular, RowNormsOfTheInverseAndTheConditionAreThoseOfASmallMatrix) {
   const double r[] = {2, 1, 0, 4};  // inverse: 1/2, -1/8; 0, 1/4
-  const std::vector<double> norms = inverse_row_norms({r, 2, 2, 2});
+  const std::vector<double> norms = inverse_row_norms<double>({r, 2, 2, 2});
   EXPECT_DOUBLE_EQ(norms[0], std::hypot(0.5, 0.125));
   EXPECT_DOUBLE_EQ(norms[1], 0.25);
-  const SingularValues values = estimate_singular_values({r, 2, 2, 2});
+  const SingularValues values = estimate_singular_values<double>({r, 2, 2, 2});
   EXPECT_NEAR(values.condition(), 2.1647, 0.01);
 }
 
@@ -194,7 +194,7 @@ TEST(Triangular, EstimatesOfTheConditionAreCloseAndNeverTooLarge) {
     const double exact =
         solve_by_svd(f.r.view()[0], std::vector<double>(n, 0.0).data(), 0).condition;
     // The columns of the reference are scaled by powers of two, and so are these.
-    RankedFactor factor;
+    RankedFactor<double> factor;
     factor.set(f.r.view()[0], {.tolerance = 1e-300});
     EXPECT_LE(factor.scaled_condition(), exact * (1 + 1e-8));
     EXPECT_GE(factor.scaled_condition(), exact / 3);

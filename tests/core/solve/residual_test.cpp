@@ -32,7 +32,7 @@ TEST(Residual, HasTheSumsOfItsRows) {
     for (const index_t m : {1, 255, 600}) {
       const index_t n = 5, data_rows = m - m / 3;
       const Data d(m, n, p);
-      ResidualSums sums(n, p);
+      ResidualSums<double> sums(n, p);
       add_residual<double>(d.a.view()[0], d.b.view()[0], d.x.view()[0], data_rows, sums);
       for (index_t c = 0; c < p; ++c) {
         long double rr = 0, data = 0, bb = 0, g[5] = {};

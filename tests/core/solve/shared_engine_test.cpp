@@ -96,7 +96,8 @@ struct Run {
       PackedRows<T> data(problem, {all.data, m, n, all.ld}, {all.data + n, m, 1, all.ld});
       data.factor_again(0, r.view()[0], z.view().data);
       solver.take_factor(MatrixView<const double>(r.view()[0]));
-      solve_packed<T>(problem, system, {all, packed, z.view()[0]}, solver, places);
+      solve_packed<T>(problem, system, in_one<T>(problem, all, packed, z.view()[0]), solver,
+                      places);
     }
   }
 

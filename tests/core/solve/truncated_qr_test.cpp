@@ -13,8 +13,8 @@
 namespace qrtool::test {
 namespace {
 
-using Matrix = TruncatedQr::Matrix;
-using Vector = TruncatedQr::Vector;
+using Matrix = TruncatedQr<double>::Matrix;
+using Vector = TruncatedQr<double>::Vector;
 
 Matrix gaussian(index_t m, index_t n, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -38,14 +38,14 @@ index_t rank_by_eigen(const Matrix& s, double tolerance) {
   return rank;
 }
 
-void expect_factor(const Matrix& s, const TruncatedQr& qr, double tolerance) {
+void expect_factor(const Matrix& s, const TruncatedQr<double>& qr, double tolerance) {
   const Matrix r = qr.r();
   const index_t rank = qr.rank();
   // Q'S P = R
   double worst = 0;
   for (index_t j = 0; j < s.cols(); ++j) {
     Vector column = s.col(qr.permutation()(j));
-    qr.apply_transposed(column);
+    qr.apply_adjoint(column);
     worst = std::max(worst, (column - r.col(j)).norm());
   }
   EXPECT_LE(worst, 1e-13 * s.norm());
@@ -75,7 +75,7 @@ TEST(TruncatedQr, BlocksFindTheRankThatSingleColumnsFind) {
     const Matrix s = of_rank(c.m, c.n, c.rank, c.smallest);
     EXPECT_EQ(rank_by_eigen(s, tolerance), c.rank);
     for (const bool is_complete : {false, true}) {
-      const TruncatedQr qr(s, tolerance, is_complete);
+      const TruncatedQr<double> qr(s, tolerance, is_complete);
       EXPECT_EQ(qr.rank(), c.rank);
       expect_factor(s, qr, tolerance);
     }
@@ -87,7 +87,7 @@ TEST(TruncatedQr, BlocksFindTheRankThatSingleColumnsFind) {
 TEST(TruncatedQr, DecayAcrossTheToleranceLeavesNothingLarger) {
   const double tolerance = 1e-6;
   const Matrix s = of_rank(500, 500, 500, 1e-12);
-  const TruncatedQr qr(s, tolerance, false);
+  const TruncatedQr<double> qr(s, tolerance, false);
   expect_factor(s, qr, tolerance);
   EXPECT_NEAR(static_cast<double>(qr.rank()), static_cast<double>(rank_by_eigen(s, tolerance)), 25);
   const Vector diagonal = qr.r().diagonal().head(qr.rank()).cwiseAbs();
@@ -95,7 +95,7 @@ TEST(TruncatedQr, DecayAcrossTheToleranceLeavesNothingLarger) {
 }
 
 TEST(TruncatedQr, ZerosHaveRankZero) {
-  const TruncatedQr qr(Matrix::Zero(300, 300), 1e-12, true);
+  const TruncatedQr<double> qr(Matrix::Zero(300, 300), 1e-12, true);
   EXPECT_EQ(qr.rank(), 0);
   EXPECT_EQ(qr.r().norm(), 0);
 }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// complex_fit.cpp: fitted values, residuals and R^2 of complex systems, row after row.
+#include <algorithm>
+#include <cmath>
+
+#include "core/parallel.hpp"
+#include "core/solve/fit.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Scales stay powers of two in the range of float64.
+constexpr int most_exponent = 1000;
+int limited(int exponent) { return std::clamp(exponent, -most_exponent, most_exponent); }
+
+}  // namespace
+
+/// One right side, and its sums of data that are multiplied by powers of two: the exponents bring
+/// the largest parts of A and b, with their weights, to about 1.
+template <class R>
+struct FitEngine<std::complex<R>>::Side {
+  MatrixView<const T> a;
+  const T* b;
+  index_t start, step;          // of its places in B
+  std::vector<double> weights;  // 0 where a row does not count
+  std::vector<char> is_missing;
+  std::vector<S> x, gradient;
+  fit::Sums sums = {};
+  int exponent_of_a = 0, exponent_of_b = 0;
+
+  S right(index_t i) const { return static_cast<S>(b[start + i * step]); }
+};
+
+template <class R>
+std::size_t FitEngine<std::complex<R>>::workspace_bytes(const SolveProblem& problem,
+                                                        const FitWishes&, int threads) {
+  const index_t numbers = problem.m * 2 + problem.n * 4;
+  return static_cast<std::size_t>(threads) * static_cast<std::size_t>(numbers) * sizeof(double);
+}
+
+template <class R>
+auto FitEngine<std::complex<R>>::side_of(const FitBlock<T>& block, index_t s) const -> Side {
+  const VectorPlaces &of_b = block.sides.b_places, &of_x = block.sides.x_places,
+                     &of_w = block.sides.w_places;
+  const T* const a = block.a[static_cast<std::size_t>(s / block.group_size)];
+  const auto m = static_cast<std::size_t>(problem_.m), n = static_cast<std::size_t>(problem_.n);
+  Side side{.a = {a, problem_.m, problem_.n, problem_.n},
+            .b = block.sides.b,
+            .start = of_b.start(s),
+            .step = of_b.step,
+            .weights = std::vector<double>(m, 1.0),
+            .is_missing = std::vector<char>(m),
+            .x = std::vector<S>(n),
+            .gradient = std::vector<S>(n)};
+  for (index_t j = 0; j < problem_.n; ++j)
+    side.x[j] = static_cast<S>(block.sides.x[of_x.start(s) + j * of_x.step]);
+  for (index_t i = 0; i < problem_.m && block.sides.w != nullptr; ++i)
+    side.weights[i] = static_cast<double>(block.sides.w[of_w.start(s) + i * of_w.step]);
+  return side;
+}
+
+/// A row of A that is not finite does not count: where its weight is not 0, x is NaN unless missing
+/// rows are skipped.
+template <class R>
+void FitEngine<std::complex<R>>::find_weights(Side& side) const {
+  const bool needs_a = wishes_.any() || problem_.skips_missing;
+  for (index_t i = 0; i < problem_.m; ++i) {
+    const T* const row = side.a.data + i * side.a.ld;
+    side.is_missing[i] =
+        (needs_a && !std::all_of(row, row + problem_.n, [](T x) { return is_finite(x); })) ||
+        (problem_.skips_missing && is_nan(side.right(i)));
+    if (side.is_missing[i]) side.weights[i] = 0;
+  }
+}
+
+/// Finds the exponents and scales x.
+template <class R>
+void FitEngine<std::complex<R>>::scale(Side& side) const {
+  fit::Spread& spread = side.sums.b;
+  double largest_a = 0;
+  for (index_t i = 0; i < problem_.m; ++i) {
+    if (side.weights[i] == 0) continue;
+    spread.weight += side.weights[i];
+    for (const double part : {side.right(i).real(), side.right(i).imag()}) {
+      spread.least = std::min(spread.least, part);
+      spread.most = std::max(spread.most, part);
+    }
+    for (index_t j = 0; j < problem_.n && wishes_.any(); ++j)
+      largest_a = std::max({largest_a, std::abs(static_cast<double>(side.a(i, j).real())),
+                            std::abs(static_cast<double>(side.a(i, j).imag()))});
+  }
+  side.exponent_of_b = limited(exponent_into_range(spread).value_or(0));
+  if (largest_a > 0)
+    side.exponent_of_a = limited(-std::ilogb(largest_a) - std::ilogb(spread.weight) / 2);
+  for (S& xj : side.x) xj = scaled_by(xj, side.exponent_of_b - side.exponent_of_a);
+}
+
+template <class R>
+template <class Out>
+void FitEngine<std::complex<R>>::add_rows(const FitBlock<T>& block, Side& side) const {
+  auto* const fitted = static_cast<Out*>(block.fitted);
+  auto* const residuals = static_cast<Out*>(block.residuals);
+  const auto* const given = static_cast<const Out*>(block.given);
+  const bool is_stored = residuals != nullptr || given != nullptr;
+  for (index_t i = 0; i < problem_.m; ++i) {
+    const double w = side.weights[i];
+    const S b = scaled_by(side.right(i), side.exponent_of_b);
+    if (w > 0) side.sums.b.b_squares += w * square_of(b);
+    if (!wishes_.any()) continue;
+    S f = 0;
+    double a_squares = 0;
+    for (index_t j = 0; j < problem_.n; ++j) {
+      const S aij = scaled_by(static_cast<S>(side.a(i, j)), side.exponent_of_a);
+      f += product(aij, side.x[j]);
+      a_squares += square_of(aij);
+    }
+    if (side.is_missing[i]) f = not_a_number<S>();
+    const index_t at = side.start + i * side.step;
+    if (fitted != nullptr) fitted[at] = static_cast<Out>(scaled_by(f, -side.exponent_of_b));
+    S r = b - f;
+    const auto stored = static_cast<Out>(scaled_by(r, -side.exponent_of_b));
+    if (residuals != nullptr) residuals[at] = stored;
+    if (is_stored) r = scaled_by(static_cast<S>(stored), side.exponent_of_b);
+    if (given != nullptr) {
+      const S other = scaled_by(static_cast<S>(given[at]), side.exponent_of_b);
+      if (w > 0) side.sums.apart_squares += w * square_of(other - r);
+      if (is_nan(r) && !is_nan(other)) side.sums.apart_squares = HUGE_VAL;
+      r = other;
+    }
+    if (!(w > 0)) continue;
+    side.sums.r_squares += w * square_of(r);
+    side.sums.a_squares += w * a_squares;
+    for (index_t j = 0; j < problem_.n; ++j)
+      side.gradient[j] +=
+          w * product(conjugate(scaled_by(static_cast<S>(side.a(i, j)), side.exponent_of_a)), r);
+  }
+}
+
+template <class R>
+FitReport FitEngine<std::complex<R>>::fit(const FitBlock<T>& block, index_t s) const {
+  Side side = side_of(block, s);
+  find_weights(side);
+  scale(side);
+  if (real_of(wishes_.type) == ElementType::float32)
+    add_rows<std::complex<float>>(block, side);
+  else
+    add_rows<std::complex<double>>(block, side);
+  return judge_fit<S>(problem_, wishes_, side.sums, side.gradient.data(), side.x.data(),
+                      block.sides.reports[s],
+                      {std::ldexp(1.0, side.exponent_of_a), std::ldexp(1.0, side.exponent_of_b)});
+}
+
+template <class R>
+void FitEngine<std::complex<R>>::run(const FitBlock<T>& block) {
+  parallel_for(block.sides.count, threads_,
+               [&](index_t s, int) { block.reports[s] = fit(block, s); });
+}
+
+template class FitEngine<std::complex<float>>;
+template class FitEngine<std::complex<double>>;
+
+}  // namespace qrtool
