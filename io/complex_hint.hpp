@@ -4,7 +4,7 @@
 
 namespace qrtool {
 
-inline constexpr const char* hint_of_complex =
+inline constexpr const char* complex_hint =
     "complex numbers are for factor, verify and info, and for A and B of solve, each a file or a "
     "dataset of its own";
 

@@ -34,6 +34,9 @@ qrtool solve /usr/share/qrtool/samples/strd/longley.csv x.csv --response y --int
 qrtool verify /usr/share/qrtool/samples/strd/longley.csv x.csv --response y
 qrtool devices
 test -s /usr/share/man/man1/qrtool.1 && test -s /usr/share/qrtool/schemas/factor-1.schema.json
+# The library, from Python.
+apt-get install -y -qq --no-install-recommends python3-numpy >/dev/null
+python3 -c 'import numpy, qrtool; a = numpy.ones((9, 3)) + numpy.eye(9, 3); q, r = qrtool.qr(a); assert qrtool.verify(a, q, r)'
 # The program for several processes, which brings Open MPI along.
 apt-get install -y -qq --no-install-recommends /tmp/qrtool-mpi_*.deb >/dev/null
 mpirun --allow-run-as-root --oversubscribe -n 2 qrtool-mpi factor /usr/share/qrtool/samples/digits.h5:/images p.h5

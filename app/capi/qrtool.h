@@ -6,10 +6,11 @@
  *   verify   A, Q, R -> the errors of factors, whoever made them
  *
  *     qrtool_context *context = NULL;
- *     qrtool_matrices a = {.data = numbers, .type = QRTOOL_FLOAT64, .count = 1000, .rows = 64,
- * .columns = 8}; qrtool_factors out = {.size = sizeof out, .q = {.data = q}, .r = {.data = r}}; if
- * (qrtool_open(NULL, &context) || qrtool_factor(context, &a, NULL, &out)) fprintf(stderr, "%s\n",
- * qrtool_error()); qrtool_close(context);
+ *     qrtool_matrices a = {.data = numbers, .count = 1000, .rows = 64, .columns = 8};
+ *     qrtool_factors out = {.size = sizeof out, .q = {.data = q}, .r = {.data = r}};
+ *     if (qrtool_open(NULL, &context) || qrtool_factor(context, &a, NULL, &out))
+ *       fprintf(stderr, "%s\n", qrtool_error());
+ *     qrtool_close(context);
  *
  * What holds for every function:
  *
@@ -265,10 +266,10 @@ typedef struct qrtool_solve_options {
   size_t size;
   double rank_tolerance; /* of A's columns scaled to norm 1; 0: u max(16, 2n) */
   double ridge;          /* min ||A x - b||^2 + ridge ||x||^2 */
-  int32_t intercept;     /* 1: column 0 of A is all ones, and the ridge leaves its x alone */
-  int32_t basic;         /* 1: zeros in place of the solution of least norm */
-  int32_t skip_missing;  /* 1: a row with NaN in A or b is left out */
-  int32_t least_norm;    /* 1: x of least norm where too few rows count; 0: NaN and a status */
+  int32_t intercept;    /* 1: column 0 of A is all ones, and the ridge leaves its x alone; real A */
+  int32_t basic;        /* 1: zeros in place of the solution of least norm */
+  int32_t skip_missing; /* 1: a row with NaN in A or b is left out */
+  int32_t least_norm;   /* 1: x of least norm where too few rows count; 0: NaN and a status */
 } qrtool_solve_options;
 
 /* The places for x (n x p for each place of the batch), its standard errors, and what is found. */
@@ -280,9 +281,11 @@ typedef struct qrtool_solutions {
   size_t solution_size;       /* the sizeof of one; 0: that of this header */
 } qrtool_solutions;
 
-/* Minimises ||A X - B|| for A (m x n) and B (m x p), real matrices of one type, and checks every x.
- * One A serves every B and one B every A where its count is 1. Where the rank is less than n, x has
- * least norm. weights: of the squared residuals, m x 1 or m x p, of the same type; NULL: all 1.
+/* Minimises ||A X - B|| for A (m x n) and B (m x p), matrices of one type, and checks every x. One
+ * A serves every B and one B every A where its count is 1. Where the rank is less than n, x has
+ * least norm. weights: of the squared residuals, m x 1 or m x p, real and of A's precision; NULL:
+ * all
+ * 1. Standard errors are real, too.
  * options: NULL for the usual ones. */
 QRTOOL_API int qrtool_solve(qrtool_context* context, const qrtool_matrices* a,
                             const qrtool_matrices* b, const qrtool_matrices* weights,

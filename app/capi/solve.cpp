@@ -35,9 +35,10 @@ qrtool_solution report_of(const SolutionReport& line, const MatrixFindings& foun
 /// A call's arrays, whose shapes fit each other.
 template <class T>
 struct Systems {
-  Strided<const T> a = {}, b = {},
-                   w = {};     // w: m x p for each place of the batch, or m x 1 for all
-  Strided<T> x = {}, se = {};  // n x p
+  Strided<const T> a = {}, b = {};
+  Strided<const Real<T>> w = {};  // m x p for each place of the batch, or m x 1 for all
+  Strided<T> x = {};              // n x p
+  Strided<Real<T>> se = {};       // so, too
   index_t count = 0, p = 0;
   bool shares_weights = false;
 
@@ -56,7 +57,7 @@ index_t broadcast(index_t one, index_t other, const char* names) {
 }
 
 template <class T>
-Strided<const T> weights_of(const qrtool_matrices& w, Systems<T>& systems) {
+Strided<const Real<T>> weights_of(const qrtool_matrices& w, Systems<T>& systems) {
   const index_t m = systems.a.rows;
   const bool fits = w.rows == m && (w.columns == 1 || w.columns == systems.p) &&
                     (w.count == 1 || w.count == systems.count);
@@ -65,12 +66,12 @@ Strided<const T> weights_of(const qrtool_matrices& w, Systems<T>& systems) {
         fmt::format("weights are {} x {} x {}; they must be {} x 1 or {} x {}, one or {} "
                     "of them",
                     w.count, w.rows, w.columns, m, m, systems.p, systems.count));
-  Strided<const T> result = strided<T>(w);
+  Strided<const Real<T>> result = strided<Real<T>>(w);
   systems.shares_weights = w.count == 1 && w.columns == 1;
   for (index_t b = 0; b < w.count; ++b)
     for (index_t i = 0; i < m; ++i)
       for (index_t j = 0; j < w.columns; ++j) {
-        const T weight = result.at(b, i, j);
+        const Real<T> weight = result.at(b, i, j);
         if (!(weight >= 0) || std::isinf(weight))
           throw InputError(
               fmt::format("weights: {} at ({}, {}, {}) is none; weights are finite and "
@@ -93,7 +94,7 @@ Systems<T> systems_of(const qrtool_matrices& a, const qrtool_matrices& b,
   systems.count = broadcast(a.count, b.count, "a and b");
   systems.p = b.columns;
   systems.x = place_for<T>(out.x, "x", systems.count, a.columns, systems.p);
-  systems.se = place_for<T>(out.errors, "errors", systems.count, a.columns, systems.p);
+  systems.se = place_for<Real<T>>(out.errors, "errors", systems.count, a.columns, systems.p);
   if (!systems.x.is_there() && systems.count * a.columns * systems.p > 0)
     throw UsageError("x: its place is NULL");
   if (weights != nullptr) systems.w = weights_of(*weights, systems);
@@ -108,6 +109,8 @@ SolveProblem problem_of(const Systems<T>& s, const qrtool_solve_options& o) {
     throw UsageError(fmt::format("rank_tolerance is {}; it may be 0 to 1", o.rank_tolerance));
   for (const std::int32_t flag : {o.intercept, o.basic, o.skip_missing, o.least_norm})
     require_within("a flag of qrtool_solve_options", flag, 1);
+  if (is_complex_number<T> && o.intercept == 1)
+    throw UsageError("intercept is for real matrices; give a column of ones");
   const index_t n = s.a.cols;
   const bool has_se = s.se.is_there();
   if (has_se && (s.a.rows <= n || o.ridge > 0))
@@ -168,15 +171,15 @@ struct Found {
       : x(places, problem.n, p),
         reports(static_cast<std::size_t>(places * p)),
         findings(reports.size()) {
-    if (problem.wants_se) se = Batch<T>(places, problem.n, p);
+    if (problem.wants_se) se = Batch<Real<T>>(places, problem.n, p);
   }
 
   void hand_over(const SolveCall<T>& call, index_t first, index_t count) const {
     const int threads = call.context.limits.threads;
-    const auto hand = [&](const Batch<T>& from, const Strided<T>& to) {
-      const Strided<T> part = packed_in(from).slice(0, count);
+    const auto hand = [&]<class E>(const Batch<E>& from, const Strided<E>& to) {
+      const Strided<E> part = packed_in(from).slice(0, count);
       if (to.is_there())
-        copy<T, T>({part.data, count, part.rows, part.cols, part.cols, 1, part.stride},
+        copy<E, E>({part.data, count, part.rows, part.cols, part.cols, 1, part.stride},
                    to.slice(first, count), threads);
     };
     hand(x, call.systems.x);
@@ -188,7 +191,8 @@ struct Found {
     }
   }
 
-  Batch<T> x, se;
+  Batch<T> x;
+  Batch<Real<T>> se;
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;
 };
@@ -235,7 +239,7 @@ RightSideBlock<T> block_of(const SolveCall<T>& call, index_t first, index_t coun
       .reports = std::span(found.reports).first(solutions),
       .findings = std::span(found.findings).first(solutions)};
   if (!s.w.is_there()) return block;
-  const Strided<const T> w = s.shares_weights ? s.w : s.w.slice(first, count);
+  const Strided<const Real<T>> w = s.shares_weights ? s.w : s.w.slice(first, count);
   block.w = w.data;
   block.w_places = s.shares_weights ? VectorPlaces{1, 0, 0, w.row_stride}
                                     : VectorPlaces{p, w.stride, w.col_stride, w.row_stride};
@@ -260,7 +264,7 @@ void solve_groups(const SolveCall<T>& call) {
   static constexpr T none = 0;
   if (s.shares_a()) shared = matrices.take(0, 1)[0];
   if (s.shares_a() && shared.data == nullptr) shared.data = &none;
-  Batch<T> weights;
+  Batch<Real<T>> weights;
   if (s.shares_weights) weights = copied(s.w, 1);
   GroupEngine<T> engine({.problem = call.problem,
                          .plan = call.plan,
@@ -375,10 +379,11 @@ void run(qrtool_context& context, Engine& engine, const Systems<T>& systems,
                           .plan = plan,
                           .solutions = solutions,
                           .device = is_on_device ? &device : nullptr};
-  if (plan.route == SolveRoute::tall)
-    solve_tall(call);
-  else
-    solve_groups(call);
+  // Complex systems have no route by rows.
+  if constexpr (!is_complex_number<T>) {
+    if (plan.route == SolveRoute::tall) solve_tall(call);
+  }
+  if (plan.route != SolveRoute::tall) solve_groups(call);
   const bool is_shared = plan.route == SolveRoute::shared;
   context.last.variant = is_on_device ? device.variant()
                          : is_shared  ? "one QR for all"
@@ -424,13 +429,13 @@ int qrtool_solve(qrtool_context* context, const qrtool_matrices* a, const qrtool
     require_valid(*a, "a");
     require_valid(*b, "b");
     if (weights != nullptr) require_valid(*weights, "weights");
-    if (a->type != b->type || (weights != nullptr && weights->type != a->type))
-      throw UsageError("a, b and weights must have the same type");
-    if (is_complex(type_of(*a, "a")))
-      throw UsageError("least squares are for real matrices; complex ones are not offered yet");
+    const ElementType type = type_of(*a, "a");
+    if (type_of(*b, "b") != type) throw UsageError("a and b must have the same type");
+    if (weights != nullptr && type_of(*weights, "weights") != real_of(type))
+      throw UsageError("weights must be real numbers of the precision of a");
     const qrtool_solve_options o = taken(options, "qrtool_solve_options");
     const qrtool_solutions places = taken(out, "qrtool_solutions");
-    return a->type == QRTOOL_FLOAT32 ? solve<float>(c, *a, *b, weights, o, places)
-                                     : solve<double>(c, *a, *b, weights, o, places);
+    return with_type(
+        type, [&](auto zero) { return solve<decltype(zero)>(c, *a, *b, weights, o, places); });
   });
 }

@@ -14,6 +14,11 @@ foreach(command qrtool qrtool-mpi)
   install(FILES app/package/qrtool.bash RENAME ${command}
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endforeach()
+# Python looks for packages in other places on every system.
+set(QRTOOL_PYTHON_DIR "" CACHE STRING "Where the Python package is installed; empty: nowhere")
+if(QRTOOL_PYTHON_DIR)
+  install(DIRECTORY app/python/qrtool DESTINATION ${QRTOOL_PYTHON_DIR} PATTERN __pycache__ EXCLUDE)
+endif()
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md BENCHMARKS.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY samples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/qrtool/samples
@@ -48,7 +53,7 @@ every matrix into Q and R or solves least squares with it, and writes the
 results with the measured error of each. It runs on the CPU, and on a GPU
 through OpenCL where there is one.")
 # OpenCL on the CPU, for those who want to try it.
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "pocl-opencl-icd, python3-h5py, gnuplot-nox")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "pocl-opencl-icd, python3-numpy, python3-h5py, gnuplot-nox")
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME qrtool-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "qrtool (= ${PROJECT_VERSION}), openmpi-bin")
 set(CPACK_COMPONENT_MPI_DESCRIPTION

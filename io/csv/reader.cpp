@@ -310,7 +310,7 @@ void CsvReader::look_for_complex(std::string_view line, const std::vector<std::s
   if (reading_.rows != nullptr)
     throw InputError(
         fmt::format("{}: holds complex numbers; only real numbers are taken here", lines_.shown()),
-        hint_of_complex);
+        complex_hint);
   parser_.expect_complex();
 }
 

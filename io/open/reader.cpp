@@ -49,7 +49,7 @@ void refuse_complex(const Reader& reader) {
   const std::string dataset = source.dataset.empty() ? "" : ":" + escape(source.dataset);
   throw InputError(fmt::format("{}{}: is {}; only real numbers are taken here", escape(source.file),
                                dataset, source.stored_type),
-                   hint_of_complex);
+                   complex_hint);
 }
 
 /// The selection at the end of a recorded dataset, as text; empty where it has none.

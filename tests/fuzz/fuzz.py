@@ -38,8 +38,8 @@ SECONDS = 600  # after which a run is ended, on a busy machine, too
 MOST_SECONDS = 2  # of processor time, which the other processes of a machine do not change
 MEMORY = 256  # MiB, for --memory
 PARTS = ("[1:]", "[::2]", "[-1:]", "[..., 1:]", "[..., ::2, :]")
-# For MALLOC_PERTURB_: what fresh and freed memory is filled with. With 0 memory that is allocated and
-# not used takes no room, so that the peak is the tool's own.
+# For MALLOC_PERTURB_: what fresh and freed memory is filled with. With 0 memory that is allocated
+# and not used takes no room, so that the peak is the tool's own.
 FILLS = ("0", "170")
 
 

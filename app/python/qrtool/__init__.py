@@ -203,7 +203,10 @@ def _spread(array, batch):
 
 def _weights(weights, b, is_vector, dtype):
     """m weights for all right sides, or those of every right side, in the shape of b."""
-    array = array_of(weights, "weights").astype(dtype, copy=False)
+    array = array_of(weights, "weights")
+    if array.dtype.kind == "c":
+        raise CallError("weights are complex; they must be real numbers")
+    array = array.astype(dtype, copy=False)
     if array.ndim == 1 or is_vector:
         array = array[..., np.newaxis]
     if array.ndim < 2 or array.shape[-2] != b.shape[-2]:
@@ -228,7 +231,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     missing: "error": an x whose b or a has NaN is NaN; "skip": rows with NaN are left out.
     least_norm: x of least norm where too few rows count, which is NaN otherwise.
     errors: standard errors of x are one more result.
-    device: as of qr(). Complex matrices are not offered yet.
+    device: as of qr(). Weights and standard errors are real; an intercept is for real matrices.
     report: one more result, a record for each x: residual_norm, backward_error, least_norm_error,
         their bar, degrees_of_freedom, condition, scaled_condition, status, rank, tries."""
     matrix, sides = _matrices(a, "a"), array_of(b, "b")
@@ -238,6 +241,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     if is_vector:
         sides = sides[:, np.newaxis]
     dtype = np.result_type(matrix.dtype, sides.dtype)
+    real = np.empty(0, dtype).real.dtype
     matrix, sides = matrix.astype(dtype, copy=False), sides.astype(dtype, copy=False)
     if matrix.shape[-2] != sides.shape[-2]:
         raise CallError(f"a is {np.shape(a)} and b is {np.shape(b)}: they have {matrix.shape[-2]} "
@@ -252,7 +256,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     in_b, memory_b = matrices_of(_spread(sides, batch))
     in_w, memory_w = None, None
     if weights is not None:
-        given = _weights(weights, sides, is_vector, dtype)
+        given = _weights(weights, sides, is_vector, real)
         try:
             in_w, memory_w = matrices_of(_spread(given, batch))
         except ValueError:
@@ -266,7 +270,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     x, lines = np.empty(shape, dtype), np.empty((*batch, p), SOLUTION)
     out = _library.Solutions(ctypes.sizeof(_library.Solutions), place_of(x), _library.Place(),
                              address_of(lines), 0)
-    standard_errors = np.empty(shape, dtype) if errors else None
+    standard_errors = np.empty(shape, real) if errors else None
     if errors:
         out.errors = place_of(standard_errors)
     are_good = _context(device).call(

@@ -2,33 +2,60 @@
  * solve_test.c: qrtool_solve of the C interface as a C program calls it. */
 #include "expect.h"
 
-/* ||A'(b - A x)|| / (||A|| hypot(||A|| ||x||, ||b||)), by the plainest loops: what the backward
+struct number {
+  double re, im;
+};
+
+static struct number entry(const struct array* a, int64_t b, int64_t i, int64_t j) {
+  struct number x;
+  x.re = part(a, b, i, j, 0);
+  x.im = a->type >= QRTOOL_COMPLEX128 ? part(a, b, i, j, 1) : 0;
+  return x;
+}
+
+static double square(struct number x) { return x.re * x.re + x.im * x.im; }
+
+/* x + sign conj?(y) z */
+static struct number plus_product(struct number x, double sign, struct number y, struct number z,
+                                  int conjugates) {
+  const double im = conjugates ? -y.im : y.im;
+  x.re += sign * (y.re * z.re - im * z.im);
+  x.im += sign * (y.re * z.im + im * z.re);
+  return x;
+}
+
+/* ||A^H (b - A x)|| / (||A|| hypot(||A|| ||x||, ||b||)), by the plainest loops: what the backward
  * error bounds. */
 static double gradient(const struct array* a, const struct array* b, const struct array* x,
                        const struct array* w, int64_t place, int64_t j) {
   const int64_t of_a = a->count == 1 ? 0 : place, of_b = b->count == 1 ? 0 : place;
-  double *r = calloc((size_t)a->rows + 1, sizeof *r), squares = 0, norm_a = 0, norm_b = 0;
-  double norm_x = 0;
+  struct number* r = calloc((size_t)a->rows + 1, sizeof *r);
+  double squares = 0, norm_a = 0, norm_b = 0, norm_x = 0;
   for (int64_t i = 0; i < a->rows; ++i) {
     const double weight =
         w == NULL ? 1 : part(w, w->count == 1 ? 0 : place, i, w->columns == 1 ? 0 : j, 0);
-    r[i] = part(b, of_b, i, j, 0);
-    norm_b += weight * r[i] * r[i];
+    r[i] = entry(b, of_b, i, j);
+    norm_b += weight * square(r[i]);
     for (int64_t l = 0; l < a->columns; ++l) {
-      r[i] -= part(a, of_a, i, l, 0) * part(x, place, l, j, 0);
-      norm_a += weight * part(a, of_a, i, l, 0) * part(a, of_a, i, l, 0);
+      r[i] = plus_product(r[i], -1, entry(a, of_a, i, l), entry(x, place, l, j), 0);
+      norm_a += weight * square(entry(a, of_a, i, l));
     }
-    r[i] *= weight;
+    r[i].re *= weight;
+    r[i].im *= weight;
   }
   for (int64_t l = 0; l < a->columns; ++l) {
-    double sum = 0;
-    for (int64_t i = 0; i < a->rows; ++i) sum += part(a, of_a, i, l, 0) * r[i];
-    squares += sum * sum;
+    struct number sum = {0, 0};
+    for (int64_t i = 0; i < a->rows; ++i) sum = plus_product(sum, 1, entry(a, of_a, i, l), r[i], 1);
+    squares += square(sum);
   }
-  for (int64_t l = 0; l < a->columns; ++l)
-    norm_x += part(x, place, l, j, 0) * part(x, place, l, j, 0);
+  for (int64_t l = 0; l < a->columns; ++l) norm_x += square(entry(x, place, l, j));
   free(r);
   return squares == 0 ? 0 : sqrt(squares / (norm_a * (norm_a * norm_x + norm_b)));
+}
+
+/* The type of weights and standard errors. */
+static int real_type(int type) {
+  return type == QRTOOL_FLOAT64 || type == QRTOOL_COMPLEX128 ? QRTOOL_FLOAT64 : QRTOOL_FLOAT32;
 }
 
 enum { NO_WEIGHTS, OF_ROWS, OF_ENTRIES };
@@ -38,10 +65,10 @@ static void solves(qrtool_context* context, int type, int64_t of_a, int64_t of_b
   const int64_t count = of_a == 1 ? of_b : of_a, k = m < n ? m : n;
   struct array a = new_array(type, of_a, m, n, order);
   struct array b = new_array(type, of_b, m, p, (order + 1) % ORDERS);
-  struct array w = new_array(type, weighs == OF_ENTRIES ? count : 1, m,
+  struct array w = new_array(real_type(type), weighs == OF_ENTRIES ? count : 1, m,
                              weighs == OF_ENTRIES ? p : 1, (order + 3) % ORDERS);
   struct array x = new_array(type, count, n, p, (order + 2) % ORDERS);
-  struct array errors = new_array(type, count, n, p, (order + 4) % ORDERS);
+  struct array errors = new_array(real_type(type), count, n, p, (order + 4) % ORDERS);
   qrtool_solution* found = calloc((size_t)(count * p) + 1, sizeof *found);
   qrtool_solutions out = {0};
   qrtool_matrices in_a, in_b, in_w;
@@ -142,9 +169,32 @@ static void dependent_columns_have_least_norm(qrtool_context* context) {
   in_b.rows = 2;
   EXPECT(qrtool_solve(context, &in_a, &in_b, NULL, &options, &out) == QRTOOL_BAD_CALL);
   in_b.rows = 3;
-  in_a.type = in_b.type = QRTOOL_COMPLEX128;
-  EXPECT(qrtool_solve(context, &in_a, &in_b, NULL, &options, &out) == QRTOOL_BAD_CALL);
   in_b.type = QRTOOL_FLOAT32;
+  EXPECT(qrtool_solve(context, &in_a, &in_b, NULL, &options, &out) == QRTOOL_BAD_CALL);
+}
+
+static void complex_numbers_are_complex(qrtool_context* context) {
+  /* (1 + i) x = 2, and a second row that counts nothing: x = 1 - i */
+  const double a[4] = {1, 1, 1, 0}, b[4] = {2, 0, 0, 1}, w[2] = {1, 0};
+  double x[2];
+  qrtool_matrices in_a = {0}, in_b = {0}, in_w = {0};
+  qrtool_solve_options options = {0};
+  qrtool_solutions out = {0};
+  in_a.data = a;
+  in_b.data = b;
+  in_w.data = w;
+  in_a.type = in_b.type = QRTOOL_COMPLEX128;
+  in_a.count = in_b.count = in_w.count = in_a.columns = in_b.columns = in_w.columns = 1;
+  in_a.rows = in_b.rows = in_w.rows = 2;
+  out.size = sizeof out;
+  out.x.data = x;
+  EXPECT(qrtool_solve(context, &in_a, &in_b, &in_w, NULL, &out) == QRTOOL_OK);
+  EXPECT(fabs(x[0] - 1) < 1e-14 && fabs(x[1] + 1) < 1e-14);
+  in_w.type = QRTOOL_COMPLEX128;
+  in_w.rows = 1;
+  EXPECT(qrtool_solve(context, &in_a, &in_b, &in_w, NULL, &out) == QRTOOL_BAD_CALL);
+  options.size = sizeof options;
+  options.intercept = 1;
   EXPECT(qrtool_solve(context, &in_a, &in_b, NULL, &options, &out) == QRTOOL_BAD_CALL);
 }
 
@@ -155,7 +205,7 @@ static void draw(qrtool_context* context, int draws) {
     const int64_t of_a = chance_below(3) == 0 ? 1 : count, of_b = chance_below(3) == 0 ? 1 : count;
     const int64_t n = chance_below(most), p = chance_below(is_large ? 60 : 6);
     const int64_t m = n + chance_below(most);
-    solves(context, (int)chance_below(2), of_a, of_b, m, n, p, (int)chance_below(3),
+    solves(context, (int)chance_below(4), of_a, of_b, m, n, p, (int)chance_below(3),
            (int)chance_below(ORDERS));
   }
 }
@@ -171,7 +221,8 @@ int main(int argc, char** argv) {
   if (argc > 1) state_of_chance = strtoull(argv[1], NULL, 10);
   a_line_is_fitted(context);
   dependent_columns_have_least_norm(context);
-  for (int type = 0; type < 2; ++type)
+  complex_numbers_are_complex(context);
+  for (int type = 0; type < 4; ++type)
     for (int order = 0; order < ORDERS; ++order) {
       solves(context, type, 3, 3, 20, 4, 1, NO_WEIGHTS, order);
       solves(context, type, 3, 3, 20, 4, 2, OF_ROWS, order);

@@ -85,7 +85,7 @@ class Qr(unittest.TestCase):
         for _ in range(DRAWS):
             batch = tuple(chance.integers(1, 4, chance.integers(3)))
             m, n, p = chance.integers(1, 9, 3)
-            dtype = TYPES[chance.integers(2)]
+            dtype = TYPES[chance.integers(4)]
             a = numbers(chance, (*batch, m + n, n), dtype)
             b = numbers(chance, (m + n,) if chance.integers(3) == 0 else (*batch, m + n, p), dtype)
             w = chance.random(m + n) + 0.1 if chance.integers(2) else None
@@ -128,7 +128,9 @@ class Qr(unittest.TestCase):
             self.assertRaises(TypeError, qrtool.qr, wrong)
         unaligned = np.zeros(97, np.uint8)[1:].view(np.float64).reshape(4, 3)
         self.assertEqual(qrtool.qr(unaligned).R.shape, (3, 3))
-        self.assertRaises(qrtool.CallError, qrtool.lstsq, 1j * whole, whole)
+        mixed = qrtool.lstsq(1j * whole, whole[:, :1], errors=True)
+        self.assertEqual([mixed[0].dtype, mixed[3].dtype], [np.complex128, np.float64])
+        self.assertRaises(qrtool.CallError, qrtool.lstsq, whole, whole, 1j * np.ones(4))
 
     def test_a_bad_matrix_stays_alone(self):
         a = np.random.default_rng(2).standard_normal((3, 6, 2))
