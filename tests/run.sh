@@ -10,7 +10,6 @@ cmake --build --preset release
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-# One more than cores: several tests wait for other processes most of the time.
-ctest --preset release --label-exclude long --parallel "$(($(nproc) + 1))" --output-log "$log" "$@" || status=$?
+ctest --preset release --label-exclude long --parallel "$(nproc)" --output-log "$log" "$@" || status=$?
 tests/skipped.sh "$log" build/release/Testing/Temporary/LastTest.log
 exit $status
