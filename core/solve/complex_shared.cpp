@@ -5,6 +5,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/parallel.hpp"
+#include "core/solve/gap_groups.hpp"
 #include "core/solve/shared_engine.hpp"
 
 namespace qrtool {
@@ -134,13 +135,7 @@ std::vector<index_t> SharedEngine<std::complex<R>>::run(const RightSideBlock<T>&
     solve_tile(block, first, std::min(tile_sides, block.count - first),
                workers_[static_cast<std::size_t>(worker)]);
   });
-  std::vector<index_t> gaps;
-  for (Worker& worker : workers_) {
-    gaps.insert(gaps.end(), worker.gaps.begin(), worker.gaps.end());
-    worker.gaps.clear();
-  }
-  std::sort(gaps.begin(), gaps.end());
-  return gaps;
+  return take_gaps(workers_);
 }
 
 template class SharedEngine<std::complex<float>>;

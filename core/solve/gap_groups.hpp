@@ -3,6 +3,7 @@
 // rows share R. Private to core/solve.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -35,5 +36,18 @@ class GapMasks {
 std::vector<std::span<const index_t>> group_by_mask(std::vector<index_t>& gaps,
                                                     const GapMasks& masks, std::size_t lanes,
                                                     std::size_t most);
+
+/// Takes the right sides with gaps that each worker has put aside in its `gaps`. The result is in
+/// ascending order.
+template <class Worker>
+std::vector<index_t> take_gaps(std::vector<Worker>& workers) {
+  std::vector<index_t> all;
+  for (Worker& worker : workers) {
+    all.insert(all.end(), worker.gaps.begin(), worker.gaps.end());
+    worker.gaps.clear();
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
 
 }  // namespace qrtool

@@ -458,7 +458,7 @@ std::vector<index_t> SharedEngine<T>::run_weighted(const RightSideBlock<T>& bloc
     solve_gaps(std::span(all).subspan(first, std::min(lanes, all.size() - first)), block,
                workers_[worker]);
   });
-  return collect_gaps();
+  return take_gaps(workers_);
 }
 
 template <class T>
@@ -491,26 +491,14 @@ std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
 /// slower way.
 template <class T>
 std::vector<index_t> SharedEngine<T>::finish_gaps(const RightSideBlock<T>& block) {
-  std::vector<index_t> gaps = collect_gaps();
+  std::vector<index_t> gaps = take_gaps(workers_);
   if (!solves_gaps_ || gaps.empty()) return gaps;
   const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
   const auto groups = group_by_mask(gaps, masks_of(block, gaps), lanes, most_same_mask);
   parallel_for(std::ssize(groups), static_cast<int>(workers_.size()), [&](index_t i, int worker) {
     solve_gaps(groups[static_cast<std::size_t>(i)], block, workers_[worker]);
   });
-  return collect_gaps();
-}
-
-/// Takes the gaps of all workers.
-template <class T>
-std::vector<index_t> SharedEngine<T>::collect_gaps() {
-  std::vector<index_t> gaps;
-  for (Worker& worker : workers_) {
-    gaps.insert(gaps.end(), worker.gaps.begin(), worker.gaps.end());
-    worker.gaps.clear();
-  }
-  std::sort(gaps.begin(), gaps.end());
-  return gaps;
+  return take_gaps(workers_);
 }
 
 template class SharedEngine<float>;

@@ -64,7 +64,6 @@ class SharedEngine {
   index_t rows_of(const T* b, const T* w) const;
   std::vector<index_t> run_weighted(const RightSideBlock<T>& block);
   void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
-  std::vector<index_t> collect_gaps();
   std::vector<index_t> finish_gaps(const RightSideBlock<T>& block);
   /// Whether A has too few rows that count, whatever b holds.
   bool has_few_rows() const { return rows_used_ < problem_.least_rows(); }
