@@ -160,7 +160,7 @@ int qrtool_open(const qrtool_context_options* options, qrtool_context** context)
 }
 
 void qrtool_close(qrtool_context* context) {
-  // What a parent has opened holds threads and a driver that are not in this process.
+  // A context that the parent opened holds threads and a driver that this process does not have.
   guarded([&] {
     if (context != nullptr) context->require_own_process();
     delete context;

@@ -13,6 +13,7 @@
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
+
 std::vector<DeviceInfo> list_opencl_devices() { return list_devices(); }
 
 std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo> devices, std::string_view wanted) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// complex_sides.cpp: spreads real numbers, and refuses what is for real systems by name.
+// complex_sides.cpp: a reader that gives real numbers as complex ones, and the refusal of options
+// that are for real systems.
 #include "app/solve/complex_sides.hpp"
 
 #include <fmt/format.h>
