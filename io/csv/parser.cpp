@@ -133,7 +133,6 @@ Parsed CsvParser::parse_text(const Field& field, ElementType type, double& numbe
 double CsvParser::number_of(const Field& field, std::string_view line, ElementType type,
                             index_t column) {
   double value = 0;
-  if (field.is_quoted && lines_.number() > first_line_) has_later_quotes_ = true;
   const Parsed parsed = parse_text(field, type, value);
   if (parsed == Parsed::number) {
     const bool is_na =
@@ -207,6 +206,8 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
         take_number(line, at, type, numbers[static_cast<std::size_t>(to)]))
       continue;
     const Field field = take_field(line, at, separator_);
+    const bool is_later = lines_.number() > first_line_;
+    if (to >= 0 && field.is_quoted && is_later) has_later_quotes_ = true;
     if (to >= 0 && parts_ == 2)
       take_complex(field, line, type, to, numbers.data() + 2 * to);
     else if (to >= 0)

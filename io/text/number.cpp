@@ -81,10 +81,12 @@ bool has_unit(std::string_view text) {
   return !text.empty() && std::string_view("ijIJ").find(text.back()) != std::string_view::npos;
 }
 
-/// Parses "+2", "-2", "+-2" or "- 2", the imaginary part that follows a real one.
+/// Parses "+2", "-2", "- 2" or NumPy's "+-2", the imaginary part that follows a real one.
 Parsed parse_signed(std::string_view text, double& value, ElementType type, Decimal decimal) {
   const bool is_negative = text[0] == '-';
-  const Parsed parsed = parse_number(without_blanks(text.substr(1)), value, type, decimal);
+  const std::string_view number = without_blanks(text.substr(1));
+  if (number.starts_with('+') || (is_negative && number.starts_with('-'))) return Parsed::other;
+  const Parsed parsed = parse_number(number, value, type, decimal);
   if (is_negative) value = -value;
   return parsed;
 }

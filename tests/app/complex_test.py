@@ -281,6 +281,7 @@ class ComplexMatrices(FolderTest):
                  "signs": "1+2j,3+-4j\n-5e-3+6j,7\n0+2j,-1.5+-2.5e2j\n",
                  "octave": "1+2i,3-4i\n-0.005+6i,7\n0+2i,-1.5-2.5e+02i\n",
                  "blanks": "1 + 2i; 3 - 4i\n-0.005 + 6i; 7\n2i; -1.5 - 250i\n",
+                 "quoted": '"1+2j","3-4j"\n"-0.005+6j","7"\n"2j","-1.5-250j"\n',
                  "header": "first,second\n1+2j,3-4j\n-0.005+6j,7\n2j,-1.5-250j\n",
                  "pandas": ",0,1\n0,(1+2j),(3-4j)\n1,(-0.005+6j),7\n2,2j,(-1.5-250j)\n"}
         for name, text in texts.items():
@@ -312,6 +313,13 @@ class ComplexMatrices(FolderTest):
                 for factor in "QR")
         self.check(a.astype("c8"), q, r)
         run("verify", "s.npy", "s.csv")
+
+    def test_text_with_two_signs_is_no_number(self):
+        for word in ("1++2j", "1--2j"):
+            with open("a.csv", "w", encoding="utf-8") as file:
+                file.write(f"1+2j,2\n{word},4+1j\n")
+            self.assertIn(f"'{word}' is not a number",
+                          said("factor", "a.csv", "o.h5", "-f", status=3))
 
     def test_text_that_is_not_finite(self):
         for word in ("nan+1j", "1+nanj", "inf-2j", "(1-infj)", "NaN + NaNi", "-Inf-Infi"):

@@ -7,6 +7,8 @@ import zlib
 
 import numpy as np
 
+from widened import widened
+
 _ENDS = ("\n", "\r\n")
 _PIECES = (b",", b";", b"\t", b" ", b"\n", b"\r", b"\n\n", b"#", b"\"", b"-", b"+", b".", b"e",
            b"1e999",
@@ -17,8 +19,11 @@ _WORDS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space", "|": "pipe"
 _EXCEL = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 
 
-def _number(random, comma):
+def _number(random, comma, is_complex):
     text = f"{random.gauss(0, 1):.6g}"
+    if is_complex:
+        text = random.choice(("{}{:+.6g}j", "({}{:+.6g}j)", "{}{:+.6g}i", "{}+{:.6g}j")).format(
+            text, random.gauss(0, 1))
     return text.replace(".", ",") if comma else text
 
 
@@ -30,7 +35,8 @@ def _sample(random):
     quotes = '"' if separator != " " and random.random() < 0.2 else ""
     matrices = 1 if index else random.choice((1, 1, 3))
     rows = random.randrange(1, 8)
-    values = [[[_number(random, comma) for _ in range(columns)] for _ in range(rows)]
+    is_complex = not comma and random.random() < 0.2
+    values = [[[_number(random, comma, is_complex) for _ in range(columns)] for _ in range(rows)]
               for _ in range(matrices)]
     end, lines = random.choice(_ENDS), []
     if random.random() < 0.2:
@@ -49,7 +55,7 @@ def _sample(random):
     # One column of whole numbers and commas is two columns; a bar is never guessed.
     is_stated = separator == "|" or (comma and (columns == 1 or separator == " "))
     is_stated = is_stated or random.random() < 0.3
-    truth = np.array([[[float(x.replace(",", ".")) for x in row] for row in matrix]
+    truth = np.array([[[_value_of(x.replace(",", ".")) for x in row] for row in matrix]
                       for matrix in values])
     return (end.join(lines) +
             end).encode(), options if is_stated else [], truth[0] if matrices == 1 else truth
@@ -117,6 +123,15 @@ def _fields(line, separator):
     return [each.strip(" \t").strip('"') for each in fields + [field]]
 
 
+def _value_of(field):
+    """As 1, 1+2j, (1+2j), 1 + 2i or NumPy's 1+-2j are written."""
+    try:
+        return float(field)
+    except ValueError:
+        text = re.sub(r" *([+-]) *", r"\1", re.sub(r"^\((.*)\)$", r"\1", field)).replace("+-", "-")
+        return complex(re.sub(r"[iI]$", "j", text))
+
+
 def read(data, found=()):
     """The matrices of a file that qrtool accepts, read as qrtool says that it is written (`found`:
     its attributes csv_...); None where a line is no list of numbers."""
@@ -146,14 +161,14 @@ def read(data, found=()):
             has_header = False
             continue
         try:
-            row = [float(field.replace(",", ".") if comma else field)
+            row = [_value_of(field.replace(",", ".") if comma else field)
                    for field in _fields(line, separator)[first:]]
         except ValueError:
             return None
         rows.append(row)
     matrices += [rows] if rows else []
     try:
-        values = np.array(matrices, dtype="f8")
+        values = widened(matrices)
     except ValueError:
         return None
     return values[0] if values.ndim == 3 and len(values) == 1 else values

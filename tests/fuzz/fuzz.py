@@ -33,6 +33,7 @@ import npy_damage
 from h5py_reader import IndependentReader
 from hdf5_damage import Sample
 from hdf5_samples import write_factor_samples, write_samples
+from widened import is_single, widened
 
 SECONDS = 600  # after which a run is ended, on a busy machine, too
 MOST_SECONDS = 2  # of processor time, which the other processes of a machine do not change
@@ -112,8 +113,9 @@ class Fuzz:
         """Whether a run ended by itself, with an exit code that the manual names, a message where
         it failed, and without temporary files."""
         code, out, err = result
-        # glibc has the first line where the library frees memory twice.
-        err = re.sub(r"^(free|malloc|realloc|munmap_chunk|double free)\b.*\n", "", err)
+        # glibc has the first line where the library frees memory twice, or it gets none itself.
+        err = re.sub(r"^(free|malloc|realloc|munmap_chunk|double free|Fatal glibc error)\b.*\n", "",
+                     err)
         how = " (the library crashed)" if "crashed" in err else \
             " (the library did not end)" if "does not come to an end" in err else ""
         self.exits[what, f"{code}{how}"] += 1
@@ -213,8 +215,8 @@ class Fuzz:
         """The same for one of several datasets; `name` is empty where there is only one."""
         record = file["report" + name].attrs if name else file.attrs
         q, r = file["Q" + name], file["R" + name]
-        single = q.dtype == np.float32
-        q, r = q[:].astype("f8"), r[:].astype("f8")
+        single = is_single(q.dtype)
+        q, r = widened(q[:]), widened(r[:])
         # Stored by columns, Q' and R' give A' = R' Q'.
         product = r @ q if record["order"] == "column" else q @ r
         dataset, bracket, part = record["source_dataset"].partition("[")
@@ -241,7 +243,7 @@ class Fuzz:
             is_r_alone = "R alone" in out[0] and "foreign" in undamaged
             for name in ("R",) if is_r_alone else ("Q", "R", "V", "tau"):
                 with h5py.File(undamaged) as file:
-                    expected = file[name][:].astype("f8") if name in file else None
+                    expected = widened(file[name][:]) if name in file else None
                 if expected is not None and not close(self.reader.read(path, b"/" + name.encode()),
                                                       expected, True):
                     self.fail(f"verify passes a /{name} that h5py reads otherwise", self.number,
@@ -330,7 +332,7 @@ class Fuzz:
                 q, r = z["Q"], z["R"]
         else:
             q, r = (np.load(os.path.join(work, f"c.{part}.npy")) for part in "QR")
-        return close(expected, q.astype("f8") @ r.astype("f8"), q.dtype == np.float32)
+        return close(expected, widened(q) @ widened(r), is_single(q.dtype))
 
     def report(self):
         for (what, code), count in sorted(self.exits.items()):
@@ -352,7 +354,7 @@ def close(expected, found, single):
     if expected is None or expected.shape != found.shape:
         return False
     with np.errstate(all="ignore"):
-        expected = expected.astype("f8")
+        expected = widened(expected)
         largest = np.abs(expected).max(axis=(-2, -1), keepdims=True) if expected.size else 0
         # Below the least normal number there are fewer digits.
         scaled = np.maximum(largest, np.finfo("f4" if single else "f8").tiny)

@@ -3,7 +3,7 @@
 where qrtool must not.
 
 Each line of the input is a file, a dataset and a part of it, such as [1:], separated by tabs. The
-answer is one pickle for each: the numbers as float64, or None where h5py refuses them."""
+answer is one pickle for each: the numbers widened, or None where h5py refuses them."""
 import os
 import pickle
 import subprocess
@@ -14,6 +14,8 @@ def _serve():
     import h5py
     import numpy as np
 
+    from widened import widened
+
     for line in sys.stdin.buffer:
         path, dataset, part = line.rstrip(b"\n").split(b"\t")
         try:
@@ -22,7 +24,7 @@ def _serve():
                 chosen = eval(b"np.s_" + part)
                 numbers = np.broadcast_to(0, values.shape)[chosen].size  # which takes no memory
                 too_large = numbers * max(values.dtype.itemsize, 8) > 1 << 27
-                answer = None if too_large else np.asarray(values[chosen], dtype="f8")
+                answer = None if too_large else widened(values[chosen])
         except Exception:  # h5py raises what the damage leads to
             answer = None
         pickle.dump(answer, sys.stdout.buffer)

@@ -92,6 +92,8 @@ def write_samples(folder, qrtool):
         add(f"big-endian-chunked-{libver}", a.astype(">f4"), libver, chunks=chunks, fletcher32=True)
         add(f"int16-{libver}", _matrices((5, 6, 4), "i2"), libver)
         add(f"half-{libver}", a.astype("f2"), libver, chunks=chunks, compression="gzip")
+        add(f"complex-{libver}", (a * (1 + 2j)).astype("c8"), libver)
+        add(f"complex-gzip-{libver}", a * (1 + 2j), libver, chunks=chunks, compression="gzip")
         add(f"scaled-{libver}", _matrices((5, 6, 4), "i4"), libver, chunks=chunks, scaleoffset=0)
         add(f"userblock-{libver}", a, libver, file={"userblock_size": 512})
         add_low_level(f"compact-{libver}", a[:2], libver, _compact)

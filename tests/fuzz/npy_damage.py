@@ -5,12 +5,14 @@ import zipfile
 
 import numpy as np
 
+from widened import widened
+
 # The version that a member asks for says nothing about its bytes, which have a checksum: the tool
 # reads on.
 zipfile.MAX_EXTRACT_VERSION = 255
 
 _KINDS = ("<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u8",
-          "|b1", "<c8",
+          "|b1", "<c8", ">c8", "<c16",
           "<U2")
 _PIECES = (b"'", b"(", b")", b",", b"-", b"0", b"9", b"99999", b"L", b"True", b"False", b"{", b"}",
            b":", b" ", b"\n",
@@ -22,7 +24,10 @@ def _array(random):
     shape = random.choice(((5, 3), (3, 5), (4, 6, 3), (2, 3, 4, 2), (7,), (0, 3), (1, 1)))
     size = int(np.prod(shape))
     numbers = [random.gauss(0, 1) * 50 for _ in range(size)]
-    a = np.array(numbers).reshape(shape).astype(random.choice(_KINDS))
+    kind = random.choice(_KINDS)
+    if np.dtype(kind).kind == "c":
+        numbers = [number + 1j * random.gauss(0, 1) for number in numbers]
+    a = np.array(numbers).reshape(shape).astype(kind)
     data = io.BytesIO()
     np.lib.format.write_array(data, np.asarray(a, order=random.choice("CF")),
                               version=random.choice(((1, 0), (2, 0), (3, 0))))
@@ -92,15 +97,15 @@ def _all(data, mark):
 
 
 def read(path):
-    """What NumPy reads, as float64: the array, or the member a; None where it refuses, or where the
-    numbers are not real ones."""
+    """What NumPy reads, widened: the array, or the member a; None where it refuses, or where there
+    are no numbers."""
     try:
         a = np.load(path, allow_pickle=False)
         if isinstance(a, np.lib.npyio.NpzFile):
             with a:
                 a = a["a"]
-        if a.dtype.kind not in "fiub":
+        if a.dtype.kind not in "fiubc":
             return None
-        return a.astype("f8")
+        return widened(a)
     except Exception:  # whatever the damage leads to
         return None
