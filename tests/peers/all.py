@@ -3,14 +3,15 @@
 """Measures what BENCHMARKS.md shows, as far as this machine can, into one JSON file.
 
     all.py cpu|gpu OUT.json [--build build/release] [--pieces NAME,...] [--libraries FILE,...]
-           [--threads 1,2] [--device 0] [--folder PATH] [--list]
+           [--threads 1,2] [--device 0] [--dx FOLDER] [--folder PATH] [--list]
 
 Builds nothing: `cmake --build --preset release --target qrtool cpu_peers` comes before. OUT.json
 holds the machine, the versions, the date, the commit, and of every piece its command, its samples
 and the share of the cores that other processes used meanwhile. It is written after each piece, and
 a file that was begun is gone on with where commit, machine and versions are the same. A piece takes
 at most 8 minutes. Peers that are missing are left out: LAPACK libraries are named by --libraries
-(MKL: pip download mkl; set MKL_THREADING_LAYER=GNU), PyTorch and JAX are those of this Python.
+(MKL: pip download mkl; set MKL_THREADING_LAYER=GNU), PyTorch, JAX and CuPy are those of this
+Python, and --dx holds the kernels of cuSolverDx that dx_kernels.py has made.
 `pages.py` makes the pages from the files in results/, and leaves out what was measured under load.
 """
 import argparse
@@ -37,6 +38,7 @@ GPU_BATCHES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,51
                "512x512x32")
 GPU_LARGE = ("512x512x1,2048x2048x1,5000x5000x1,16384x16384x1,1000000x32x1,4000000x64x1,"
              "1000000x128x1")
+GPU_SYSTEMS = "16x4x1000000,64x64x15000"
 TYPES = ("single", "double")
 
 
@@ -82,11 +84,16 @@ def cpu_pieces(args):
 
 def gpu_pieces(args):
     device = ["--device", args.device]
+    dx = ["--dx", args.dx] if args.dx else []
     for precision in TYPES:
-        for name, cases in (("batches", GPU_BATCHES), ("large", GPU_LARGE)):
+        for name, cases, *more in (("batches", GPU_BATCHES), ("large", GPU_LARGE),
+                                   ("gels", GPU_SYSTEMS, "--solve")):
+            if name == "gels" and not dx:
+                continue
             yield Piece(f"{name} {precision}", [
-                sys.executable, str(HERE / "gpu_peers.py"), "{build}/app/qrtool", *device,
-                "--cases", cases, "--precision", precision, "--seconds", "3", "--json", "{json}"])
+                sys.executable, str(HERE / "gpu_peers.py"), "{build}/app/qrtool", *device, *more,
+                "--cases", cases, "--precision", precision, "--seconds", "1", *dx, "--json",
+                "{json}"])
         yield Piece(f"first {precision}", *(bench(
             "--shape", shape, "--batch", batch, "--precision", precision, "--against", "none",
             "--first-run", *device) for shape, batch in (
@@ -99,6 +106,9 @@ def gpu_pieces(args):
                             [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     yield Piece("files", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                           "{folder}", "{json}", "--limit", "20"])
+    if said("nvidia-smi", "-L").count("GPU ") > 1:
+        yield Piece("several", [sys.executable, str(HERE / "several_gpus.py"),
+                                "{build}/app/qrtool", "{folder}", "{json}", "--one", args.device])
 
 
 PARTS = {"cpu": cpu_pieces, "gpu": gpu_pieces}
@@ -154,12 +164,15 @@ def machine(part):
 def versions(args):
     found = {"qrtool": said(f"{args.build}/app/qrtool", "--version").splitlines()[0],
              "python": sys.version.split()[0]}
-    for package in ("numpy", "h5py", "torch", "jax"):
+    for package in ("numpy", "h5py", "torch", "jax", "cupy-cuda13x"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             pass
     found["libraries"] = args.libraries
+    if args.part == "gpu" and args.dx:
+        found["kernels"] = sorted({json.loads(path.read_text(encoding="utf-8"))["version"]
+                                   for path in pathlib.Path(args.dx).glob("*.json")})
     return found
 
 
@@ -221,6 +234,7 @@ def main():
     parser.add_argument("--libraries", default="libopenblas.so.0")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--device", default="0")
+    parser.add_argument("--dx", help="default: without cuSolverDx")
     parser.add_argument("--folder", default=".", help="for files of some GB")
     parser.add_argument("--list", action="store_true", help="the names of the pieces alone")
     args = parser.parse_args()

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Batched QR on one GPU: qrtool (OpenCL, data resident, device clock) beside PyTorch (linalg.qr and
-geqrf, CUDA events) and JAX (jitted linalg.qr, host clock), in one run, against the floor of bytes
-and operations. Needs neither PyTorch nor JAX: what is missing is left out.
+geqrf + orgqr, CUDA events), JAX (jitted linalg.qr, host clock), geqrfBatched of cuBLAS and kernels
+of cuSolverDx (both through CuPy), in one run, against the floor of bytes and operations. What is
+missing is left out. --solve: least squares of one right side each, beside gels of cuSolverDx.
 
-    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double]
-                        [--repeats 20] [--json FILE, for every time]"""
+    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double] [--solve]
+                        [--dx FOLDER of dx_kernels.py] [--repeats 20] [--json FILE, for every time]
+"""
 import argparse
 import json
 import os
@@ -13,6 +15,8 @@ import statistics
 import subprocess
 import tempfile
 import time
+
+import cupy_peers
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 CASES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,512x512x32,"
@@ -22,10 +26,11 @@ BYTES_PER_MS, OPERATIONS_PER_MS = 4.27e9, 51e9
 
 
 def all_ms(run_once, repeats, seconds):
-    """run_once() -> ms. One warm-up of its own before."""
+    """run_once() -> ms. One warm-up of its own before; one time alone where that takes so long."""
     run_once()
     times, begun = [], time.monotonic()
-    while len(times) < repeats and (len(times) < 3 or time.monotonic() - begun < seconds):
+    while len(times) < repeats and (time.monotonic() - begun < seconds or
+                                    len(times) < 3 and times[0] < 1e3 * seconds):
         times.append(run_once())
     return times
 
@@ -38,29 +43,30 @@ def floor_ms(m, n, batch, with_q, entry_bytes):
                batch * r_operations * (2 if with_q else 1) / OPERATIONS_PER_MS)
 
 
-def qrtool_ms(args, m, n, batch, mode):
+def qrtool_ms(args, case, *words):
     """All timed runs of as many processes as it takes for `repeats` of them."""
+    m, n, batch = case
     times = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "bench.json")
         while len(times) < args.repeats:
             subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch),
-                            "--mode", mode,
-                            "--device", args.device, "--against", "none", "--limit-seconds", "600",
-                            "--precision", args.precision,
-                            "--export-json", path],
-                           check=True, capture_output=True)
+                            *words, "--device", args.device, "--against", "none",
+                            "--limit-seconds", "600", "--precision", args.precision,
+                            "--export-json", path], check=True, capture_output=True)
             with open(path) as file:
                 times += json.load(file)["cases"][0]["seconds"]["all"]
             os.remove(path)
     return [1e3 * seconds for seconds in times]
 
 
-def torch_times(m, n, batch, args):
+def torch_times(case, args):
+    """{mode: {name: ms}}"""
     try:
         import torch
     except ImportError:
-        return None, None
+        return {}
+    m, n, batch = case
     a = torch.randn(batch, m, n, device="cuda",
                     dtype=torch.float64 if args.precision == "double" else torch.float32)
 
@@ -74,16 +80,21 @@ def torch_times(m, n, batch, args):
             return begin.elapsed_time(end)
         return all_ms(once, args.repeats, args.seconds)
 
-    return (timed(lambda: torch.linalg.qr(a)),
-            min(timed(lambda: torch.linalg.qr(a, mode="r")), timed(lambda: torch.geqrf(a)),
-                key=statistics.median))
+    version = torch.__version__.split("+")[0]
+    qr, direct = f"PyTorch {version}", f"geqrf + orgqr of PyTorch {version}"
+    return {"reduced": {qr: timed(lambda: torch.linalg.qr(a)),
+                        direct: timed(lambda: torch.linalg.householder_product(*torch.geqrf(a)))},
+            "r": {qr: timed(lambda: torch.linalg.qr(a, mode="r")),
+                  direct: timed(lambda: torch.geqrf(a))}}
 
 
-def jax_times(m, n, batch, args):
+def jax_times(case, args):
+    """{mode: {name: ms}}"""
     try:
         import jax
     except ImportError:
-        return None, None
+        return {}
+    m, n, batch = case
     jax.config.update("jax_enable_x64", True)
     a = jax.random.normal(jax.random.key(0), (batch, m, n),
                           dtype="float64" if args.precision == "double" else "float32")
@@ -95,8 +106,42 @@ def jax_times(m, n, batch, args):
             return 1e3 * (time.perf_counter() - begin)
         return all_ms(once, args.repeats, args.seconds)
 
-    return (timed(jax.jit(lambda x: jax.numpy.linalg.qr(x))),
-            timed(jax.jit(lambda x: jax.numpy.linalg.qr(x, mode="r"))))
+    return {"reduced": {f"JAX {jax.__version__}": timed(jax.jit(lambda x: jax.numpy.linalg.qr(x)))},
+            "r": {f"JAX {jax.__version__}": timed(
+                jax.jit(lambda x: jax.numpy.linalg.qr(x, mode="r")))}}
+
+
+def factor_cases(case, args):
+    """(mode, {name: ms}), that of qrtool first."""
+    def timed(once):
+        return all_ms(once, args.repeats, args.seconds)
+
+    torch, jax = torch_times(case, args), jax_times(case, args)
+    for mode, work in (("reduced", "qr"), ("r", "r")):
+        yield mode, {"qrtool": qrtool_ms(args, case, "--mode", mode),
+                     **torch.get(mode, {}), **jax.get(mode, {}),
+                     **(cupy_peers.blas_times(case, args.precision, timed)
+                        if work == "r" and case[2] > 1 else {}),
+                     **cupy_peers.dx_times(args.dx, work, case, args.precision, timed)}
+
+
+def solve_cases(case, args):
+    gels = cupy_peers.dx_times(args.dx, "gels", case, args.precision,
+                               lambda once: all_ms(once, args.repeats, args.seconds))
+    yield "solve", {"qrtool": qrtool_ms(args, case, "--solve"), **gels}
+
+
+def line_of(case, mode, times, precision):
+    m, n, batch = case
+    own, *peers = (statistics.median(values) for values in times.values())
+    names = [name for name in times if name != "qrtool"]
+    line = f"| {m}x{n} x {batch} | {mode} | {own:.3g} | "
+    line += "; ".join(f"{name}: {ms:.3g}" for name, ms in zip(names, peers))
+    ratio = f"{min(peers) / own:.3g}" if peers else "--"
+    if mode == "solve":
+        return f"{line} | {ratio} | -- |"
+    floor = floor_ms(m, n, batch, mode == "reduced", 8 if precision == "double" else 4)
+    return f"{line} | {ratio} | {own / floor:.2g} |"
 
 
 def main():
@@ -107,34 +152,25 @@ def main():
     parser.add_argument("--precision", choices=("single", "double"), default="single")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=4,
-                        help="per case and peer; at least 3 repeats")
+                        help="per case and peer; at least 3 repeats, if one is shorter")
+    parser.add_argument("--solve", action="store_true")
+    parser.add_argument("--dx", help="a folder that dx_kernels.py has filled")
     parser.add_argument("--json", help="a file for every time")
     args = parser.parse_args()
     cases = []
-    print("| case | | floor ms | qrtool ms | PyTorch ms | JAX ms | better peer / qrtool | qrtool / "
-          "floor |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    for case in args.cases.split(","):
-        m, n, batch = (int(x) for x in case.split("x"))
-        peers = list(zip(torch_times(m, n, batch, args), jax_times(m, n, batch, args)))
-        for mode, times in zip(("reduced", "r"), peers):
-            all_times = dict(zip(("qrtool", "PyTorch", "JAX"),
-                                 (qrtool_ms(args, m, n, batch, mode), *times)))
+    print("| case | | qrtool ms | peers ms | best peer / qrtool | qrtool / floor |\n"
+          "| --- | --- | --- | --- | --- | --- |", flush=True)
+    for text in args.cases.split(","):
+        m, n, batch = case = tuple(int(x) for x in text.split("x"))
+        for mode, times in (solve_cases if args.solve else factor_cases)(case, args):
             cases.append({"m": m, "n": n, "batch": batch, "precision": args.precision, "mode": mode,
                           "seconds": {name: [1e-3 * x for x in values]
-                                      for name, values in all_times.items() if values}})
-            own = statistics.median(all_times["qrtool"])
-            times = [statistics.median(x) if x else None for x in times]
-            known = [x for x in times if x is not None]
-            floor = floor_ms(m, n, batch, mode == "reduced", 8 if args.precision == "double" else 4)
-            shown = ["--" if x is None else f"{x:.3g}" for x in times]
-            ratio = f"{min(known) / own:.3g}" if known else "--"
-            print(f"| {m}x{n} x {batch} | {'QR' if mode == 'reduced' else 'R'} | {floor:.3g} | "
-                  f"{own:.3g} | "
-                  f"{shown[0]} | {shown[1]} | {ratio} | {own / floor:.2g} |", flush=True)
+                                      for name, values in times.items()}})
+            print(line_of(case, mode, times, args.precision), flush=True)
     if args.json:
         with open(args.json, "w") as file:
-            json.dump({"schema": "qrtool.gpu-peers/1", "cases": cases}, file)
+            json.dump({"schema": "qrtool.gpu-peers/1",
+                       "libraries": cupy_peers.library_versions(), "cases": cases}, file)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
 MOST_FLOORS = 6
 CLOSE = 1.5  # a ratio below is named
+NO_Q = "--"
 OPENING = """\
 # Benchmarks
 
@@ -32,7 +33,7 @@ OPENING = """\
   and one of PyTorch or NumPy {gpu_files} times as long on {gpu_files_where}. qrtool checks \
 every matrix; scripts do not.
 - Batches of small matrices: Intel MKL, called from C, takes {cpu} times as long on {cpu_where};
-  the better of PyTorch and JAX {gpu} times as long on {gpu_where}, and {large} times for large \
+  {gpu_peer} {gpu} times as long on {gpu_where}, and {large} times for large \
 and tall matrices.
 - A ratio is the other program's time divided by that of qrtool: above 1 qrtool is faster.
   Times leave the check out, unless they are from file to file. Where no kind is named, the \
@@ -51,8 +52,8 @@ README = {
                "{gpu_files_where}](samples/benchmarks.svg)",
     "speed": "From file to file a script of h5py and NumPy takes {files} times as long on "
              "{cpu_files_where},\n  and one of PyTorch or NumPy {gpu_files} times as long on "
-             "{gpu_files_where};\n  batches that are already on a GPU take the better of PyTorch "
-             "and JAX {gpu} times as long",
+             "{gpu_files_where};\n  batches that are already on a GPU take {gpu_peer} "
+             "{gpu} times as long",
     "gpu": "On {gpu_where}, 15000 QR factorizations of\n  64 x 64 take {gpu_ms} ms"}
 Table = collections.namedtuple("Table", "name title about columns rows")
 Slow = collections.namedtuple("Slow", "where row peer ratio")
@@ -183,8 +184,11 @@ def heading(name, threads):
 
 
 def pair(cell):
-    """Of Q and R, then of R alone."""
-    return ", ".join(figure(cell[mode]) for mode in ("reduced", "r") if mode in (cell or {}))
+    """Of Q and R, then of R alone; a program that forms no Q has a dash."""
+    if not cell:
+        return ""
+    texts = [figure(cell[mode]) for mode in ("reduced", "r") if mode in cell]
+    return ", ".join(texts if "reduced" in cell else [NO_Q, *texts])
 
 
 def hard_table(results):
@@ -255,6 +259,41 @@ def solve_table(results, slow):
                  [[size, *(text for name in TYPE.values() for text in (
                      (figure(1e3 * cells[name][0]), figure(cells[name][1])) if name in cells
                      else ("", "")))] for size, cells in rows.items()])
+
+
+def gels_table(results, slow):
+    """Of gpu_peers.py --solve: beside kernels that call cuSolverDx."""
+    rows = {}
+    for _, _, case in results.cases("gels"):
+        own, name = statistics.median(case["seconds"]["qrtool"]), TYPE[case["precision"]]
+        for peer, times in case["seconds"].items():
+            if peer == "qrtool":
+                continue
+            ratio = statistics.median(times) / own
+            row = rows.setdefault((size_of(case), peer_name(peer)), {})
+            row[name] = (figure(1e3 * own), figure(ratio))
+            if ratio < CLOSE:
+                slow.append(Slow("least squares", f"{size_of(case)} {name}",
+                                 f"gels of {peer_name(peer)}", ratio))
+    if not rows:
+        return None
+    return Table("gels", "Least squares on a GPU beside gels of another program",
+                 results.about(["gels single", "gels double"]),
+                 ["case", "program", "float32 ms", "program / qrtool", "float64 ms",
+                  "program / qrtool"],
+                 [[*key, *(text for name in TYPE.values() for text in row.get(name, ("", "")))]
+                  for key, row in rows.items()])
+
+
+def several_table(results):
+    rows = []
+    for _, _, case in results.cases("several"):
+        one, several = (statistics.median(case["seconds"][name]) for name in ("one", "all"))
+        rows.append([size_of(case), figure(one), figure(several), figure(one / several)])
+    if not rows:
+        return None
+    return Table("several", "From file to file on one GPU and on all of its kind, .npy, float32",
+                 results.about(["several"]), ["work", "one GPU s", "all GPUs s", "one / all"], rows)
 
 
 def first_table(results):
@@ -385,6 +424,17 @@ def ratios(table, columns):
             if re.search(columns, column) and number(row[i]) is not None]
 
 
+def best_ratios(table):
+    """Of every row that of the fastest other program that forms Q and R."""
+    def first(cell):
+        return None if cell.startswith(NO_Q) else number(cell)
+    columns = [i for i, column in enumerate(table.columns)
+               if re.search("ratio QR|/ qrtool", column)]
+    rows = ([value for value in (first(row[i]) for i in columns) if value is not None]
+            for row in table.rows)
+    return [min(values) for values in rows if values]
+
+
 def small_rows(table):
     """The rows of matrices with at most 512 x 256 entries."""
     def entries(row):
@@ -454,7 +504,8 @@ class Page:
             part = results.head["part"]
             found = [*batch_tables(results, self.slow), hard_table(results), modes_table(results),
                      first_table(results), grid_table(results, self.far),
-                     solve_table(results, self.slow), files_table(results, self.slow),
+                     solve_table(results, self.slow), gels_table(results, self.slow),
+                     several_table(results), files_table(results, self.slow),
                      device_files_table(results)]
             for table in found:
                 if table:
@@ -509,12 +560,12 @@ class Page:
         """The sentences that BENCHMARKS.md and README.md share."""
         cpu = [ratio for table in self.find_all("cpu", "batches")
                for ratio in ratios(small_rows(table), "MKL.*/ qrtool")]
-        gpu = ratios(self.find("gpu", "batches"), r"ratio QR|/ qrtool")
-        large = ratios(self.find("gpu", "large"), r"ratio QR|/ qrtool")
+        gpu = best_ratios(self.find("gpu", "batches"))
+        large = best_ratios(self.find("gpu", "large"))
         files = [ratio for _, ratio, _ in self.cpu_bars()]
         gpu_files = [ratio for _, ratio, _ in self.gpu_bars()]
         return {"cpu": span(cpu), "gpu": span(gpu), "large": span(large), "files": span(files),
-                "gpu_files": span(gpu_files),
+                "gpu_files": span(gpu_files), "gpu_peer": self.gpu_peer(),
                 **{f"{part}{word}_where": self.machine_of(part, name) for part in ("cpu", "gpu")
                    for word, name in (("", "batches"), ("_files", "files"))}}
 
@@ -556,6 +607,12 @@ class Page:
             text = re.sub(pattern, lambda found, made=replacement: found[1] + made + found[2], text,
                           flags=re.S)
         return text
+
+    def gpu_peer(self):
+        """The older runs had two peers."""
+        return ("the fastest other program" if ("gpu", "batches") in (
+            (part, table.name) for part, table in self.tables)
+                else "the better of PyTorch and JAX")
 
     def gpu_ms(self):
         table = self.find("gpu", "batches")

@@ -28,6 +28,11 @@ def batches(threads, own, peer, **more):
     return {"threads": threads, "cases": [case]}
 
 
+def gpu_case(mode, **peers):
+    return {"m": 64, "n": 64, "batch": 15000, "precision": "single", "mode": mode,
+            "seconds": {"qrtool": [1e-3], **peers}}
+
+
 class PagesTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="qrtool-pages-")
@@ -49,12 +54,12 @@ class PagesTest(unittest.TestCase):
     def measured(self, pieces, name="pretend.json", **head):
         (self.results / name).write_text(json.dumps({**HEAD, **head, "pieces": pieces}))
 
-    def page_of(self, pieces):
+    def page_of(self, pieces, part="cpu"):
         """The page where nothing else was measured."""
         for path in self.results.glob("*.json"):
             if path.name != "older.json":
                 path.unlink()
-        self.measured(pieces)
+        self.measured(pieces, part=part)
         sys.path.insert(0, str(PAGES.parent))
         import pages
         return pages.Page(self.results).benchmarks()
@@ -129,6 +134,26 @@ class PagesTest(unittest.TestCase):
         page = self.page_of([piece("batches single 1", [batches(1, [1e-3], [2e-3])], 0.2)])
         self.assertNotIn("## On a CPU", page)
         self.assertIn("Left out, as other programs used the machine: batches single 1", page)
+
+    def test_a_program_that_forms_no_q_has_a_dash_for_it(self):
+        page = self.page_of([piece("batches single", [{"cases": [
+            gpu_case("reduced", **{"PyTorch 2.11": [4e-3], "cuSolverDx 0.5.0, 96 threads": [3e-3]}),
+            gpu_case("r", **{"cuBLAS 13.1.0 geqrfBatched": [2e-3]})]}])], "gpu")
+        self.assertIn("| 15,000 of 64 x 64 | float32 | 1, 1 | 4 | 3 | --, 2 |", page)
+        self.assertIn("cuSolverDx 0.5.0 / qrtool | cuBLAS 13.1.0 geqrfBatched / qrtool", page)
+        self.assertRegex(page, "the fastest other program 3 times as long")
+
+    def test_gels_of_another_program_is_shown_and_listed_where_it_is_close(self):
+        page = self.page_of([piece("gels single", [{"cases": [
+            gpu_case("solve", **{"cuSolverDx 0.5.0, 32 threads": [0.9e-3]})]}])], "gpu")
+        self.assertIn("| 15,000 of 64 x 64 | cuSolverDx 0.5.0 | 1 | 0.9 |  |  |", page)
+        self.assertLess(page.index("gels of cuSolverDx 0.5.0: 0.9"), page.index("## On a GPU"))
+
+    def test_several_gpus_stand_beside_one(self):
+        page = self.page_of([piece("several", [{"cases": [
+            {"m": 64, "n": 64, "batch": 400000, "seconds": {"one": [3, 4, 5], "all": [1.6]}}]}])],
+            "gpu")
+        self.assertIn("| 400,000 of 64 x 64 | 4 | 1.6 | 2.5 |", page)
 
     def test_an_older_table_gives_way_to_a_measured_one(self):
         page = self.page_of([piece("batches single 1", [batches(1, [1e-3], [2e-3])])])
