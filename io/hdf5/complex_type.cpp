@@ -39,6 +39,15 @@ std::optional<PartNames> complex_parts(hid_t type) {
   return {};
 }
 
+bool has_parts_inside(hid_t complex) {
+  const std::size_t bytes = H5Tget_size(complex), of_part = H5Tget_size(part_type(complex));
+  for (const unsigned member : {0U, 1U}) {
+    const std::size_t offset = H5Tget_member_offset(complex, member);
+    if (of_part > bytes || offset > bytes - of_part) return false;
+  }
+  return true;
+}
+
 Handle part_type(hid_t complex) { return {H5Tget_member_type(complex, 0), H5Tclose}; }
 
 Handle make_complex_type(hid_t part, const PartNames& names) {

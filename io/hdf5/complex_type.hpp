@@ -13,6 +13,9 @@ namespace qrtool::hdf5 {
 /// The names of the parts of a complex type; nothing where the type is another one.
 std::optional<PartNames> complex_parts(hid_t type);
 
+/// Whether the parts of a complex type lie within it; HDF5 1.10 does not look.
+bool has_parts_inside(hid_t complex);
+
 /// The type of one of the parts, both of which have the same.
 Handle part_type(hid_t complex);
 

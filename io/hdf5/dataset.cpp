@@ -150,7 +150,10 @@ std::string class_problem(hid_t type) {
     case H5T_INTEGER:
       return {};
     case H5T_COMPOUND:
-      if (complex_parts(type)) return {};
+      if (complex_parts(type))
+        return has_parts_inside(type)
+                   ? ""
+                   : "has complex numbers whose parts lie outside of them; the file is damaged";
       return fmt::format(
           "is a compound ({}); only numbers can be read, complex ones as (r, i) or "
           "(real, imag)",

@@ -12,6 +12,7 @@
 #include "io/hdf5/fixed_arrays.hpp"
 #include "io/hdf5/global_heap.hpp"
 #include "io/hdf5/local_heap.hpp"
+#include "io/hdf5/search_tree.hpp"
 #include "io/hdf5/superblock.hpp"
 #include "io/hdf5/watch.hpp"
 
@@ -98,7 +99,7 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
 }
 
 /// What HDF5 reads and would trust too much.
-enum class Structure { other, superblock, global_heap, local_heap, fixed_array };
+enum class Structure { other, superblock, global_heap, local_heap, fixed_array, search_tree };
 
 /// Returns what these bytes are, which HDF5 has read as `type`.
 Structure structure_of(H5FD_mem_t type, std::span<const std::byte> bytes) {
@@ -107,6 +108,7 @@ Structure structure_of(H5FD_mem_t type, std::span<const std::byte> bytes) {
     return !NumbersRead::is_going_on() && is_global_heap(bytes) ? Structure::global_heap
                                                                 : Structure::other;
   if (is_fixed_array(bytes)) return Structure::fixed_array;
+  if (is_search_tree(bytes)) return Structure::search_tree;
   if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP) return Structure::other;
   if (is_superblock(bytes)) return Structure::superblock;
   if (is_global_heap(bytes)) return Structure::global_heap;
@@ -149,6 +151,8 @@ herr_t check(Structure structure, const H5FD_t* file, hid_t transfer, haddr_t fo
         return problem_of_local_heap(bytes, read_bytes);
       case Structure::fixed_array:
         return problem_of_fixed_array(bytes, end, read_bytes);
+      case Structure::search_tree:
+        return problem_of_search_tree(bytes, end);
     }
     return {};
   };

@@ -171,6 +171,34 @@ class DamagedHdf5(unittest.TestCase):
             self.assertEqual(code, EXIT_INPUT, said)
             self.assertIn(f"an index of {entries} chunks in a file of {len(whole)} bytes", said)
 
+    def test_an_index_with_nodes_of_an_impossible_size(self):
+        with h5py.File(self.file, "w", libver="latest") as file:
+            file.create_dataset("A", data=self.matrices, chunks=(1, 5, 4), maxshape=(None, None, 4))
+        whole = self.content()
+        place = whole.index(b"BTHD") + 6
+        part = next((begin, end) for begin, end in checked_parts(whole) if begin < place < end)
+        # HDF5 takes as much memory, and clears it, before it reads a node; or far more for none.
+        for size in (1 << 29, 0):
+            changed = bytearray(whole)
+            struct.pack_into("<I", changed, place, size)
+            self.write_checked(changed, part)
+            code, said = self.factor(self.damaged)
+            self.assertEqual(code, EXIT_INPUT, said)
+            self.assertIn(f"nodes have {size} bytes in a file of {len(whole)} bytes", said)
+
+    def test_parts_of_complex_numbers_that_lie_outside_of_them(self):
+        with h5py.File(self.file, "w") as file:
+            file["A"] = (self.matrices * (1 + 2j)).astype("c8")
+        whole = self.content()
+        # The name of a member, padded to eight bytes, precedes its place.
+        place = whole.index(b"i" + 7 * b"\0") + 8
+        self.assertEqual(struct.unpack_from("<I", whole, place), (4,))
+        for offset in (5, 16711680):  # HDF5 reads whatever lies there
+            self.write_changed(whole, place, struct.pack("<I", offset))
+            code, said = self.factor(self.damaged)
+            self.assertEqual(code, EXIT_INPUT, said)
+            self.assertIn("parts lie outside of them; the file is damaged", said)
+
     def test_an_index_that_cannot_be_read_is_not_one_without_chunks(self):
         for libver, signature in (("earliest", b"TREE\1"), ("latest", b"FAHD")):
             with h5py.File(self.file, "w", libver=libver) as file:
