@@ -45,6 +45,12 @@ void GroupEngine<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
 }
 
 template <class T>
+void GroupEngine<T>::free_workspace() {
+  engine_.reset();
+  cpu_.free_workspace();
+}
+
+template <class T>
 std::vector<index_t> GroupEngine<T>::all_systems(const RightSideBlock<T>& block) const {
   std::vector<index_t> all;
   const index_t step = std::max<index_t>(job_.plan.system_size(), 1);
