@@ -60,8 +60,10 @@ ExitCode run_factor(const FactorOptions& o, Comm& comm) {
   Laps laps(process_seconds());
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
+  start_device(o.backend);
   const std::unique_ptr<Reader> input = open_input_of(o, limits);
-  const FactorResult result = factor_input(o, *input, limits, laps);
+  const FactorResult result =
+      factor_input(o, *input, limits, laps, /*shared=*/nullptr, &backend_until_exit());
   print_result(o, result);
   return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
 }

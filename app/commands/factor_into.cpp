@@ -28,6 +28,7 @@ OutcomeInto outcome_of(const FactorOptions& o, const FactorResult& result) {
 
 ExitCode factor_into(const FactorOptions& o) {
   require_named_device(o.backend);
+  start_device(o.backend);
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
   std::shared_ptr<Backend> backend;

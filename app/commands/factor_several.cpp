@@ -114,6 +114,7 @@ ExitCode factor_several(const FactorOptions& o) {
     throw UsageError("standard input is read once, for one --dataset", "name a file");
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
+  start_device(o.backend);
   std::vector<Task> tasks = open_all(o, limits);
   if (const std::unique_ptr<OutputFile> file = create_file(o, tasks)) {
     for (Task& task : tasks) {

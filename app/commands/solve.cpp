@@ -79,9 +79,10 @@ ExitCode run_solve(const SolveOptions& o) {
   if (!o.by.empty() || !o.groups.empty()) return solve_by(o);
   Laps laps(process_seconds());
   const Limits limits = host_limits(o.memory_bytes, o.threads);
+  start_device(o.backend);
   const SolveInputs inputs = open_inputs_of(o, limits);
   if (o.dry_run) return dry_run(o, inputs, limits, laps);
-  const SolveResult result = solve_inputs(o, inputs, limits, laps);
+  const SolveResult result = solve_inputs(o, inputs, limits, laps, &backend_until_exit());
   print_result(o, result);
   return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
 }

@@ -27,6 +27,7 @@ OutcomeInto outcome_of(const SolveOptions& o, const SolveResult& result) {
 
 ExitCode solve_into(const SolveOptions& o) {
   require_named_device(o.backend);
+  start_device(o.backend);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const bool are_tables = !o.system.response.empty();
   std::shared_ptr<Backend> backend;

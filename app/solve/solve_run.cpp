@@ -366,6 +366,7 @@ void SolveRun::commit() {
 }
 
 SolveResult SolveRun::finish() {
+  if (device_ && !options_.quiet) note_slow_copies(*device_->backend);
   result_.total_seconds = laps_.total();
   if (is_table()) result_.table = coefficients();
   return std::move(result_);
