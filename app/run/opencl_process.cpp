@@ -38,9 +38,11 @@ void start_opencl(const std::string& wanted) {
   if (starting().valid()) return;
   prepare_drivers();
   try {
+    // Whoever looks for the device next is told what fails here.
     starting() = std::async(std::launch::async, [wanted] {
-      start_session(wanted);
+      const std::vector<DeviceInfo> devices = list_devices();
       take_back_abort();
+      start_session(choose_devices(devices, wanted).front());
     });
   } catch (const std::system_error&) {  // there is no thread left; it starts when it is needed
   }

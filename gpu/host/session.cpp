@@ -68,19 +68,15 @@ Session& session_for(const DeviceInfo& info) {
   return *entry.session;
 }
 
-void start_session(std::string_view wanted) noexcept {
+void start_session(const DeviceInfo& info) {
+  const DriverScope driver;
+  Sessions& sessions = all_sessions();
+  const std::lock_guard lock(sessions.mutex);
+  Entry& entry = sessions.of(info);
   try {
-    const DriverScope driver;
-    const DeviceInfo info = choose_device(wanted);
-    Sessions& sessions = all_sessions();
-    const std::lock_guard lock(sessions.mutex);
-    Entry& entry = sessions.of(info);
-    try {
-      if (!entry.session) entry.session = make_session(info);
-    } catch (...) {
-      entry.failure = std::current_exception();
-    }
-  } catch (...) {  // the next one who looks for the device is told
+    if (!entry.session) entry.session = make_session(info);
+  } catch (...) {
+    entry.failure = std::current_exception();
   }
 }
 

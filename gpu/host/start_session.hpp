@@ -2,7 +2,7 @@
 // start_session.hpp: a session that is made before anybody needs it.
 #pragma once
 
-#include <string_view>
+#include "gpu/host/device.hpp"
 
 namespace qrtool {
 
@@ -10,9 +10,8 @@ namespace qrtool {
 /// thread may read the environment.
 void prepare_drivers();
 
-/// Makes the session of the first device that `wanted` names (gpu/host/device.hpp). Where its
-/// context fails, session_for() throws that error when it is called for the first time. Every other
-/// failure is left to whoever looks for the device next.
-void start_session(std::string_view wanted) noexcept;
+/// Makes the session of a device. Where its context fails, session_for() throws that error when it
+/// is called for the first time.
+void start_session(const DeviceInfo& info);
 
 }  // namespace qrtool

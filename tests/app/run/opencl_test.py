@@ -6,7 +6,9 @@ with a correct output."""
 import json
 import os
 import re
+import subprocess
 import sys
+import time
 import unittest
 
 from opencl_tool import LAYER, QRTOOL, OpenclTool
