@@ -145,6 +145,7 @@ bool may_have_failed_write(ExitCode code) { return code >= ExitCode::output; }
   // mpirun may end this rank when another rank exits; the message is printed already.
   set_interrupt_message("");
   const int code = static_cast<int>(error.code());
+  wait_for_opencl();
   close_log(code);
   expect_exit();
   if (world) abandon_world(*world, code);
@@ -226,6 +227,7 @@ int main(int argc, char** argv) {
       set_interrupt_message("");
     }
     const int code = static_cast<int>(run_command(argc, argv, *world));
+    wait_for_opencl();
     remember_timings();
     close_log(code);
     finish_log();

@@ -61,6 +61,8 @@ class Backend {
   virtual ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
                                       const Factors<std::complex<double>>& out,
                                       std::span<MatrixReport> report);
+  /// Frees the memory that is kept from one chunk to the next.
+  virtual void free_workspace() {}
 
   /// The bytes of a piece, where this backend takes a matrix in pieces; 0 where it does not.
   virtual std::size_t piece_bytes() const { return 0; }
@@ -102,6 +104,7 @@ class BackendAround : public Backend {
   std::span<const Variant> variants() const override { return backend_.variants(); }
   Limits limits() const override { return backend_.limits(); }
   HostMemory allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
+  void free_workspace() override { backend_.free_workspace(); }
 
  protected:
   Backend& backend_;

@@ -46,7 +46,8 @@ class HostRun final : public TimedRun {
     RunSeconds total;
     for (index_t first = 0; first < plan_.problem.count; first += plan_.chunk_matrices) {
       chunk_.count = std::min(plan_.chunk_matrices, plan_.problem.count - first);
-      const RunSeconds seconds = run_chunk();
+      const ChunkSeconds seconds =
+          backend_.factor(plan_, chunk_.matrices(chunk_.a), factors_of(chunk_), lines_of(chunk_));
       total.factor += seconds.factor;
       total.check += seconds.check;
       add_lines(accuracy_, lines_of(chunk_), norms_);
@@ -55,18 +56,6 @@ class HostRun final : public TimedRun {
   }
 
  private:
-  /// The backend sums over its threads how long they factor and how long they check. The wall time
-  /// is divided in the same proportion; it includes the threads that have no work.
-  RunSeconds run_chunk() {
-    const Stopwatch watch;
-    const ChunkSeconds busy =
-        backend_.factor(plan_, chunk_.matrices(chunk_.a), factors_of(chunk_), lines_of(chunk_));
-    const double wall = watch.seconds();
-    const double both = busy.factor + busy.check;
-    const double share = both > 0 ? busy.factor / both : 1;
-    return {wall * share, wall * (1 - share)};
-  }
-
   Backend& backend_;
   Plan plan_;
   MatrixChunk<T> chunk_;

@@ -8,6 +8,7 @@
 #include "app/commands/commands.hpp"
 #include "app/commands/factor_into.hpp"
 #include "app/commands/factor_several.hpp"
+#include "app/process/process_clock.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
 #include "app/run/attempts.hpp"
 #include "app/run/dry_run.hpp"
@@ -16,9 +17,8 @@
 
 namespace qrtool {
 
-FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& all,
-                          const Stopwatch& watch, OutputFile* shared,
-                          std::shared_ptr<Backend>* kept) {
+FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& all, Laps& laps,
+                          OutputFile* shared, std::shared_ptr<Backend>* kept) {
   const Limits limits = limits_beside_files(o, input, all);
   const Problem problem = problem_of(input.source(), o);
   SingleComm alone;
@@ -30,7 +30,7 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
       std::shared_ptr<Backend> last = kept != nullptr ? std::exchange(*kept, nullptr) : nullptr;
       choice = choose_backend(attempts.request(), problem, limits, says_why, last);
       if (choice.is_device()) last = choice.backend;
-      FactorRun run(o, input, *choice.backend, watch);
+      FactorRun run(o, input, *choice.backend, laps);
       run.make_plan();
       run.say_plan();
       run.take_outputs(std::move(outputs));
@@ -57,11 +57,13 @@ ExitCode run_factor(const FactorOptions& o, Comm& comm) {
   if (!o.into.empty()) return factor_into(o);
   if (o.datasets.size() > 1) return factor_several(o);
 
-  const Stopwatch watch;
+  Laps laps(process_seconds());
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
+  start_device(o.backend);
   const std::unique_ptr<Reader> input = open_input_of(o, limits);
-  const FactorResult result = factor_input(o, *input, limits, watch);
+  const FactorResult result =
+      factor_input(o, *input, limits, laps, /*shared=*/nullptr, &backend_until_exit());
   print_result(o, result);
   return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
 }

@@ -6,19 +6,19 @@
 
 #include "app/options/options.hpp"
 #include "app/run/factor_summary.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/run/laps.hpp"
 #include "core/backend.hpp"
 #include "core/problem.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {
 
-/// Plans, factors, checks and writes what `input` holds. `watch` has run since the start of the
-/// process. `shared`: the file of several datasets that gets the factors; null: they get a file of
-/// their own. `kept`: the backend of the run before, which this run leaves its own in; null: no run
-/// follows. Errors: every class of core/error.hpp; nothing is left on disk.
+/// Plans, factors, checks and writes what `input` holds. `laps` began with the process, or with the
+/// work on this input. `shared`: the file of several datasets that gets the factors; null: they get
+/// a file of their own. `kept`: the backend of the run before, which this run leaves its own in;
+/// null: no run follows. Errors: every class of core/error.hpp; nothing is left on disk.
 FactorResult factor_input(const FactorOptions& options, Reader& input, const Limits& limits,
-                          const Stopwatch& watch, OutputFile* shared = nullptr,
+                          Laps& laps, OutputFile* shared = nullptr,
                           std::shared_ptr<Backend>* kept = nullptr);
 
 }  // namespace qrtool

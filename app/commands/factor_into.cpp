@@ -28,17 +28,18 @@ OutcomeInto outcome_of(const FactorOptions& o, const FactorResult& result) {
 
 ExitCode factor_into(const FactorOptions& o) {
   require_named_device(o.backend);
+  start_device(o.backend);
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
   std::shared_ptr<Backend> backend;
   const auto run = [&](const std::string& input, const std::string& output) {
-    const Stopwatch watch;
+    Laps laps;
     FactorOptions one = o;
     one.input = input;
     one.output = output;
     one.progress = ProgressMode::never;  // the files are counted
     const std::unique_ptr<Reader> reader = open_input_of(one, limits);
-    return outcome_of(one, factor_input(one, *reader, limits, watch, /*shared=*/nullptr, &backend));
+    return outcome_of(one, factor_input(one, *reader, limits, laps, /*shared=*/nullptr, &backend));
   };
   return run_into({.options = o,
                    .command = "factor",

@@ -13,6 +13,7 @@
 
 #include "app/commands/factor.hpp"
 #include "app/process/console.hpp"
+#include "app/process/process_clock.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/factor_run.hpp"
 #include "app/run/several.hpp"
@@ -108,18 +109,20 @@ void print_results(const FactorOptions& o, const std::vector<Task>& tasks, ExitC
 }  // namespace
 
 ExitCode factor_several(const FactorOptions& o) {
-  const Stopwatch watch;
+  Laps laps(process_seconds());
   if (is_standard_input(o.input))
     throw UsageError("standard input is read once, for one --dataset", "name a file");
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
+  start_device(o.backend);
   std::vector<Task> tasks = open_all(o, limits);
   if (const std::unique_ptr<OutputFile> file = create_file(o, tasks)) {
     for (Task& task : tasks) {
       if (task.failure) continue;
       task.failure = attempt([&] {
-        task.result.emplace(factor_input(task.options, *task.input, limits, watch, file.get()));
+        task.result.emplace(factor_input(task.options, *task.input, limits, laps, file.get()));
       });
+      laps = Laps();
     }
     commit(*file, tasks);
   }

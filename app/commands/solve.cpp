@@ -8,6 +8,7 @@
 #include "app/commands/commands.hpp"
 #include "app/commands/solve_by.hpp"
 #include "app/commands/solve_into.hpp"
+#include "app/process/process_clock.hpp"
 #include "app/run/attempts.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/solve/solve_dry_run.hpp"
@@ -24,9 +25,9 @@ namespace {
 
 /// Plans, and says what the run would need and take.
 ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
-                 const Stopwatch& watch) {
+                 Laps& laps) {
   require_place(o.output, /*report=*/"", o.force);
-  SolveRun run(o, inputs, limits, watch);
+  SolveRun run(o, inputs, limits, laps);
   run.make_plan();
   print_costs(o, "solve", o.output, {cost_of(o, inputs, limits, run)});
   return ExitCode::good;
@@ -52,11 +53,11 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
 }
 
 SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
-                         const Stopwatch& watch, std::shared_ptr<Backend>* kept) {
+                         Laps& laps, std::shared_ptr<Backend>* kept) {
   for (Attempts attempts(o.backend, o.backend.is_automatic());;) {
     SolveOptions options = o;
     options.backend = attempts.request();
-    SolveRun run(options, inputs, limits, watch);
+    SolveRun run(options, inputs, limits, laps);
     try {
       std::shared_ptr<Backend> last = kept != nullptr ? std::exchange(*kept, nullptr) : nullptr;
       run.make_plan(last);
@@ -76,11 +77,12 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
 ExitCode run_solve(const SolveOptions& o) {
   if (!o.into.empty()) return solve_into(o);
   if (!o.by.empty() || !o.groups.empty()) return solve_by(o);
-  const Stopwatch watch;
+  Laps laps(process_seconds());
   const Limits limits = host_limits(o.memory_bytes, o.threads);
+  start_device(o.backend);
   const SolveInputs inputs = open_inputs_of(o, limits);
-  if (o.dry_run) return dry_run(o, inputs, limits, watch);
-  const SolveResult result = solve_inputs(o, inputs, limits, watch);
+  if (o.dry_run) return dry_run(o, inputs, limits, laps);
+  const SolveResult result = solve_inputs(o, inputs, limits, laps, &backend_until_exit());
   print_result(o, result);
   return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
 }

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "app/options/options.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/run/laps.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
 #include "core/backend.hpp"
@@ -16,11 +16,12 @@ namespace qrtool {
 /// as open_solve_inputs(); UsageError where one of them is the output.
 SolveInputs open_inputs_of(const SolveOptions& options, const Limits& limits);
 
-/// Plans, solves, checks and writes. `watch` has run since the start. `kept`: the device's
-/// backend of earlier runs, in which this run leaves its own; null: no run follows. The inputs
-/// outlive the result. Errors: every class of core/error.hpp; nothing is left on disk.
+/// Plans, solves, checks and writes. `laps` began with the process, or with the work on
+/// these inputs. `kept`: the device's backend of earlier runs, in which this run leaves its own;
+/// null: no run follows. The inputs outlive the result. Errors: every class of core/error.hpp;
+/// nothing is left on disk.
 SolveResult solve_inputs(const SolveOptions& options, const SolveInputs& inputs,
-                         const Limits& limits, const Stopwatch& watch,
+                         const Limits& limits, Laps& laps,
                          std::shared_ptr<Backend>* kept = nullptr);
 
 }  // namespace qrtool

@@ -27,17 +27,18 @@ OutcomeInto outcome_of(const SolveOptions& o, const SolveResult& result) {
 
 ExitCode solve_into(const SolveOptions& o) {
   require_named_device(o.backend);
+  start_device(o.backend);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const bool are_tables = !o.system.response.empty();
   std::shared_ptr<Backend> backend;
   const auto run = [&](const std::string& input, const std::string& output) {
-    const Stopwatch watch;
+    Laps laps;
     SolveOptions one = o;
     (are_tables ? one.a : one.b) = input;
     one.output = output;
     one.progress = ProgressMode::never;  // the files are counted
     const SolveInputs inputs = open_inputs_of(one, limits);
-    return outcome_of(one, solve_inputs(one, inputs, limits, watch, &backend));
+    return outcome_of(one, solve_inputs(one, inputs, limits, laps, &backend));
   };
   return run_into({.options = o,
                    .command = "solve",

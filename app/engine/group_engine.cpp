@@ -28,6 +28,7 @@ GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Re
     if (job.device != nullptr && !job.device->is_shared)
       device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
                                        job.device->route);
+    if (device_) device_->prepare(std::max<index_t>(plan.group_size, 1));
   }
 }
 
@@ -42,6 +43,12 @@ void GroupEngine<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
   } else {
     for (index_t g = 0; g < a.count; ++g) solve_group(a[g], g, block);
   }
+}
+
+template <class T>
+void GroupEngine<T>::free_workspace() {
+  engine_.reset();
+  cpu_.free_workspace();
 }
 
 template <class T>

@@ -35,6 +35,9 @@ class GroupEngine {
   /// packed; for a device all of them together. Empty where all share one.
   void run(BatchView<const T> a, const RightSideBlock<T>& block);
 
+  /// Frees what is kept from one block to the next. Only after the last one.
+  void free_workspace();
+
   /// Of the A of all right sides, after run().
   const MatrixFindings& findings() const { return findings_; }
   /// Whether a device does the work, so that this process has time for other things.

@@ -19,6 +19,8 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&, b
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
+bool opencl_is_pageable(const Backend&) { return false; }
+
 std::span<const Variant> list_opencl_variants() { return {}; }
 
 std::vector<std::string> opencl_factor_programs(const Plan&, const DeviceInfo&) { return {}; }

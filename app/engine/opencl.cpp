@@ -30,6 +30,11 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
   return std::make_unique<OpenclBackend>(device, options);
 }
 
+bool opencl_is_pageable(const Backend& backend) {
+  const auto* device = dynamic_cast<const OpenclBackend*>(&backend);
+  return device != nullptr && device->is_pageable();
+}
+
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 
 DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device) {

@@ -32,6 +32,9 @@ std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo> devices, std::s
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host,
                                              bool portable = false);
 
+/// Whether `backend` is a device that has got no page-locked memory for its copies.
+bool opencl_is_pageable(const Backend& backend);
+
 std::span<const Variant> list_opencl_variants();
 
 /// Calls factor_work(), solve_work(), copy_seconds() and is_measured().

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "app/process/process_clock.hpp"
 #include "app/ranks/agreement.hpp"
 #include "app/run/attempts.hpp"
 #include "core/host.hpp"
@@ -69,7 +70,7 @@ FactorResult factor_together(FactorRun run, Comm& comm) {
 namespace {
 
 FactorResult factor_input_together(const FactorOptions& o, Reader& input, const Limits& limits,
-                                   const Stopwatch& watch, Comm& comm) {
+                                   Laps& laps, Comm& comm) {
   const Problem problem = problem_of(input.source(), o);
   const bool is_automatic = answer_of_root(comm, o.backend.is_automatic());
   for (Attempts attempts(o.backend, is_automatic);;) {
@@ -77,7 +78,7 @@ FactorResult factor_input_together(const FactorOptions& o, Reader& input, const 
     try {
       const bool says_why = attempts.is_first() && (o.verbose || o.explain);
       choice = choose_together(attempts.request(), problem, limits, says_why, comm);
-      return factor_together(FactorRun(o, input, *choice.backend, watch), comm);
+      return factor_together(FactorRun(o, input, *choice.backend, laps), comm);
     } catch (const Error& error) {
       attempts.go_on(error, choice.is_device());
     }
@@ -87,7 +88,7 @@ FactorResult factor_input_together(const FactorOptions& o, Reader& input, const 
 }  // namespace
 
 ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
-  const Stopwatch watch;
+  Laps laps(process_seconds());
   Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   limits.has_scratch = !o.scratch.empty();
   std::unique_ptr<Reader> input;
@@ -111,7 +112,7 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   });
   agree_on_source(comm, *input, o.input);
   limits = limits_beside_files(o, *input, limits);
-  const FactorResult result = factor_input_together(o, *input, limits, watch, comm);
+  const FactorResult result = factor_input_together(o, *input, limits, laps, comm);
   const bool has_failed = answer_of_root(comm, result.verdict.failed() > 0);
   print_result(o, result);
   return has_failed ? ExitCode::answer_is_no : ExitCode::good;

@@ -29,11 +29,11 @@ BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limit
 }
 
 Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
-  const Stopwatch watch;
+  Laps laps;
   const Limits limits = limits_beside_files(o, input, all);
   const Source& source = input.source();
   const BackendChoice choice = choose(o, problem_of(source, o), limits);
-  FactorRun run(o, input, *choice.backend, watch);
+  FactorRun run(o, input, *choice.backend, laps);
   run.make_plan();
   run.refuse_columns();
   const Plan& plan = run.plan();
@@ -52,7 +52,7 @@ Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
   cost.chunks = plan.by_rows() ? (problem.m + plan.chunk_rows - 1) / plan.chunk_rows
                                : (problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   const index_t passes = plan.by_rows() && problem.wants_q() ? 2 : 1;
-  cost.start_seconds = watch.seconds();
+  cost.start_seconds = laps.lap();
   const bool is_single = real_of(problem.type) == ElementType::float32;
   cost.read_seconds =
       is_single ? seconds_to_read<float>(input, passes) : seconds_to_read<double>(input, passes);

@@ -49,6 +49,7 @@ struct MatrixSteps {
   void read(MatrixChunk<T>& chunk);
   void work(MatrixChunk<T>& chunk);
   void keep(MatrixChunk<T>& chunk);
+  void after_work(std::vector<MatrixChunk<T>>& chunks);
   std::vector<std::span<std::byte>> parts(MatrixChunk<T>& chunk) const;
 };
 

@@ -13,6 +13,7 @@
 #include "app/run/leaf_stream.hpp"
 #include "app/run/row_passes.hpp"
 #include "app/run/share_stages.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/cpu/tall/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/factor/rank_and_order.hpp"
@@ -121,6 +122,12 @@ struct RowFactor<T>::State {
     return meter;
   }
   Errors probe_errors(int scale);
+  /// Adds what was done between the passes.
+  void add_work(double& column, const Stopwatch& watch) {
+    const double passed = watch.seconds();
+    column += passed;
+    seconds.stages.work += passed;
+  }
 
   const RowJob job;
   Comm& comm;
@@ -145,10 +152,10 @@ struct RowFactor<T>::State {
 template <class T>
 template <class Pass>
 void RowFactor<T>::State::run(Pass& pass) {
-  const StageSeconds stages = share_stages(comm, cut.chunks(), buffers, foreign, pass);
-  seconds.stages.read += stages.read + pass.seconds.read;
-  seconds.stages.work += stages.work;
-  seconds.stages.write += stages.write;
+  seconds.stages += share_stages(comm, cut.chunks(), buffers, foreign, pass);
+  // A stream reads where others only work.
+  seconds.stages.read += pass.seconds.read;
+  seconds.stages.work -= pass.seconds.read;
   seconds.chunks.factor += pass.seconds.factor;
   seconds.chunks.check += pass.seconds.check;
 }
@@ -230,7 +237,7 @@ bool RowFactor<T>::State::form_r(index_t matrix, MatrixReport& report) {
     const MatrixView<T> top = sign == Sign::lapack ? read_top(matrix) : MatrixView<T>{};
     fits = finish_r<T>(tree, sign, problem.wants_q(), *leaves, top, r.view()[0]);
     if (fits != 0 && pivoted) rank(matrix, report);
-    seconds.chunks.factor += watch.seconds();
+    add_work(seconds.chunks.factor, watch);
   });
   broadcast(comm, &fits, 1);
   if (problem.wants_q() && comm.size() > 1) {
@@ -275,7 +282,10 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale, const RowsDone& do
                 .estimator = estimator ? &*estimator : nullptr,
                 .done = done};
   run(pass);
-  return pass.total.finish();
+  const Stopwatch watch;
+  const Errors errors = pass.total.finish();
+  add_work(seconds.chunks.check, watch);
+  return errors;
 }
 
 /// Of R alone. The sums are those of A, so that R gets its columns back in A's order.
@@ -333,7 +343,9 @@ MatrixReport RowFactor<T>::State::factor(index_t matrix) {
     const Errors errors = form_q(matrix, report.scale);
     if (problem.check != Check::none) enter_errors(problem, errors, report);
   } else if (comm.is_root() && probe) {  // the other ranks have neither R nor all sums
+    const Stopwatch watch;
     enter_errors(problem, probe_errors(report.scale), report);
+    add_work(seconds.chunks.check, watch);
   }
   broadcast(comm, &report, 1);
   return report;
@@ -357,11 +369,13 @@ template <class T>
 void RowFactor<T>::remake(bool by_reflectors, index_t matrix) {
   const RowJob job = state_->job;
   const RowSeconds seconds = state_->seconds;
+  const Stopwatch watch;
   Comm& comm = state_->comm;
   together(comm, [&] {
     state_ = nullptr;
     state_ = std::make_unique<State>(job, comm, by_reflectors);
     state_->seconds = seconds;
+    state_->add_work(state_->seconds.chunks.factor, watch);
     if (comm.is_root() && state_->problem.wants_q()) job.output->restart("Q", matrix);
   });
 }
@@ -390,10 +404,12 @@ MatrixReport RowFactor<T>::run(index_t matrix) {
   State& s = *state_;
   together(s.comm, [&] {
     if (!s.comm.is_root()) return;
+    const Stopwatch watch;
     if (report.status == Status::non_finite || report.status == Status::r_overflows)
       s.write_nan(matrix);
     s.job.output->write("R", matrix, BatchView<const T>(s.r.view()));
     if (s.problem.pivots) s.write_permutation(matrix, report);
+    s.seconds.stages.write += watch.seconds();
   });
   return report;
 }

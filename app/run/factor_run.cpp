@@ -191,13 +191,12 @@ Problem problem_of(const Source& source, const FactorOptions& o) {
           .wants_condition = o.condition};
 }
 
-FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backend,
-                     const Stopwatch& watch)
+FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backend, Laps& laps)
     : options_(options),
       input_(input),
       backend_(backend),
       checked_(backend),
-      watch_(watch),
+      laps_(laps),
       result_{.source = input.source(),
               .plan = {},
               .backend = backend.name(),
@@ -259,7 +258,7 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
   together(comm, [&] {
     if (comm.is_root() && comm.size() > 1) foreign = allocate_matrices<T>(backend_, plan());
   });
-  result_.start_seconds = watch_.seconds();
+  result_.start_seconds = laps_.lap();
   Progress progress("factor", plan().problem.count, mode);
   MatrixSteps<T> steps{.plan = plan(),
                        .input = input_,
@@ -269,6 +268,7 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
                        .seconds = result_.chunks,
                        .progress = progress};
   result_.stages = share_stages(comm, steps.chunks(), buffers, foreign, steps);
+  end_stages();
 }
 
 /// read | to the device, factor and check, from the device | write, a piece of a matrix at a time.
@@ -277,11 +277,12 @@ void FactorRun::factor_by_pieces(ProgressMode mode) {
   PieceSteps<T> steps(plan(), result_.datasets, input_, checked_.tries(), outputs_,
                       result_.verdict);
   std::vector<Piece<T>> buffers(static_cast<std::size_t>(plan().buffers));
-  result_.start_seconds = watch_.seconds();
+  result_.start_seconds = laps_.lap();
   Progress progress("factor", steps.rows(), mode, "rows");
   steps.show(progress);
   result_.stages = qrtool::run_stages(steps.pieces(), buffers, steps);
   result_.chunks = steps.seconds();
+  end_stages();
 }
 
 /// One matrix after another, each a chunk of its rows at a time.
@@ -302,7 +303,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
                           .added = [&](index_t rows) { progress.add(rows); }},
                    comm);
   });
-  result_.start_seconds = watch_.seconds();
+  result_.start_seconds = laps_.lap();
   for (index_t b = 0; b < problem.count; ++b) {
     const MatrixReport line = factor->run(b);
     together(comm, [&] {
@@ -313,11 +314,15 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
   }
   result_.stages = factor->seconds().stages;
   result_.chunks = factor->seconds().chunks;
+  end_stages();
 }
 
 void FactorRun::run_stages(Comm& comm) {
   result_.ranks = comm.size();
-  if (plan().problem.count == 0) return;
+  if (plan().problem.count == 0) {
+    result_.start_seconds = laps_.lap();
+    return;
+  }
   const ProgressMode mode = comm.is_root() ? options_.progress_mode() : ProgressMode::never;
   with_type(plan().problem.type, [&](auto zero) {
     using T = decltype(zero);
@@ -331,6 +336,7 @@ void FactorRun::run_stages(Comm& comm) {
       factor_by_matrices<T>(comm, mode);
     }
   });
+  result_.free_seconds = laps_.lap();
   together(comm, [&] { input_.require_unchanged(); });
 }
 
@@ -347,20 +353,21 @@ void FactorRun::write_leverages() {
       {.a = input_, .matrices = problem.count, .problem = systems, .limits = limits},
       *outputs_.factors);
   input_.require_unchanged();
+  result_.leverage_seconds = laps_.lap();
 }
 
 void FactorRun::commit() {
-  const Stopwatch sync;
   if (const std::string way = way_text(result_); !way.empty())
     outputs_.factors->add_attribute("way", way);
   outputs_.commit();
-  result_.sync_seconds = sync.seconds();
+  result_.sync_seconds = laps_.lap();
 }
 
 FactorResult FactorRun::finish() {
   if (const std::string& trouble = checked_.tries().reflectors().trouble(); !trouble.empty())
     print_message(fmt::format("note: {}; the CPU made the second try", in_one_line(trouble)));
-  result_.total_seconds = watch_.seconds();
+  if (!options_.quiet) note_slow_copies(backend_);
+  result_.total_seconds = laps_.total();
   return std::move(result_);
 }
 

@@ -6,9 +6,9 @@
 
 #include "app/options/options.hpp"
 #include "app/run/factor_summary.hpp"
+#include "app/run/laps.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/outputs.hpp"
-#include "app/run/stopwatch.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
 #include "core/factor/checked_backend.hpp"
@@ -34,8 +34,8 @@ Problem problem_of(const Source& source, const FactorOptions& options);
 /// One run on one backend. Call its steps in the order of this list.
 class FactorRun {
  public:
-  /// `watch` has run since the start of the process. All arguments outlive the run.
-  FactorRun(const FactorOptions& options, Reader& input, Backend& backend, const Stopwatch& watch);
+  /// `laps` began with the process, or with the work on this input. All arguments outlive the run.
+  FactorRun(const FactorOptions& options, Reader& input, Backend& backend, Laps& laps);
 
   void make_plan();
   /// Errors: LimitError where Q of a matrix by rows would have to be written by columns.
@@ -60,6 +60,8 @@ class FactorRun {
   Backend& backend() { return backend_; }
 
  private:
+  /// The stages have columns of their own for this lap. The next one is that of freeing memory.
+  void end_stages() { laps_.lap(); }
   template <class T>
   void factor_by_matrices(Comm& comm, ProgressMode mode);
   template <class T>
@@ -71,7 +73,7 @@ class FactorRun {
   Reader& input_;
   Backend& backend_;
   CheckedBackend checked_;  // on backend_
-  const Stopwatch& watch_;
+  Laps& laps_;
   Outputs outputs_;
   FactorResult result_;
 };

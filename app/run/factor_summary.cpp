@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -88,21 +89,6 @@ std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
   return fmt::format(" ({:.{}f} MB/s)", speed, speed < 9.95 ? 1 : 0);
 }
 
-std::string times_of(const FactorResult& result) {
-  const Problem& problem = result.plan.problem;
-  const std::string kernels =
-      result.chunks.kernels > 0 ? fmt::format(", kernels {}", format_seconds(result.chunks.kernels))
-                                : "";
-  return fmt::format("start {}{}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
-                     format_seconds(result.start_seconds), kernels,
-                     format_seconds(result.stages.read),
-                     rate(problem.input_bytes(), problem.count, result.stages.read),
-                     format_seconds(result.chunks.factor), format_seconds(result.chunks.check),
-                     format_seconds(result.stages.write),
-                     rate(problem.output_bytes(), problem.count, result.stages.write),
-                     format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
-}
-
 std::string variant_text(const FactorResult& result) {
   const std::string way = way_text(result);
   return std::string(result.plan.variant->name) + (way.empty() ? "" : ", " + way);
@@ -179,6 +165,29 @@ std::string way_text(const FactorResult& result) {
   return text;
 }
 
+WallTime seconds_of(const FactorResult& result) {
+  const Problem& problem = result.plan.problem;
+  const StageSeconds& stages = result.stages;
+  const ChunkSeconds& c = result.chunks;
+  const double measured = c.kernels + c.upload + c.factor + c.check + c.download;
+  return {
+      .columns = {{"start", result.start_seconds},
+                  {"read", stages.read, rate(problem.input_bytes(), problem.count, stages.read)},
+                  {"kernels", c.kernels},
+                  {"upload", c.upload},
+                  {"factor", c.factor},
+                  {"check", c.check},
+                  {"download", c.download},
+                  {"other", std::max(0.0, stages.work - measured)},
+                  {"write", stages.write,
+                   rate(problem.output_bytes(), problem.count, stages.write)},
+                  {"leverage", result.leverage_seconds},
+                  {"sync", result.sync_seconds},
+                  {"free", stages.free + result.free_seconds}},
+      .overlap = stages.overlap + std::max(0.0, measured - stages.work),
+      .total = result.total_seconds};
+}
+
 std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;
@@ -206,7 +215,7 @@ std::string summary(const FactorResult& result, bool verbose) {
     text += fmt::format("R alone: the residual is ||A'A - R'R|| / ||A||^2{}, a weaker check\n",
                         is_estimate ? ", estimated with 8 vectors" : "");
   }
-  if (verbose) text += times_of(result);
+  if (verbose) text += text_of(seconds_of(result)) + "\n";
   return text + last_line(result, written_files(result));
 }
 
@@ -256,17 +265,7 @@ Json to_json(const FactorResult& result) {
             {"threads", plan.all_threads()},
             {"host_bytes", plan.host_bytes},
             {"device_bytes", plan.device_bytes}}},
-          {"seconds",
-           {{"start", result.start_seconds},
-            {"read", result.stages.read},
-            {"kernels", result.chunks.kernels},
-            {"upload", result.chunks.upload},
-            {"factor", result.chunks.factor},
-            {"check", result.chunks.check},
-            {"download", result.chunks.download},
-            {"write", result.stages.write},
-            {"sync", result.sync_seconds},
-            {"total", result.total_seconds}}},
+          {"seconds", to_json(seconds_of(result))},
           {"ranks", result.ranks},
           {"check", to_json(result.verdict, problem.check)},
           {"rank", rank_json(result)},

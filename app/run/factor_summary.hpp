@@ -9,6 +9,7 @@
 #include "app/options/options.hpp"
 #include "app/run/pipeline.hpp"
 #include "app/run/verdict.hpp"
+#include "app/run/wall_time.hpp"
 #include "core/backend.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
@@ -27,9 +28,11 @@ struct FactorResult {
   Verdict verdict;
   StageSeconds stages;
   ChunkSeconds chunks;
-  int ranks = 1;             // processes that shared the work
-  double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
-  double sync_seconds = 0;   // the output is brought to the disk and renamed
+  int ranks = 1;                // processes that shared the work
+  double start_seconds = 0;     // until the first read: files opened, device started, plan
+  double leverage_seconds = 0;  // reads the input again
+  double sync_seconds = 0;      // the output is brought to the disk and renamed
+  double free_seconds = 0;      // memory is given back when all is written
   double total_seconds = 0;
   index_t wrong_leverages = 0;  // matrices whose leverages miss their bar
 
@@ -48,6 +51,9 @@ std::string summary(const FactorResult& result, bool verbose);
 
 /// The last line of the summary, without the datasets: "all 3 pass; wrote q.npz".
 std::string short_summary(const FactorResult& result);
+
+/// Where the time of the run went.
+WallTime seconds_of(const FactorResult& result);
 
 /// Schema qrtool.factor/1.
 nlohmann::ordered_json to_json(const FactorResult& result);

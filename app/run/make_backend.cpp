@@ -3,6 +3,7 @@
 #include "app/run/make_backend.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <vector>
@@ -173,6 +174,11 @@ const BackendKind& requested_backend(const BackendRequest& request) {
 
 }  // namespace
 
+void start_device(const BackendRequest& request) {
+  if (!request.asks_for_device()) return;
+  start_opencl(request.wanted_device() == "all" ? "" : request.wanted_device());
+}
+
 void require_named_device(const BackendRequest& request) {
   if (!request.device.empty() && request.device != "all") choose_opencl_devices(request.device);
 }
@@ -186,6 +192,20 @@ BackendChoice make_backend(const BackendRequest& request, const Work& work, cons
         fmt::format("--backend {}: complex matrices are factored on the CPU alone", kind.name),
         "use --backend cpu");
   return {std::make_unique<CpuBackend>(limits), "complex matrices are factored on the CPU"};
+}
+
+void note_slow_copies(const Backend& backend) {
+  if (!opencl_is_pageable(backend)) return;
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  print_message(fmt::format(
+      "note: {} could not lock memory{}; its copies took longer", name_of_device(backend),
+      is_limited ? fmt::format(" (ulimit -l is {})", format_bytes(limit.rlim_cur)) : ""));
+}
+
+std::shared_ptr<Backend>& backend_until_exit() {
+  static auto& backend = *new std::shared_ptr<Backend>;
+  return backend;
 }
 
 std::string name_of_device(const Backend& backend) {

@@ -19,6 +19,10 @@ struct BackendChoice {
   bool is_device() const { return backend != nullptr && backend->name() != "cpu"; }
 };
 
+/// Starts the device that the line asks for, if it does, while the caller goes on. make_backend()
+/// waits for it, and says where it failed.
+void start_device(const BackendRequest& request);
+
 /// Errors: DeviceError where --device names a device that is not there.
 void require_named_device(const BackendRequest& request);
 
@@ -28,9 +32,16 @@ void require_named_device(const BackendRequest& request);
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                            const std::shared_ptr<Backend>& before = nullptr);
 
+/// A place for the backend of the only run of a process. What is in it is never destroyed: the end
+/// of the process frees the buffers and queues of a device sooner.
+std::shared_ptr<Backend>& backend_until_exit();
+
 /// Calls make_backend(). Where `says_why`, it prints which backend was chosen, and why.
 BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                              bool says_why, const std::shared_ptr<Backend>& before = nullptr);
+
+/// Says after a run where copies to the device were slow because no memory could be locked.
+void note_slow_copies(const Backend& backend);
 
 /// The device of a backend for the line of a summary: "cpu", "NVIDIA H200"; an OpenCL device that
 /// is a CPU is said to be one.

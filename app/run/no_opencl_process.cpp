@@ -6,6 +6,10 @@ namespace qrtool {
 
 std::optional<int> build_opencl_kernels(int, char**) { return {}; }
 
+void start_opencl(const std::string&) {}
+
+void wait_for_opencl() noexcept {}
+
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {

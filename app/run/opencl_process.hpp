@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,12 @@ namespace qrtool {
 /// Whether this process was started to build kernels for another qrtool: then it does that, and the
 /// result is its exit code. If not, this process may start such ones (gpu/host/builders.hpp).
 std::optional<int> build_opencl_kernels(int argc, char** argv);
+
+/// Starts the first device that `wanted` names, once in a process, on a thread of its own.
+/// The functions below wait for it, and make_opencl_backend() fails where it has failed.
+void start_opencl(const std::string& wanted);
+/// To be called before the process ends: a driver that is just starting would crash then.
+void wait_for_opencl() noexcept;
 
 /// Every OpenCL device; empty where there is no OpenCL.
 std::vector<DeviceInfo> opencl_devices();

@@ -68,9 +68,44 @@ class BoundedQueue {
   bool closed_ = false;
 };
 
-/// The time that each stage was busy, without the time that it waited for the others.
+/// The time that each stage was busy, without the time that it waited for the others. All together,
+/// less `overlap`, are the wall time.
 struct StageSeconds {
   double read = 0, work = 0, write = 0;
+  double free = 0;     // memory that was given back beside the last writes
+  double overlap = 0;  // the time when two were busy, and twice the time when three were
+
+  StageSeconds& operator+=(const StageSeconds& other) {
+    read += other.read;
+    work += other.work;
+    write += other.write;
+    free += other.free;
+    overlap += other.overlap;
+    return *this;
+  }
+};
+
+/// Measures for how long several threads are busy at a time.
+class OverlapClock {
+ public:
+  void begin() { change(1); }
+  void end() { change(-1); }
+  /// As StageSeconds::overlap.
+  double seconds() const { return seconds_; }
+
+ private:
+  void change(int by) {
+    const std::lock_guard lock(mutex_);
+    const double now = watch_.seconds();
+    if (busy_ > 1) seconds_ += (busy_ - 1) * (now - last_);
+    last_ = now;
+    busy_ += by;
+  }
+
+  std::mutex mutex_;
+  Stopwatch watch_;
+  double last_ = 0, seconds_ = 0;
+  int busy_ = 0;
 };
 
 /// Passes the buffers through the steps of `stages`, again and again, until read(buffer) returns
@@ -78,8 +113,9 @@ struct StageSeconds {
 ///
 ///     bool read(buffer)   work(buffer)   write(buffer)
 ///
-/// Every step takes the buffers in the same order. work() runs on the calling thread. The first
-/// exception of any step stops all of them and is rethrown here.
+/// Every step takes the buffers in the same order. work() runs on the calling thread, and so does
+/// after_work(buffers), where `stages` has it: it is called once, when nothing is left but to
+/// write. The first exception of any step stops all of them and is rethrown here.
 template <class Buffer, class Stages>
 StageSeconds run_pipeline(std::vector<Buffer>& buffers, Stages& stages) {
   BoundedQueue<Buffer*> free(buffers.size()), filled(buffers.size()), done(buffers.size());
@@ -87,13 +123,24 @@ StageSeconds run_pipeline(std::vector<Buffer>& buffers, Stages& stages) {
 
   std::mutex mutex;
   std::exception_ptr first_error;
+  const auto has_failed = [&] {
+    const std::lock_guard lock(mutex);
+    return first_error != nullptr;
+  };
+  OverlapClock overlap;
+  const auto timed = [&](double& busy_seconds, auto step) {
+    overlap.begin();
+    const Stopwatch watch;
+    step();
+    busy_seconds += watch.seconds();
+    overlap.end();
+  };
   const auto run_stage = [&](BoundedQueue<Buffer*>& from, BoundedQueue<Buffer*>& to, auto step,
                              double& busy_seconds) {
     try {
       while (const std::optional<Buffer*> buffer = from.pop()) {
-        const Stopwatch watch;
-        const bool more = step(**buffer);
-        busy_seconds += watch.seconds();
+        bool more = false;
+        timed(busy_seconds, [&] { more = step(**buffer); });
         if (!more || !to.push(*buffer)) break;
       }
       to.close();
@@ -121,8 +168,11 @@ StageSeconds run_pipeline(std::vector<Buffer>& buffers, Stages& stages) {
     const CancelAtExit cancel{free, filled};
     const std::jthread writer([&] { run_stage(done, free, write, seconds.write); });
     run_stage(filled, done, work, seconds.work);
+    if constexpr (requires { stages.after_work(buffers); })
+      if (!has_failed()) timed(seconds.free, [&] { stages.after_work(buffers); });
   }
   if (first_error) std::rethrow_exception(first_error);
+  seconds.overlap = overlap.seconds();
   return seconds;
 }
 

@@ -24,6 +24,8 @@ struct NumberedStages {
   }
   void work(Chunk& chunk) { steps.work(chunk); }
   void write(Chunk& chunk) { steps.keep(chunk); }
+  void after_work(std::vector<Chunk>& chunks) requires requires { steps.after_work(chunks); }
+  { steps.after_work(chunks); }
 };
 
 /// Passes chunks 0 .. count - 1 through the steps of a run, which are
@@ -32,6 +34,7 @@ struct NumberedStages {
 ///     read(chunk)            fills in A
 ///     work(chunk)            computes
 ///     keep(chunk)            takes the result, in ascending order
+///     after_work(buffers)    where they have it: frees what keep() does not need
 ///
 /// They overlap as in run_pipeline; keep() has its own thread.
 template <class Chunk, class Steps>

@@ -145,7 +145,9 @@ void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
   // What was found must be known when the visitor asks for it, after the sweep.
   const index_t count = (shape_.m() + rows_at_once_ - 1) / rows_at_once_;
   const StageSeconds seconds = run_stages(count, chunks_, steps);
+  // The steps of the solver that visit the rows count the wall time of this one.
   seconds_.read += seconds.read;
+  seconds_.overlap += seconds.read;
   found_ = steps.found;
   has_spreads_ = true;
   in_memory_ = count == 1 && is_plain && !has_zeros;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -88,17 +89,6 @@ std::string choice_text(const SolveResult& result) {
     text += fmt::format("{} {} from a second try by reflectors\n", format_count(v.second_tries()),
                         v.second_tries() == 1 ? "solution came" : "solutions came");
   return text;
-}
-
-std::string times_of(const SolveResult& result) {
-  // Small systems are factored, solved and checked in one go.
-  const std::string factor = result.seconds.factor > 0
-                                 ? fmt::format("factor {}, ", format_seconds(result.seconds.factor))
-                                 : "factor, ";
-  return fmt::format("read {}, {}solve and check {}, write {}, sync {}; total {}\n",
-                     format_seconds(result.stages.read), factor,
-                     format_seconds(result.seconds.solve), format_seconds(result.stages.write),
-                     format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
 }
 
 std::string written_files(const SolveResult& result) {
@@ -230,6 +220,22 @@ Json to_json(const SolveVerdict& v) {
           {"second_tries", v.second_tries()}};
 }
 
+WallTime seconds_of(const SolveResult& result) {
+  const StageSeconds& stages = result.stages;
+  const double measured = result.seconds.factor + result.seconds.solve;
+  return {.columns = {{"start", result.start_seconds},
+                      {"read", stages.read},
+                      {"factor", result.seconds.factor},
+                      {"solve", result.seconds.solve},
+                      {"other", std::max(0.0, stages.work - measured)},
+                      {"write", stages.write},
+                      {"leverage", result.leverage_seconds},
+                      {"sync", result.sync_seconds},
+                      {"free", stages.free + result.free_seconds}},
+          .overlap = stages.overlap + std::max(0.0, measured - stages.work),
+          .total = result.total_seconds};
+}
+
 std::string short_summary(const SolveResult& result) {
   const SolveVerdict& v = result.verdict;
   const std::string verdict = v.failed() > 0 ? in_red(verdict_line(v)) : verdict_line(v);
@@ -248,7 +254,7 @@ std::string summary(const SolveResult& result, bool verbose) {
                   result.a.n, name_of(result.type), result.variant, result.device, result.threads,
                   result.threads == 1 ? "" : "s");
   text += choice_text(result);
-  if (verbose) text += times_of(result);
+  if (verbose) text += text_of(seconds_of(result)) + "\n";
   // That of one response stands beside its error, so that three lines precede the table.
   const std::string deviations = result.is_table() ? deviations_of(result) : "";
   const std::string worst = worst_line(v, result.sides.solution_dims);
@@ -276,13 +282,7 @@ Json to_json(const SolveOptions& o, const SolveResult& result) {
           {"device", result.device},
           {"variant", result.variant},
           {"bar", result.bar},
-          {"seconds",
-           {{"read", result.stages.read},
-            {"factor", result.seconds.factor},
-            {"solve", result.seconds.solve},
-            {"write", result.stages.write},
-            {"sync", result.sync_seconds},
-            {"total", result.total_seconds}}},
+          {"seconds", to_json(seconds_of(result))},
           {"check", to_json(result.verdict)},
           {"fit", fit_json(result)},
           {"coefficients", coefficients_json(result)},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/run/pipeline.hpp"
+#include "app/run/wall_time.hpp"
 #include "app/solve/fit_outputs.hpp"
 #include "core/solve/inference.hpp"
 #include "core/solve/shapes.hpp"
@@ -68,7 +69,8 @@ struct SolveResult {
   index_t wrong_leverages = 0;  // A whose leverages miss their bar
   StageSeconds stages = {};
   SolveSeconds seconds = {};
-  double sync_seconds = 0, total_seconds = 0;
+  double start_seconds = 0, leverage_seconds = 0, sync_seconds = 0, free_seconds = 0;
+  double total_seconds = 0;
   /// These members belong to a table: x and standard errors (terms x responses), and what belongs
   /// to each response.
   CoefficientTable table = {};
@@ -92,6 +94,9 @@ void print_bad_solutions(const SolveOptions& options, const SolveResult& result)
 std::string summary(const SolveResult& result, bool verbose);
 /// The verdict and what was written, in one line: "all 3 pass; wrote x.npz (X 3x5)".
 std::string short_summary(const SolveResult& result);
+
+/// Where the time of a run of `solve` went.
+WallTime seconds_of(const SolveResult& result);
 
 /// Schema qrtool.solve/1.
 nlohmann::ordered_json to_json(const SolveOptions& options, const SolveResult& result);

@@ -50,11 +50,11 @@ std::string text_of(double number) { return fmt::format("{}", number); }
 }  // namespace
 
 SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
-                   const Stopwatch& watch)
+                   Laps& laps)
     : options_(options),
       inputs_(inputs),
       limits_(limits),
-      watch_(watch),
+      laps_(laps),
       problem_(solve_problem(inputs, options.system, type_of(inputs, options.precision))),
       result_{.a = inputs.a->source(),
               .b = inputs.b->source(),
@@ -332,14 +332,17 @@ void SolveRun::run_typed() {
       .keep_fits = [&](index_t first, auto fits) { keep_fits(first, fits); },
       .keep_fitted = [&](index_t first, index_t count, const void* residuals,
                          const void* fitted) { write_fits(first, count, residuals, fitted); }};
+  result_.start_seconds = laps_.lap();
   const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
                                                 .problem = problem_,
                                                 .plan = plan_,
                                                 .limits = limits_,
                                                 .device = device_ ? &*device_ : nullptr},
                                                sink);
+  result_.start_seconds += times.start;
   result_.stages = times.stages;
   result_.seconds = times.seconds;
+  result_.free_seconds = laps_.lap() - times.wall;
 }
 
 void SolveRun::run_stages() {
@@ -352,18 +355,19 @@ void SolveRun::write_leverages() {
   result_.wrong_leverages =
       qrtool::write_leverages(leverage_job(inputs_, problem_, limits_, has_report()), *output_);
   inputs_.require_unchanged();
+  result_.leverage_seconds = laps_.lap();
 }
 
 void SolveRun::commit() {
-  const Stopwatch sync;
   set_interrupt_message(interrupted_while_finishing);
   output_->commit();
   set_interrupt_message(interrupted_when_complete);
-  result_.sync_seconds = sync.seconds();
+  result_.sync_seconds = laps_.lap();
 }
 
 SolveResult SolveRun::finish() {
-  result_.total_seconds = watch_.seconds();
+  if (device_ && !options_.quiet) note_slow_copies(*device_->backend);
+  result_.total_seconds = laps_.total();
   if (is_table()) result_.table = coefficients();
   return std::move(result_);
 }

@@ -7,7 +7,7 @@
 
 #include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/run/laps.hpp"
 #include "app/solve/solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
@@ -18,9 +18,9 @@ namespace qrtool {
 /// Call its steps in the order of this list.
 class SolveRun {
  public:
-  /// All arguments outlive the run.
+  /// `laps` as for solve_inputs(). All arguments outlive the run.
   SolveRun(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
-           const Stopwatch& watch);
+           Laps& laps);
 
   /// `before`: as of make_backend().
   void make_plan(const std::shared_ptr<Backend>& before = nullptr);
@@ -64,7 +64,7 @@ class SolveRun {
   const SolveOptions& options_;
   const SolveInputs& inputs_;
   Limits limits_;
-  const Stopwatch& watch_;
+  Laps& laps_;
   SolveProblem problem_;
   SolvePlan plan_;
   std::optional<SolveDevice> device_;  // none: the CPU

@@ -47,7 +47,7 @@ class GroupSteps {
       : job_(job),
         sink_(sink),
         w_(read_shared_weights<Real<T>>(job)),
-        a_(read_shared_matrix(job)),
+        a_(read_shared_matrix(job, read_seconds_)),
         engine_(
             {.problem = job.problem, .plan = job.plan, .limits = job.limits, .device = job.device},
             MatrixView<const T>(a_.view()[0]), w_.empty() ? nullptr : w_.data()) {
@@ -114,7 +114,10 @@ class GroupSteps {
   void work(GroupChunk<T>& chunk) {
     const BatchView<T> a = chunk.a.view();
     engine_.run(a.data != nullptr ? a.slice(0, chunk.count) : a, block_of(chunk));
-    if (!engine_.is_on_device()) fit(chunk);
+    if (engine_.is_on_device()) return;
+    const Stopwatch watch;
+    fit(chunk);
+    fit_seconds_ += watch.seconds();
   }
   void keep(GroupChunk<T>& chunk) {
     // While a device solves the next chunk.
@@ -128,8 +131,21 @@ class GroupSteps {
     keep_findings(chunk, count);
     if (fits_) keep_fits(chunk, count);
   }
+  void after_work(std::vector<GroupChunk<T>>& chunks) {
+    engine_.free_workspace();
+    if (fits_) return;  // keep() may form them
+    for (GroupChunk<T>& chunk : chunks) {
+      chunk.a = chunk.b = {};
+      chunk.w = {};
+    }
+  }
 
-  const SolveSeconds& seconds() const { return engine_.seconds(); }
+  /// The time to read the one A.
+  double read_seconds() const { return read_seconds_; }
+  SolveSeconds seconds() const {
+    const SolveSeconds& engine = engine_.seconds();
+    return {engine.factor, engine.solve + fit_seconds_};
+  }
 
  private:
   /// In memory that the device copies from and to at full speed.
@@ -140,10 +156,12 @@ class GroupSteps {
     return {job_.device->backend->allocate(bytes), count, rows, cols};
   }
   /// The A of all right sides, where they share one.
-  static Batch<T> read_shared_matrix(const SolveJob& job) {
+  static Batch<T> read_shared_matrix(const SolveJob& job, double& seconds) {
     if (!job.inputs.sides.shares_a()) return {};
     const Batch<T> a(1, job.problem.m, job.problem.n);
+    const Stopwatch watch;
     if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, interleaved(a.view()));
+    seconds = watch.seconds();
     return a;
   }
   bool has_own_weights() const { return job_.inputs.w && !job_.inputs.w_is_shared; }
@@ -224,10 +242,12 @@ class GroupSteps {
 
   const SolveJob& job_;
   const SolveSink<T>& sink_;
-  std::vector<Real<T>> w_;  // weights of all right sides
-  Batch<T> a_;              // the one A
+  std::vector<Real<T>> w_;   // weights of all right sides
+  double read_seconds_ = 0;  // of a_
+  Batch<T> a_;               // the one A
   GroupEngine<T> engine_;
   std::optional<FitEngine<T>> fits_;
+  double fit_seconds_ = 0;  // beside the engine, where no device solves
 };
 
 /// Solves one tall system after another.
@@ -236,6 +256,7 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   const SolveProblem& p = job.problem;
   const index_t systems = job.plan.group_size / std::max<index_t>(job.plan.system_size(), 1);
   const index_t size = job.plan.system_size();
+  const Stopwatch watch;
   SolveTimes times;
   std::vector<T> x(static_cast<std::size_t>(p.n * job.plan.group_size)), se(x.size());
   std::vector<T> covariance(
@@ -244,6 +265,7 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   std::vector<MatrixFindings> findings(reports.size());
   std::vector<FitReport> fits(reports.size());
   const bool as_rows = job.inputs.sides.as_rows;
+  times.start = watch.seconds();
   for (index_t g = 0; g < job.plan.groups; ++g) {
     // Its memory is free when fits are formed.
     std::optional<RowSweeper<T>> sweeper(std::in_place, job, size, times.stages);
@@ -274,13 +296,18 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
       sweeper.reset();
       TallFits<T>(job, sink, times.stages).run(g, x, reports, fits);
     }
+    const Stopwatch writing;
     sink.keep_x(g, 1, x.data(), p.wants_se ? se.data() : nullptr);
     if (p.wants_covariance)
       sink.keep_covariance(g * job.plan.group_size, job.plan.group_size, covariance.data());
     sink.keep_reports(g * job.plan.group_size, reports);
     sink.keep_findings(g * systems, std::span(findings).first(static_cast<std::size_t>(systems)));
     if (sink.keep_fits) sink.keep_fits(g * job.plan.group_size, fits);
+    times.stages.write += writing.seconds();
   }
+  times.seconds.solve += times.stages.work;  // the fits
+  times.stages.work = times.seconds.factor + times.seconds.solve;
+  times.wall = watch.seconds();
   return times;
 }
 
@@ -301,11 +328,17 @@ SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
   if constexpr (!is_complex_number<T>) {
     if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
   }
+  const Stopwatch watch;
   GroupSteps<T> steps(job, sink);
   std::vector<GroupChunk<T>> chunks(static_cast<std::size_t>(job.plan.buffers));
+  SolveTimes times;
+  times.start = watch.seconds() - steps.read_seconds();
   const index_t count = (job.plan.groups + job.plan.chunk_groups - 1) / job.plan.chunk_groups;
-  const StageSeconds stages = run_stages(count, chunks, steps);
-  return {stages, steps.seconds()};
+  times.stages = run_stages(count, chunks, steps);
+  times.stages.read += steps.read_seconds();
+  times.seconds = steps.seconds();
+  times.wall = watch.seconds();
+  return times;
 }
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<float>&);
 template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<double>&);

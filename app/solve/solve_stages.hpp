@@ -49,8 +49,10 @@ void read_given(const SolveJob& job, index_t first, index_t count, index_t place
                 const HostMemory& given);
 
 struct SolveTimes {
+  double start = 0;  // until the first read: engines, programs of a device
   StageSeconds stages;
   SolveSeconds seconds;
+  double wall = 0;  // until the last write
 };
 
 template <class T>

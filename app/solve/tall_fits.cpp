@@ -108,10 +108,7 @@ void TallFits<T>::Steps::keep(Chunk& chunk) const {
 
 template <class T>
 void TallFits<T>::sweep(Steps& steps) {
-  const StageSeconds seconds =
-      run_stages((job_.problem.m + rows_at_once_ - 1) / rows_at_once_, chunks_, steps);
-  seconds_.read += seconds.read;
-  seconds_.write += seconds.write;
+  seconds_ += run_stages((job_.problem.m + rows_at_once_ - 1) / rows_at_once_, chunks_, steps);
 }
 
 /// Sweeps twice more, for a right side whose sums have left the range of float64.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/cpu/check/checker.hpp"
 #include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/cpu_variants.hpp"
@@ -32,6 +33,14 @@ ChunkSeconds mean_seconds(std::span<Worker> workers) {
     total.check += worker.seconds.check / threads;
   }
   return total;
+}
+
+/// Divides the wall time of a chunk as the threads have divided theirs. It includes those that had
+/// no work, and the workers that were made.
+ChunkSeconds divided(double wall, const ChunkSeconds& busy) {
+  const double both = busy.factor + busy.check;
+  const double factor = both > 0 ? wall * busy.factor / both : wall;
+  return {.factor = factor, .check = wall - factor};
 }
 
 /// Every worker takes matrices as long as there are some, each on one thread.
@@ -300,14 +309,18 @@ CpuBackend::CpuBackend(const Limits& limits) : limits_(limits) {}
 
 CpuBackend::~CpuBackend() = default;
 
+void CpuBackend::free_workspace() { kept_ = nullptr; }
+
 template <class T>
 ChunkSeconds CpuBackend::factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                                       std::span<MatrixReport> report) {
+  const auto start = Clock::now();
   if (!kept_ || !kept_->is_for(plan)) {
     kept_ = nullptr;  // what it holds is to go before the next one is made
     kept_ = std::make_unique<Kept>(plan);
   }
-  return kept_->chunk_factor<T>().run(a, out, report);
+  const ChunkSeconds busy = kept_->chunk_factor<T>().run(a, out, report);
+  return divided(seconds_since(start), busy);
 }
 
 std::string CpuBackend::device() const {

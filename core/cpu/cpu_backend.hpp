@@ -26,6 +26,8 @@ class CpuBackend : public Backend {
   std::span<const Variant> variants() const override { return cpu_variants(); }
   Limits limits() const override { return limits_; }
 
+  void free_workspace() override;
+
   ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,

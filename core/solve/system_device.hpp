@@ -27,6 +27,10 @@ class SystemDevice {
  public:
   virtual ~SystemDevice() = default;
 
+  /// May be called before the first run(): the kernels for systems with `sides` right sides each
+  /// are built, or come from the driver's cache, while the caller goes on. run() waits, and has its
+  /// errors.
+  virtual void prepare(index_t sides) = 0;
   /// Solves for the right sides of `block`: as many of them belong to each matrix of `a` (m x n,
   /// packed), one matrix after another. Returns the numbers of the systems, ascending, for which
   /// the device does not answer: their matrix may have dependent columns, numbers are not finite or

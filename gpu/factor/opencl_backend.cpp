@@ -87,6 +87,7 @@ HostMemory OpenclBackend::allocate(std::size_t bytes) {
               clFinish(queue());
             }};
   } catch (const cl::Error&) {
+    is_pageable_ = true;
     return allocate_host(bytes);
   }
 }

@@ -8,6 +8,7 @@
 // sub-chunk.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -47,6 +48,8 @@ class OpenclBackend : public Backend {
   /// Allocates pinned memory, which the device copies from and to at full speed; if the driver has
   /// none left, ordinary memory.
   HostMemory allocate(std::size_t bytes) override;
+  /// Whether allocate() had to give ordinary memory.
+  bool is_pageable() const { return is_pageable_; }
 
   ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
                       std::span<MatrixReport> report) override;
@@ -64,6 +67,7 @@ class OpenclBackend : public Backend {
  private:
   friend class ResidentRun;
   std::unique_ptr<Engine> engine_;
+  std::atomic<bool> is_pageable_ = false;
 };
 
 /// Bytes that the device reads and writes in a second when it copies within its memory: the best of

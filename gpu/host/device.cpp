@@ -23,6 +23,7 @@
 #include "core/text.hpp"
 #include "gpu/host/opencl_device.hpp"
 #include "gpu/host/probe.hpp"
+#include "gpu/host/start_session.hpp"
 #include "gpu/host/tuning.hpp"
 
 namespace qrtool {
@@ -240,8 +241,10 @@ std::optional<bool> has_fast_float64(std::string_view name, int capability) {
   return std::nullopt;
 }
 
+void prepare_drivers() { static const PrivateCache cache; }
+
 std::vector<DeviceHandle> device_handles() {
-  static const PrivateCache cache;
+  prepare_drivers();
   const auto start = std::chrono::steady_clock::now();
   std::vector<DeviceHandle> handles = ask_for_devices();
   double none = 0;

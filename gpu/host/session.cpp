@@ -5,20 +5,33 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "gpu/host/opencl_device.hpp"
+#include "gpu/host/start_session.hpp"
 
 namespace qrtool {
 namespace {
 
+struct Entry {
+  std::unique_ptr<Session> session;
+  std::exception_ptr failure;  // of start_session(); nobody knows of it yet
+};
+
 struct Sessions {
   std::mutex mutex;
-  std::map<std::tuple<int, SubGroups, Float64Body>, std::unique_ptr<Session>> list;
+  std::map<std::tuple<int, SubGroups, Float64Body>, Entry> list;
+
+  Entry& of(const DeviceInfo& info) {
+    return list[{info.index, info.sub_groups, info.float64_body}];
+  }
 };
 
 Sessions& all_sessions() {
@@ -27,18 +40,12 @@ Sessions& all_sessions() {
   return sessions;
 }
 
-}  // namespace
-
-Session& session_for(const DeviceInfo& info) {
-  Sessions& sessions = all_sessions();
-  const std::lock_guard lock(sessions.mutex);
-  std::unique_ptr<Session>& session =
-      sessions.list[{info.index, info.sub_groups, info.float64_body}];
-  if (session) return *session;
+std::unique_ptr<Session> make_session(const DeviceInfo& info) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<DeviceHandle> handles = device_handles();
   const auto index = static_cast<std::size_t>(info.index);
   if (index >= handles.size()) throw DeviceError(fmt::format("{} is gone", info.text()));
+  std::unique_ptr<Session> session;
   try {
     session = std::make_unique<Session>(info, handles[index].device);
   } catch (const cl::Error& error) {
@@ -47,15 +54,38 @@ Session& session_for(const DeviceInfo& info) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   session->start_seconds = first_listing_seconds() + seconds.count();
-  return *session;
+  return session;
+}
+
+}  // namespace
+
+Session& session_for(const DeviceInfo& info) {
+  Sessions& sessions = all_sessions();
+  const std::lock_guard lock(sessions.mutex);
+  Entry& entry = sessions.of(info);
+  if (const auto failure = std::exchange(entry.failure, nullptr)) std::rethrow_exception(failure);
+  if (!entry.session) entry.session = make_session(info);
+  return *entry.session;
+}
+
+void start_session(const DeviceInfo& info) {
+  const DriverScope driver;
+  Sessions& sessions = all_sessions();
+  const std::lock_guard lock(sessions.mutex);
+  Entry& entry = sessions.of(info);
+  try {
+    if (!entry.session) entry.session = make_session(info);
+  } catch (...) {
+    entry.failure = std::current_exception();
+  }
 }
 
 std::vector<DeviceTimes> device_times() {
   Sessions& sessions = all_sessions();
   const std::lock_guard lock(sessions.mutex);
   std::vector<DeviceTimes> times;
-  for (const auto& [key, session] : sessions.list) {
-    if (session)
+  for (const auto& [key, entry] : sessions.list) {
+    if (const auto& session = entry.session)
       times.push_back({session->info, session->start_seconds, session->programs.times()});
   }
   return times;

@@ -3,6 +3,7 @@
 #include "gpu/solve/sample.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/cpu/cpu_variants.hpp"
 #include "core/operations.hpp"
@@ -13,8 +14,26 @@ namespace {
 
 /// For the matrices of a sample, which are few.
 constexpr std::size_t host_bytes = std::size_t{1} << 30;
+/// The systems of most samples: the first and the last of a sub-chunk.
+constexpr index_t sample_size = 2;
 
 }  // namespace
+
+template <class T>
+struct SystemSample<T>::Examiner {
+  Examiner(const SolveProblem& problem, const Limits& limits, index_t of_sides)
+      : sides(of_sides),
+        cpu(limits),
+        plan(make_plan(SystemEngine<T>::factored_problem(problem, sample_size, sides),
+                       cpu_variants(), limits)) {
+    if (!plan.by_rows()) engine.emplace(problem, cpu, plan, limits.threads);
+  }
+
+  index_t sides;
+  CpuBackend cpu;
+  Plan plan;
+  std::optional<SystemEngine<T>> engine;  // none: a matrix is too large
+};
 
 template <class T>
 SystemSample<T>::SystemSample(const SolveProblem& problem, int threads)
@@ -23,6 +42,16 @@ SystemSample<T>::SystemSample(const SolveProblem& problem, int threads)
   problem_.wants_se = false;
   limits_.host_bytes = host_bytes;
   limits_.threads = std::clamp(threads, 1, 2);
+}
+
+template <class T>
+SystemSample<T>::~SystemSample() = default;
+
+template <class T>
+auto SystemSample<T>::examiner_for(index_t sides) -> Examiner& {
+  if (!examiner_ || examiner_->sides != sides)
+    examiner_ = std::make_unique<Examiner>(problem_, limits_, sides);
+  return *examiner_;
 }
 
 template <class T>
@@ -37,12 +66,8 @@ bool SystemSample<T>::agrees(BatchView<const T> a, const RightSideBlock<T>& bloc
     operations_left_ -= each;
   }
   if (chosen.empty()) return true;
-  CpuBackend cpu(limits_);
-  const Plan plan =
-      make_plan(SystemEngine<T>::factored_problem(problem_, std::ssize(chosen), sides),
-                cpu_variants(), limits_);
-  if (plan.by_rows()) return true;
-  SystemEngine<T> engine(problem_, cpu, plan, limits_.threads);
+  Examiner& examiner = examiner_for(sides);
+  if (!examiner.engine) return true;
   std::vector<SystemRef<T>> refs;
   for (const index_t system : chosen) refs.push_back({a[system].data, system * sides});
   std::vector<SolutionReport> reports(static_cast<std::size_t>(block.count));
@@ -50,7 +75,7 @@ bool SystemSample<T>::agrees(BatchView<const T> a, const RightSideBlock<T>& bloc
   checked.se = nullptr;
   checked.reports = reports;
   checked.findings = {};
-  engine.run(refs, checked);
+  examiner.engine->run(refs, checked);
   return std::all_of(chosen.begin(), chosen.end(), [&](index_t system) {
     const auto first = reports.begin() + system * sides;
     return std::all_of(first, first + sides,

@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@ template <class T>
 class SystemSample {
  public:
   SystemSample(const SolveProblem& problem, int threads);
+  ~SystemSample();
 
   /// Checks the first, the last and some of the systems between them (tuning::host_sample_step),
   /// which have `sides` right sides each. False where one of their solutions does not pass. True
@@ -23,9 +25,14 @@ class SystemSample {
               std::span<const index_t> systems);
 
  private:
+  /// Checks with an R of its own. Made when it is first needed, for a number of right sides.
+  struct Examiner;
+  Examiner& examiner_for(index_t sides);
+
   SolveProblem problem_;  // only checks
   Limits limits_;
   double operations_left_;
+  std::unique_ptr<Examiner> examiner_;
 };
 
 }  // namespace qrtool

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <optional>
 #include <span>
 
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
 #include "gpu/factor/flights.hpp"
@@ -39,30 +41,44 @@ class SystemsOnDevice final : public SystemDevice<T> {
         pool_(engine.session.context),
         sample_(problem, plan.threads) {}
 
+  void prepare(index_t sides) override;
   std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) override;
   SolveSeconds seconds() const override { return seconds_; }
 
  private:
-  /// A sub-chunk from upload to download.
-  struct Flight {
+  /// What comes back of a sub-chunk beside x, for the host to look at.
+  struct Answers {
     index_t first = 0, count = 0;
-    std::unique_ptr<DeviceBuffers> factor;
-    std::optional<SystemBuffers> system;
-    std::vector<cl::Event> uploaded, downloads;
-    SystemEvents events;
     std::vector<FactorFindings> findings;
     std::vector<SolutionErrors> errors;
     std::vector<cl_int> left_out;                               // rows of each system
     std::vector<std::uint64_t> a_sums, b_sums, x_sums, w_sums;  // by the device
   };
 
-  /// What one call is given, and what it has refused.
+  /// A sub-chunk from upload to download.
+  struct Flight {
+    std::unique_ptr<DeviceBuffers> factor;
+    std::optional<SystemBuffers> system;
+    std::vector<cl::Event> uploaded, downloads;
+    SystemEvents events;
+    Answers answers;
+  };
+
+  /// What one call is given, and what it has refused. A thread looks at the answers of a sub-chunk
+  /// while the device goes on; `look` gives what it refuses.
   struct Call {
     BatchView<const T> a;
     const RightSideBlock<T>& block;
     index_t sides;
     SystemRoute route;
     std::vector<index_t> refused = {};
+    std::future<std::vector<index_t>> look = {};
+
+    void finish_look() {
+      if (!look.valid()) return;
+      const std::vector<index_t> more = look.get();
+      refused.insert(refused.end(), more.begin(), more.end());
+    }
   };
 
   /// The parts of one call.
@@ -74,8 +90,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
     void begin(int set, index_t first, index_t count) override {
       Flight& flight = this->flight_of(set);
       flight = {};
-      flight.first = first;
-      flight.count = count;
+      flight.answers.first = first;
+      flight.answers.count = count;
       all_.upload(call_, flight, set);
     }
     void launch(int set) override { all_.launch(call_, this->flight_of(set)); }
@@ -105,20 +121,21 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void enqueue_sums_of_x(const Flight& flight);
   void correct_errors(const Call& call, index_t system, index_t left_out);
   static bool shares_weights(const Call& call) { return call.block.w_places.group_stride == 0; }
-  static index_t vectors_of_weights(const Call& call, const Flight& flight) {
-    return shares_weights(call) ? 1 : flight.count;
+  static index_t vectors_of_weights(const Call& call, const Answers& answers) {
+    return shares_weights(call) ? 1 : answers.count;
   }
   void download(const Call& call, Flight& flight);
   void collect(Call& call, Flight& flight);
-  void compare_sums(const Call& call, const Flight& flight) const;
-  void judge(Call& call, const Flight& flight);
+  std::vector<index_t> look_at(const Call& call, const Answers& answers);
+  void compare_sums(const Call& call, const Answers& answers) const;
+  std::vector<index_t> judge(const Call& call, const Answers& answers);
 
   SystemLayout layout(index_t sides) const { return {problem_, sides, engine_.info.limits}; }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
   }
   static T* first_of(T* data, index_t length, const Call& call, const Flight& flight) {
-    return data + flight.first * length * call.sides;
+    return data + flight.answers.first * length * call.sides;
   }
 
   Engine& engine_;
@@ -131,10 +148,26 @@ class SystemsOnDevice final : public SystemDevice<T> {
   SystemPool pool_;
   SystemSample<T> sample_;
   SolveSeconds seconds_;
+  std::future<void> preparing_;
 };
 
 template <class T>
+void SystemsOnDevice<T>::prepare(index_t sides) {
+  ProgramCache& programs = engine_.session.programs;
+  if (!programs.has_parts()) return;
+  std::vector<WantedKernels> wanted =
+      wanted_by_systems(problem_, sides, engine_.info.limits, first_);
+  wanted.push_back({{sum_file, sum_defines(), "checksums"}, {"sum_words"}, {}});
+  preparing_ = std::async(std::launch::async | std::launch::deferred,
+                          [&programs, wanted = std::move(wanted)] {
+                            const DriverScope driver;
+                            programs.prepare(wanted);
+                          });
+}
+
+template <class T>
 std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
+  if (preparing_.valid()) preparing_.get();
   if (block.count < a.count || a.count == 0) return {};
   if (first_ == SystemRoute::factors ||
       !takes_normal_equations(problem_, block.count / a.count, engine_.info.limits))
@@ -172,6 +205,7 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
   Call call{.a = a, .block = block, .sides = block.count / a.count, .route = route};
   Parts parts(*this, call);
   run_in_parts(engine_, parts, a.count);
+  call.finish_look();
   return std::move(call.refused);
 }
 
@@ -187,16 +221,16 @@ template <class T>
 void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
   const index_t p = call.sides, m = problem_.m;
   flight.factor = std::make_unique<DeviceBuffers>(
-      engine_.pool.get(plan_.problem, plan_.params, factor_bytes_, flight.count, set));
-  flight.system.emplace(pool_.get(layout(p), flight.count, set));
-  const auto systems = static_cast<std::size_t>(flight.count);
+      engine_.pool.get(plan_.problem, plan_.params, factor_bytes_, flight.answers.count, set));
+  flight.system.emplace(pool_.get(layout(p), flight.answers.count, set));
+  const auto systems = static_cast<std::size_t>(flight.answers.count);
   engine_.upload.enqueueWriteBuffer(flight.factor->job.a, CL_FALSE, 0,
                                     systems * plan_.problem.input_bytes(),
-                                    call.a[flight.first].data);
+                                    call.a[flight.answers.first].data);
   upload_weights(call, flight);
   engine_.upload.enqueueWriteBuffer(
       flight.system->b, CL_FALSE, 0, systems * static_cast<std::size_t>(m * p) * sizeof(T),
-      call.block.b + flight.first * m * p, nullptr, &flight.uploaded.emplace_back());
+      call.block.b + flight.answers.first * m * p, nullptr, &flight.uploaded.emplace_back());
   engine_.upload.flush();
 }
 
@@ -207,7 +241,7 @@ void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
   enqueue_sums_of_input(call, flight);
   if (needs_weighing(problem_))
     enqueue_weights(engine_, problem_,
-                    {.systems = flight.count,
+                    {.systems = flight.answers.count,
                      .a = flight.factor->job.a,
                      .b = flight.system->b,
                      .w = flight.system->weights,
@@ -215,7 +249,7 @@ void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
                      .left_out = flight.system->left_out});
   flight.events = enqueue_systems(
       setup_, flight.factor->job, *flight.system,
-      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places),
+      system_shape(problem_, flight.answers.count, p, call.block.b_places, call.block.x_places),
       call.route);
   enqueue_sums_of_x(flight);
   download(call, flight);
@@ -224,10 +258,10 @@ void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
 template <class T>
 void SystemsOnDevice<T>::upload_weights(const Call& call, const Flight& flight) {
   if (!problem_.has_weights) return;
-  const index_t m = problem_.m, entries = vectors_of_weights(call, flight) * m;
-  engine_.upload.enqueueWriteBuffer(flight.system->weights, CL_FALSE, 0,
-                                    static_cast<std::size_t>(entries) * sizeof(T),
-                                    call.block.w + (shares_weights(call) ? 0 : flight.first * m));
+  const index_t m = problem_.m, entries = vectors_of_weights(call, flight.answers) * m;
+  engine_.upload.enqueueWriteBuffer(
+      flight.system->weights, CL_FALSE, 0, static_cast<std::size_t>(entries) * sizeof(T),
+      call.block.w + (shares_weights(call) ? 0 : flight.answers.first * m));
 }
 
 /// Before rows are weighed.
@@ -237,11 +271,11 @@ void SystemsOnDevice<T>::enqueue_sums_of_input(const Call& call, const Flight& f
   engine_.sum(*flight.factor, std::array{Summed::a});
   Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
                   {sum_file, sum_defines(), "checksums"});
-  enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.system->b, flight.count,
+  enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.system->b, flight.answers.count,
                flight.system->b_sums, launch);
   if (problem_.has_weights)
     enqueue_sums(vector_sums(problem_.m, 1), Summed::a, flight.system->weights,
-                 vectors_of_weights(call, flight), flight.system->w_sums, launch);
+                 vectors_of_weights(call, flight.answers), flight.system->w_sums, launch);
 }
 
 template <class T>
@@ -249,7 +283,7 @@ void SystemsOnDevice<T>::enqueue_sums_of_x(const Flight& flight) {
   const index_t p = flight.system->layout.sides;
   Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
                   {sum_file, sum_defines(), "checksums"});
-  enqueue_sums(vector_sums(problem_.n, p), Summed::a, flight.system->x, flight.count,
+  enqueue_sums(vector_sums(problem_.n, p), Summed::a, flight.system->x, flight.answers.count,
                flight.system->x_sums, launch);
 }
 
@@ -259,7 +293,7 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
   engine_.compute.flush();
   engine_.download.enqueueBarrierWithWaitList(&summed);
-  const auto systems = static_cast<std::size_t>(flight.count);
+  const auto systems = static_cast<std::size_t>(flight.answers.count);
   const auto read = [&](const cl::Buffer& buffer, auto& host, std::size_t count) {
     host.resize(count);
     engine_.download.enqueueReadBuffer(buffer, CL_FALSE, 0, count * sizeof(host[0]), host.data());
@@ -271,16 +305,17 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
   if (problem_.wants_se && call.block.se != nullptr)
     engine_.download.enqueueReadBuffer(flight.system->se, CL_FALSE, 0, x_bytes,
                                        first_of(call.block.se, n, call, flight));
-  read(flight.factor->sums, flight.a_sums, systems * sums_of_a_.sums_of_matrix());
-  read(flight.system->b_sums, flight.b_sums, systems * vector_sums(problem_.m, p).sums_of_matrix());
-  read(flight.system->x_sums, flight.x_sums, systems * vector_sums(n, p).sums_of_matrix());
+  read(flight.factor->sums, flight.answers.a_sums, systems * sums_of_a_.sums_of_matrix());
+  read(flight.system->b_sums, flight.answers.b_sums,
+       systems * vector_sums(problem_.m, p).sums_of_matrix());
+  read(flight.system->x_sums, flight.answers.x_sums, systems * vector_sums(n, p).sums_of_matrix());
   if (problem_.has_weights)
-    read(flight.system->w_sums, flight.w_sums,
-         static_cast<std::size_t>(vectors_of_weights(call, flight)) *
+    read(flight.system->w_sums, flight.answers.w_sums,
+         static_cast<std::size_t>(vectors_of_weights(call, flight.answers)) *
              vector_sums(problem_.m, 1).sums_of_matrix());
-  if (needs_weighing(problem_)) read(flight.system->left_out, flight.left_out, systems);
-  read(flight.system->findings, flight.findings, systems);
-  read(flight.system->errors, flight.errors, systems * static_cast<std::size_t>(p));
+  if (needs_weighing(problem_)) read(flight.system->left_out, flight.answers.left_out, systems);
+  read(flight.system->findings, flight.answers.findings, systems);
+  read(flight.system->errors, flight.answers.errors, systems * static_cast<std::size_t>(p));
   flight.downloads.emplace_back();
   engine_.download.enqueueMarkerWithWaitList(nullptr, &flight.downloads.back());
   engine_.download.flush();
@@ -291,36 +326,46 @@ void SystemsOnDevice<T>::collect(Call& call, Flight& flight) {
   cl::Event::waitForEvents(flight.downloads);
   seconds_.factor += seconds_between(flight.events.begun, flight.events.factored);
   seconds_.solve += seconds_between(flight.events.factored, flight.events.checked);
-  compare_sums(call, flight);
-  judge(call, flight);
+  call.finish_look();
+  // Without a thread this one looks when it asks for the result.
+  call.look = std::async(
+      std::launch::async | std::launch::deferred,
+      [this, &call, answers = std::move(flight.answers)] { return look_at(call, answers); });
+}
+
+/// Compares the checksums beside the verdicts: both read A.
+template <class T>
+std::vector<index_t> SystemsOnDevice<T>::look_at(const Call& call, const Answers& answers) {
+  std::future<void> compared =
+      std::async(std::launch::async | std::launch::deferred, [&] { compare_sums(call, answers); });
+  std::vector<index_t> refused = judge(call, answers);
+  compared.get();
+  return refused;
 }
 
 /// Errors: DeviceError where a system did not arrive, or x did not come back, as it was sent.
 template <class T>
-void SystemsOnDevice<T>::compare_sums(const Call& call, const Flight& flight) const {
+void SystemsOnDevice<T>::compare_sums(const Call& call, const Answers& answers) const {
   const index_t p = call.sides, m = problem_.m, n = problem_.n;
   const auto compare = [&](const SumLayout& layout, const std::vector<std::uint64_t>& sums,
                            index_t i, MatrixView<const T> host, const char* what) {
     if (layout.checksum(sums, i, Summed::a) == checksum<T>(host)) return;
     throw DeviceError(fmt::format("{}: {} of system {} of the chunk was changed by a copy "
                                   "(checksums differ)",
-                                  engine_.info.text(), what, flight.first + i),
+                                  engine_.info.text(), what, answers.first + i),
                       "--backend cpu works without this device");
   };
   const SumLayout of_b = vector_sums(m, p), of_x = vector_sums(n, p), of_w = vector_sums(m, 1);
-  // A is nearly all that is read, so that reading it again takes as long as the rest of the run.
-  constexpr int share_of_threads = 4;
-  const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(flight.count);
-  const int threads = std::max(engine_.info.limits.threads / share_of_threads, 1);
-  for_items(flight.count, bytes, threads, [&](index_t i) {
-    const index_t system = flight.first + i;
-    compare(sums_of_a_, flight.a_sums, i, call.a[system], "A");
-    compare(of_b, flight.b_sums, i, {call.block.b + system * m * p, 1, m * p, m * p}, "b");
-    compare(of_x, flight.x_sums, i, {call.block.x + system * n * p, 1, n * p, n * p}, "x");
+  const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(answers.count);
+  for_items(answers.count, bytes, engine_.info.limits.threads, [&](index_t i) {
+    const index_t system = answers.first + i;
+    compare(sums_of_a_, answers.a_sums, i, call.a[system], "A");
+    compare(of_b, answers.b_sums, i, {call.block.b + system * m * p, 1, m * p, m * p}, "b");
+    compare(of_x, answers.x_sums, i, {call.block.x + system * n * p, 1, n * p, n * p}, "x");
   });
-  const index_t first = shares_weights(call) ? 0 : flight.first;
-  for (index_t i = 0; problem_.has_weights && i < vectors_of_weights(call, flight); ++i)
-    compare(of_w, flight.w_sums, i, {call.block.w + (first + i) * m, 1, m, m}, "the weights");
+  const index_t first = shares_weights(call) ? 0 : answers.first;
+  for (index_t i = 0; problem_.has_weights && i < vectors_of_weights(call, answers); ++i)
+    compare(of_w, answers.w_sums, i, {call.block.w + (first + i) * m, 1, m, m}, "the weights");
 }
 
 /// Rows that are left out give no degree of freedom.
@@ -332,20 +377,21 @@ void SystemsOnDevice<T>::correct_errors(const Call& call, index_t system, index_
   for (index_t j = 0; j < problem_.n; ++j) se[j] = static_cast<T>(se[j] * factor);
 }
 
-/// Writes the reports. A system with a right side that the check has not accepted is refused, and
-/// so are all of the sub-chunk where the host comes to another verdict on one of its sample.
+/// Writes the reports, and returns what is refused: a system with a right side that the check has
+/// not accepted, and all of the sub-chunk where the host comes to another verdict on one of its
+/// sample.
 template <class T>
-void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
+std::vector<index_t> SystemsOnDevice<T>::judge(const Call& call, const Answers& answers) {
   const double bar = solution_bar(problem_.type, problem_.m, problem_.n);
   std::vector<index_t> accepted, refused;
-  for (index_t i = 0; i < flight.count; ++i) {
-    const index_t first = (flight.first + i) * call.sides;
+  for (index_t i = 0; i < answers.count; ++i) {
+    const index_t first = (answers.first + i) * call.sides;
     const auto place = static_cast<std::size_t>(i);
-    const FactorFindings& found = flight.findings[place];
-    const index_t left_out = flight.left_out.empty() ? 0 : flight.left_out[place];
+    const FactorFindings& found = answers.findings[place];
+    const index_t left_out = answers.left_out.empty() ? 0 : answers.left_out[place];
     bool is_accepted = problem_.m - left_out >= problem_.least_rows();
     for (index_t j = 0; j < call.sides; ++j) {
-      const SolutionErrors& errors = flight.errors[static_cast<std::size_t>(i * call.sides + j)];
+      const SolutionErrors& errors = answers.errors[static_cast<std::size_t>(i * call.sides + j)];
       is_accepted = is_accepted && errors.error <= tuning::solve_most_of_bar * bar;
       SolutionReport& report = call.block.reports[static_cast<std::size_t>(first + j)] = {};
       report.residual_norm = errors.residual_norm;
@@ -354,8 +400,8 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
       report.freedom = static_cast<double>(problem_.m - problem_.n - left_out);
       report.status = Status::ok;
     }
-    (is_accepted ? accepted : refused).push_back(flight.first + i);
-    correct_errors(call, flight.first + i, left_out);
+    (is_accepted ? accepted : refused).push_back(answers.first + i);
+    correct_errors(call, answers.first + i, left_out);
     if (!call.block.findings.empty())
       call.block.findings[static_cast<std::size_t>(first)] = {
           .rank = static_cast<std::int32_t>(problem_.n),
@@ -363,11 +409,11 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
           .scaled_condition = found.scaled_condition};
   }
   if (!sample_.agrees(call.a, call.block, call.sides, accepted)) {
-    refused.resize(static_cast<std::size_t>(flight.count));
-    for (index_t i = 0; i < flight.count; ++i)
-      refused[static_cast<std::size_t>(i)] = flight.first + i;
+    refused.resize(static_cast<std::size_t>(answers.count));
+    for (index_t i = 0; i < answers.count; ++i)
+      refused[static_cast<std::size_t>(i)] = answers.first + i;
   }
-  call.refused.insert(call.refused.end(), refused.begin(), refused.end());
+  return refused;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 //                              and builds none for groups of its own size
 // QRTOOL_END_CL=NAME:N         the Nth call ends the process as drivers do: N > 0 exit(1), N < 0
 //                              abort() in call -N
+// QRTOOL_NOTE_CL=NAME:FILE     FILE is made when the function is called
 // QRTOOL_DEVICE_CL=WORD        every device is an accelerator (WORD = accelerator), or is not
 //                              available (unavailable)
 // QRTOOL_MEMORY_CL=BYTES       the device's memory: the buffers that exist there at one time have
@@ -27,6 +28,7 @@
 static const struct _cl_icd_dispatch* target;
 static struct _cl_icd_dispatch layer;
 static char name[64], flipped[64], skipped[64], unbuilt[64], ending[64], device_word[64];
+static char noted[64], note_file[1024];
 static int nth, code, flipped_nth, ending_nth;
 static long flipped_bit;
 static size_t most_items, most_bytes;
@@ -41,8 +43,15 @@ static void end_if_asked(const char* function) {
   if (call == -ending_nth) abort();
 }
 
+static void note_if_asked(const char* function) {
+  if (strcmp(function, noted) != 0) return;
+  FILE* file = fopen(note_file, "w");
+  if (file) fclose(file);
+}
+
 static int fails(const char* function) {
   end_if_asked(function);
+  note_if_asked(function);
   if (strcmp(function, name) != 0) return 0;
   const int call = ++calls;
   return nth == 0 || call == nth;
@@ -198,6 +207,17 @@ static cl_int CL_API_CALL get_kernel_work_group_info(cl_kernel kernel, cl_device
   return error;
 }
 
+static void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool is_blocking,
+                                    cl_map_flags flags, size_t offset, size_t size, cl_uint waits,
+                                    const cl_event* wait_list, cl_event* event, cl_int* error) {
+  if (fails("clEnqueueMapBuffer")) {
+    if (error) *error = code;
+    return NULL;
+  }
+  return target->clEnqueueMapBuffer(queue, buffer, is_blocking, flags, offset, size, waits,
+                                    wait_list, event, error);
+}
+
 static cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
   if (fails("clWaitForEvents")) return code;
   return target->clWaitForEvents(count, events);
@@ -227,6 +247,8 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
   if (wish) snprintf(unbuilt, sizeof(unbuilt), "%s", wish);
   wish = getenv("QRTOOL_END_CL");
   if (!wish || sscanf(wish, "%63[^:]:%d", ending, &ending_nth) != 2) ending[0] = '\0';
+  wish = getenv("QRTOOL_NOTE_CL");
+  if (!wish || sscanf(wish, "%63[^:]:%1023s", noted, note_file) != 2) noted[0] = '\0';
   wish = getenv("QRTOOL_GROUP_CL");
   most_items = wish ? strtoul(wish, NULL, 10) : 0;
   wish = getenv("QRTOOL_MEMORY_CL");
@@ -239,6 +261,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
   layer.clBuildProgram = build_program;
   layer.clCreateBuffer = create_buffer;
   layer.clCreateContext = create_context;
+  layer.clEnqueueMapBuffer = map_buffer;
   layer.clEnqueueNDRangeKernel = run_kernel;
   layer.clEnqueueReadBuffer = read_buffer;
   layer.clEnqueueWriteBuffer = write_buffer;

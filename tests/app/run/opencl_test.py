@@ -6,7 +6,9 @@ with a correct output."""
 import json
 import os
 import re
+import subprocess
 import sys
+import time
 import unittest
 
 from opencl_tool import LAYER, QRTOOL, OpenclTool
@@ -404,6 +406,60 @@ class Opencl(OpenclTool):
                              f"({name}) of matrix \\d+ of the chunk did not (arrive|come back)",
                              (call, nth))
             self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
+
+    def test_copies_from_memory_that_cannot_be_locked_get_a_note(self):
+        import numpy as np
+
+        for pieces in ({}, self.PIECES):
+            self.run_tool("generate", "--shape", "3x100x100", self.a, "-q", "--force")
+            whole = self.factor_pageable("clEnqueueMapBuffer:9999:-4", pieces)
+            self.assertNotIn("could not lock", whole)
+            note = self.factor_pageable("clEnqueueMapBuffer:0:-4", pieces)
+            self.assertRegex(note, "^qrtool: note: .* could not lock memory.*; its copies took "
+                                   "longer\n$")
+        self.assertEqual(self.factor_pageable("clEnqueueMapBuffer:0:-4", {}, "-q"), "")
+        a, b, x = (os.path.join(self.folder, name) for name in ("a.npy", "b.npy", "x.npy"))
+        np.save(a, np.random.default_rng(0).standard_normal((40, 20, 4)))
+        np.save(b, np.random.default_rng(1).standard_normal((40, 20)))
+        env = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": "clEnqueueMapBuffer:0:-4"}
+        said = self.run_tool("solve", a, b, x, "--backend", "opencl", env=env).stderr
+        self.assertIn("could not lock memory", said)
+
+    def factor_pageable(self, call, env, *options):
+        """The messages of a run with this call failing, whose factors are right."""
+        env = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": call, **env}
+        said = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force", *options,
+                             env=env).stderr
+        self.run_tool("verify", self.a, self.q)
+        return said
+
+    def test_a_device_starts_before_its_input_can_be_read(self):
+        note = os.path.join(self.folder, "context")
+        env = {**os.environ, "OPENCL_LAYERS": LAYER, "QRTOOL_NOTE_CL": f"clCreateContext:{note}"}
+        out = os.path.join(self.folder, "q.npy")
+        with subprocess.Popen([QRTOOL, "factor", "-", out, "--backend", "opencl", "-q"], env=env,
+                              stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            for _ in range(6000):
+                if os.path.exists(note):
+                    break
+                time.sleep(0.01)
+            self.assertTrue(os.path.exists(note), "the device waits for the input")
+            said = process.communicate("1,2\n3,4\n5,6\n")[1]
+        self.assertEqual(process.returncode, 0, said)
+
+    def test_a_start_that_fails_beside_the_opening_is_told_as_ever(self):
+        # PoCL's first contexts are those of small programs that find out what it can do.
+        fails = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": "clCreateContext:0:-5"}
+        for options in (("--backend", "opencl"), ("--device", "0")):
+            done = self.run_tool("factor", self.a, self.q, *options, env=fails, expect=(4,))
+            self.assertRegex(done.stderr, r"^qrtool: .*: no context \(.*OpenCL error -5\)")
+            self.assertEqual(os.listdir(self.folder), ["a.h5"])
+        # What is wrong with the input is found by the other thread, which waits for this one.
+        missing = os.path.join(self.folder, "none.h5")
+        done = self.run_tool("factor", missing, self.q, "--backend", "opencl", env=fails,
+                             expect=(3,))
+        self.assertIn("none.h5", done.stderr)
+        self.run_tool("factor", missing, self.q, "--backend", "opencl", expect=(3,))
 
     # A matrix that the host does not measure again goes in pieces, of 64 KiB in these tests.
 

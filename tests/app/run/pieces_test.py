@@ -13,8 +13,6 @@ from opencl_tool import QRTOOL, OpenclTool
 
 
 class Pieces(OpenclTool):
-    PIECES = {"QRTOOL_PRETEND": "piece=65536"}
-
     def test_pieces_give_the_factors_of_the_whole(self):
         self.run_tool("generate", "--shape", "2x1030x1000", "--precision", "single", self.a, "-q",
                       "--force")

@@ -12,6 +12,8 @@
 #include <string>
 #include <thread>
 
+#include "app/run/stages.hpp"
+
 namespace qrtool {
 namespace {
 
@@ -182,6 +184,57 @@ TEST(Pipeline, StagesOverlap) {
                 }};
   run_pipeline(buffers, stages);
   EXPECT_EQ(written, 3);
+}
+
+TEST(OverlapClock, CountsTheTimeOfAllButOne) {
+  OverlapClock clock;
+  const Stopwatch watch;
+  const auto pause = [] { std::this_thread::sleep_for(5ms); };
+  clock.begin();
+  pause();
+  EXPECT_EQ(clock.seconds(), 0);
+  clock.begin();
+  pause();
+  clock.begin();
+  pause();
+  clock.end();
+  clock.end();
+  const double two_and_three = clock.seconds(), all = watch.seconds();
+  EXPECT_GE(two_and_three, 0.015);  // once 5 ms of two, twice 5 ms of three
+  EXPECT_LE(two_and_three, 2 * all);
+  pause();
+  clock.end();
+  pause();
+  EXPECT_EQ(clock.seconds(), two_and_three);
+}
+
+/// The stages of run_stages() with a step that frees.
+struct FreeingSteps {
+  bool fails = false;
+  int worked = 0, kept = 0, freed_after = -1;
+
+  void begin(Buffer& buffer, index_t number) const { buffer.value = static_cast<int>(number); }
+  void read(Buffer&) const {}
+  void work(Buffer&) {
+    if (++worked == 5 && fails) throw std::runtime_error("work");
+  }
+  void keep(Buffer&) { ++kept; }
+  void after_work(std::vector<Buffer>& buffers) {
+    EXPECT_EQ(freed_after, -1) << "it is called once";
+    EXPECT_EQ(buffers.size(), 2U);
+    freed_after = worked;
+  }
+};
+
+TEST(Pipeline, FreesWhenAllIsWorkedOnAndNotAfterAFailure) {
+  std::vector<Buffer> buffers(2);
+  FreeingSteps good, bad{.fails = true};
+  const StageSeconds seconds = run_stages(9, buffers, good);
+  EXPECT_EQ(good.freed_after, 9);
+  EXPECT_EQ(good.kept, 9);
+  EXPECT_GT(seconds.free, 0);
+  EXPECT_THROW(run_stages(9, buffers, bad), std::runtime_error);
+  EXPECT_EQ(bad.freed_after, -1);
 }
 
 TEST(Pipeline, OneBufferIsNeverInTwoStages) {

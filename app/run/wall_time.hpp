@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// wall_time.hpp: where the wall time of a run went.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qrtool {
+
+/// A step of the run. The steps of one thread are one after another, those of others beside them.
+struct SecondsColumn {
+  std::string_view name;
+  double seconds = 0;
+  std::string rate = {};  // after the seconds, such as " (905 MB/s)"
+};
+
+/// All columns together, less `overlap`, are the wall time `total`, from the start of the process
+/// or of the work on one input to the last step before the result is printed. What two columns
+/// count at the same time is in `overlap` once; what three count, twice.
+struct WallTime {
+  std::vector<SecondsColumn> columns;
+  double overlap = 0, total = 0;
+};
+
+/// "start 21 ms, read 35.4 ms (905 MB/s), write 36.9 ms; overlap 20 ms, total 73.3 ms": the columns
+/// that are not zero.
+std::string text_of(const WallTime& time);
+/// {"start": 0.021, ..., "overlap": 0.02, "total": 0.0733}: all columns.
+nlohmann::ordered_json to_json(const WallTime& time);
+
+}  // namespace qrtool
