@@ -52,7 +52,7 @@ std::string escape(std::string_view text) {
       out += character;
     } else {
       for (const char c : character) {
-        fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(c));
+        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
       }
     }
     text.remove_prefix(character.size());

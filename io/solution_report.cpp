@@ -100,13 +100,13 @@ double SolutionReport::Column::value(index_t i) {
 void SolutionReport::write_csv() {
   fmt::memory_buffer& buffer = output_.buffer();
   const auto to = std::back_inserter(buffer);
-  fmt::format_to(to, "solution");
+  buffer.append(std::string_view("solution"));
   index_t lines = 0;
   for (const Column& column : columns_) {
-    fmt::format_to(to, ",{}", column.described.name);
+    buffer.append(fmt::format(",{}", column.described.name));
     lines = std::max(lines, column.count);
   }
-  fmt::format_to(to, ",{}\n", checksum_column);
+  buffer.append(fmt::format(",{}\n", checksum_column));
   const std::string last_field = fmt::format(",{}\n", checksum_text(checksum()));
   for (index_t i = 0; i < lines; ++i) {
     fmt::format_to(to, FMT_COMPILE("{}"), i);
@@ -164,7 +164,7 @@ void SolutionReport::append_values(Column& column) {
 
 void SolutionReport::append_json(Column& column) {
   const NumberDataset& described = column.described;
-  const auto to = std::back_inserter(output_.buffer());
+  fmt::memory_buffer& buffer = output_.buffer();
   nlohmann::ordered_json head{{"description", described.description},
                               {"formula", described.formula},
                               {"unit", described.unit},
@@ -172,19 +172,19 @@ void SolutionReport::append_json(Column& column) {
                               {"bar", described.bar}};  // NaN becomes null
   head["shape"] = described.dims;
   const std::string text = head.dump();
-  fmt::format_to(to, "\"{}\":{},\"values\":[", described.name, text.substr(0, text.size() - 1));
+  buffer.append(
+      fmt::format("\"{}\":{},\"values\":[", described.name, text.substr(0, text.size() - 1)));
   append_values(column);
-  fmt::format_to(to, "]}}");
+  buffer.append(std::string_view("]}"));
 }
 
 void SolutionReport::write_json() {
   fmt::memory_buffer& buffer = output_.buffer();
   Attributes attributes = attributes_;
   attributes.emplace_back(checksum_column, checksum_text(checksum()));
-  fmt::format_to(std::back_inserter(buffer),
-                 R"({{"schema":"qrtool.solution-report/1","qrtool":{},)"
-                 "\n\"report\":{{\n",
-                 to_json(attributes));
+  buffer.append(fmt::format(R"({{"schema":"qrtool.solution-report/1","qrtool":{},)"
+                            "\n\"report\":{{\n",
+                            to_json(attributes)));
   for (Column& column : columns_) {
     append_json(column);
     buffer.append(std::string_view(&column == &columns_.back() ? "\n}}\n" : ",\n"));

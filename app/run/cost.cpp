@@ -2,6 +2,7 @@
 // cost.cpp: measures a small part of each step and multiplies.
 #include "app/run/cost.hpp"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -114,7 +115,7 @@ TextRate text_rate() {
   std::string text;
   const Stopwatch watch;
   for (int i = 0; i < numbers; ++i)
-    fmt::format_to(std::back_inserter(text), "{},",
+    fmt::format_to(std::back_inserter(text), FMT_COMPILE("{},"),
                    static_cast<T>(normal(/*seed=*/0, /*stream=*/0, static_cast<std::uint64_t>(i))));
   return {.bytes = static_cast<double>(text.size()) / numbers,
           .seconds = watch.seconds() / numbers};

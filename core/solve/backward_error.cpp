@@ -2,7 +2,6 @@
 // backward_error.cpp: the bounds of Stewart and the estimate of Karlson and Walden.
 #include "core/solve/backward_error.hpp"
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,20 +22,45 @@ double backward_error_bound(const SolutionNorms& norms, double transposed_norm) 
   return least;
 }
 
+namespace {
+
+/// R := R of the QR factorization of R with one more row below it, whose entries before `first` are
+/// zero, by a rotation for each entry. The row becomes zero.
+template <class S>
+void append_row(MatrixView<S> r, S* row, index_t first) {
+  for (index_t j = first; j < r.cols; ++j) {
+    if (row[j] == S(0)) continue;
+    S* const upper = &r(j, 0);
+    const double size = std::hypot(std::abs(upper[j]), std::abs(row[j]));
+    const S c = upper[j] / size, s = row[j] / size;
+#pragma omp simd
+    for (index_t k = j; k < r.cols; ++k) {
+      const S above = upper[k], below = row[k];
+      upper[k] = product(conjugate(c), above) + product(conjugate(s), below);
+      row[k] = product(c, below) - product(s, above);
+    }
+  }
+}
+
+}  // namespace
+
 template <class S>
 double karlson_walden(const SolutionNorms& norms, MatrixView<const S> r, const std::vector<S>& g) {
-  using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
   if (norms.r == 0 || norms.g == 0) return 0;
-  const index_t n = r.cols, k = r.rows;
+  const index_t n = r.cols;
   const double e = norms.consistent_error();
-  Matrix stacked = Matrix::Zero(k + n, n);
-  for (index_t i = 0; i < k; ++i)
-    for (index_t j = i; j < n; ++j) stacked(i, j) = r(i, j) / norms.a;
-  stacked.bottomRows(n).diagonal().setConstant(e);
-  const Eigen::HouseholderQR<Matrix> qr(stacked);
-  Eigen::Matrix<S, Eigen::Dynamic, 1> y(n);
-  for (index_t j = 0; j < n; ++j) y(j) = g[j] / norms.a;
-  qr.matrixQR().topRows(n).template triangularView<Eigen::Upper>().adjoint().solveInPlace(y);
+  // K is R of R / a with e I below it.
+  const Batch<S> memory(1, n, n);
+  const MatrixView<S> k = memory.view()[0];
+  for (index_t i = 0; i < n; ++i)
+    for (index_t j = 0; j < n; ++j) k(i, j) = i < r.rows && j >= i ? r(i, j) / norms.a : S(0);
+  std::vector<S> row(static_cast<std::size_t>(n)), y(row.size());
+  for (index_t i = 0; i < n; ++i) {
+    row[i] = e;
+    append_row(k, row.data(), i);
+  }
+  for (index_t j = 0; j < n; ++j) y[j] = g[j] / norms.a;
+  solve_upper_adjoint(k, MatrixView<S>{y.data(), n, 1, 1});
   return e / norms.r * norm_of(y.data(), n);
 }
 template double karlson_walden(const SolutionNorms&, MatrixView<const double>,

@@ -54,10 +54,9 @@ void judge_sum(const SolveProblem& problem, double sum, LeverageReport& report) 
 }
 
 /// R of rows below each other, k x n.
-Matrix triangle_of(const Matrix& rows) {
-  const Eigen::HouseholderQR<Matrix> qr(rows);
-  const Eigen::Index k = std::min(rows.rows(), rows.cols());
-  return qr.matrixQR().topRows(k).triangularView<Eigen::Upper>();
+Matrix triangle_of(Matrix rows) {
+  const Eigen::HouseholderQR<Eigen::Ref<Matrix>> qr(rows);  // in place
+  return rows.topRows(std::min(rows.rows(), rows.cols())).triangularView<Eigen::Upper>();
 }
 
 Matrix stacked(const Matrix& above, const Matrix& below) {

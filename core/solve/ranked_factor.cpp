@@ -251,8 +251,8 @@ double RankedFactor<S>::least_norm_error(const S* x) const {
   // The error does not depend on the scale of x, whose squares may overflow.
   const Vector solution = scaled<S>(given, -exponent_of(given));
   const Vector inner = complete_->project(solution);
-  const double outside = (solution - complete_->expand(inner)).stableNorm();
-  return outside / (norm_ * complete_->solve_u_adjoint(inner).stableNorm());
+  const Vector outside = solution - complete_->expand(inner), w = complete_->solve_u_adjoint(inner);
+  return norm_of(outside.data(), outside.size()) / (norm_ * norm_of(w.data(), w.size()));
 }
 
 template class RankedFactor<double>;

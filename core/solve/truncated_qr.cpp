@@ -3,11 +3,12 @@
 #include "core/solve/truncated_qr.hpp"
 
 #include <Eigen/Householder>
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+
+#include "core/complex_arithmetic.hpp"
 
 namespace qrtool {
 namespace {
@@ -26,6 +27,67 @@ Matrix signs(index_t rows, index_t cols) {
   return Matrix::NullaryExpr(rows, cols, [&] { return S(random() & 1 ? 1.0 : -1.0); });
 }
 
+/// A^H B and C -= A B. Each product of other types would take the compiler seconds.
+template <class Matrix>
+Matrix adjoint_product(const Matrix& a, const Eigen::Ref<const Matrix>& b) {
+  return a.adjoint() * b;
+}
+template <class Matrix>
+void subtract_product(Eigen::Ref<Matrix> c, const Matrix& a, const Matrix& b) {
+  c.noalias() -= a * b;
+}
+
+/// Makes the reflector of column k, and applies it to the columns after it.
+template <class Matrix, class S>
+void reflect(Matrix& s, index_t k, S& coefficient) {
+  const index_t rows = s.rows() - k, cols = s.cols() - k - 1;
+  double beta = 0;
+  s.col(k).tail(rows).makeHouseholderInPlace(coefficient, beta);
+  s(k, k) = beta;
+  Eigen::Matrix<S, Eigen::Dynamic, 1> workspace(cols);
+  s.bottomRightCorner(rows, cols)
+      .applyHouseholderOnTheLeft(s.col(k).tail(rows - 1), coefficient, workspace.data());
+}
+
+/// V of the reflectors below the diagonal.
+template <class Matrix>
+Matrix unit_lower(const Matrix& reflectors) {
+  Matrix v = reflectors;
+  for (index_t j = 0; j < v.cols(); ++j) {
+    for (index_t i = 0; i < j; ++i) v(i, j) = 0;
+    v(j, j) = 1;
+  }
+  return v;
+}
+
+/// T of H_1^H H_2^H .. = I - V T V^H, for H_j = I - c_j v_j v_j^H (LAPACK larft).
+template <class Matrix, class Vector>
+Matrix block_coefficients(const Matrix& v, const Vector& coefficients) {
+  using S = typename Matrix::Scalar;
+  const Matrix gram = adjoint_product<Matrix>(v, v);
+  Matrix t = Matrix::Zero(v.cols(), v.cols());
+  for (index_t j = 0; j < v.cols(); ++j) {
+    const S c = conjugate(coefficients(j));
+    for (index_t i = 0; i < j; ++i) {
+      S sum = 0;
+      for (index_t l = i; l < j; ++l) sum += product(t(i, l), gram(l, j));
+      t(i, j) = -product(c, sum);
+    }
+    t(j, j) = c;
+  }
+  return t;
+}
+
+/// X := X R^-1 for the upper triangle of the first rows of r.
+template <class Matrix>
+void divide_by_upper(Matrix& x, const Matrix& r) {
+  for (index_t j = 0; j < x.cols(); ++j) {
+    for (index_t l = 0; l < j; ++l)
+      for (index_t i = 0; i < x.rows(); ++i) x(i, j) -= product(x(i, l), r(l, j));
+    for (index_t i = 0; i < x.rows(); ++i) x(i, j) /= r(j, j);
+  }
+}
+
 template <class Matrix>
 double longest_column(const Matrix& s) {
   return s.size() > 0 ? s.colwise().norm().maxCoeff() : 0;
@@ -42,8 +104,16 @@ TruncatedQr<S>::TruncatedQr(Matrix s, double tolerance, bool is_complete)
   least_ = tolerance * longest;
   if (s_.cols() >= least_columns) choose_by_blocks();
   if (is_complete) least_ = 0;
-  choose_one_by_one();
+  choose_one_by_one(std::min(s_.rows(), s_.cols()));
   while (rank_ < steps_ && std::abs(s_(rank_, rank_)) > tolerance * longest) ++rank_;
+}
+
+template <class S>
+TruncatedQr<S>::TruncatedQr(Matrix s, index_t most_steps)
+    : s_(std::move(s)),
+      coefficients_(Vector::Zero(most_steps)),
+      permutation_(Eigen::VectorXi::LinSpaced(s_.cols(), 0, static_cast<int>(s_.cols()) - 1)) {
+  choose_one_by_one(most_steps);
 }
 
 template <class S>
@@ -57,12 +127,13 @@ void TruncatedQr<S>::swap_columns(index_t i, index_t j) {
 /// is sample2 - sample1 R11^-1 R12.
 template <class S>
 void TruncatedQr<S>::choose_by_blocks() {
-  Matrix sample = signs<Matrix>(sample_rows, s_.rows()) * s_;
+  Matrix sample = adjoint_product<Matrix>(signs<Matrix>(s_.rows(), sample_rows), s_);
   const double least = margin * std::sqrt(static_cast<double>(sample_rows)) * least_;
   while (std::min(s_.rows(), s_.cols()) - steps_ >= 2 * block_columns) {
-    const Eigen::ColPivHouseholderQR<Matrix> choice(sample);
-    if (!(std::abs(choice.matrixR()(block_columns - 1, block_columns - 1)) > least)) return;
-    if (!factor_block(choice.colsPermutation().indices(), sample)) return;
+    const TruncatedQr choice(sample, block_columns);
+    if (choice.steps_ < block_columns) return;
+    if (!(std::abs(choice.s_(block_columns - 1, block_columns - 1)) > least)) return;
+    if (!factor_block(choice.permutation_, sample)) return;
   }
 }
 
@@ -81,29 +152,32 @@ bool TruncatedQr<S>::factor_block(const Eigen::VectorXi& chosen, Matrix& sample)
     std::swap(place(column(j)), place(column(from)));
     std::swap(column(j), column(from));
   }
-  const Eigen::HouseholderQR<Matrix> qr(s_.block(steps_, steps_, rows, block_columns));
-  if (!(qr.matrixQR().diagonal().cwiseAbs().minCoeff() > margin / 2 * least_)) return false;
-  s_.block(steps_, steps_, rows, block_columns) = qr.matrixQR();
-  coefficients_.segment(steps_, block_columns) = qr.hCoeffs();
+  Matrix panel = s_.block(steps_, steps_, rows, block_columns);
+  Vector coefficients(block_columns);
+  for (index_t j = 0; j < block_columns; ++j) {
+    reflect(panel, j, coefficients(j));
+    if (!(std::abs(panel(j, j)) > margin / 2 * least_)) return false;
+  }
+  s_.block(steps_, steps_, rows, block_columns) = panel;
+  coefficients_.segment(steps_, block_columns) = coefficients;
   auto right = s_.block(steps_, steps_ + block_columns, rows, left - block_columns);
-  right.applyOnTheLeft(qr.householderQ().adjoint());
-  const Matrix first = qr.matrixQR()
-                           .topRows(block_columns)
-                           .template triangularView<Eigen::Upper>()
-                           .template solve<Eigen::OnTheRight>(sample.leftCols(block_columns));
-  const Matrix rest = sample.rightCols(left - block_columns) - first * right.topRows(block_columns);
-  sample = rest;
+  const Matrix v = unit_lower(panel), t = block_coefficients(v, coefficients);
+  subtract_product<Matrix>(right, v, adjoint_product<Matrix>(t, adjoint_product<Matrix>(v, right)));
+  Matrix first = sample.leftCols(block_columns), rest = sample.rightCols(left - block_columns);
+  divide_by_upper(first, panel);
+  subtract_product<Matrix>(rest, first, right.topRows(block_columns));
+  sample = std::move(rest);
   steps_ += block_columns;
   return true;
 }
 
 template <class S>
-void TruncatedQr<S>::choose_one_by_one() {
+void TruncatedQr<S>::choose_one_by_one(index_t most_steps) {
   const index_t left = s_.cols() - steps_;
   Eigen::VectorXd norms = s_.bottomRightCorner(s_.rows() - steps_, left).colwise().norm();
   Eigen::VectorXd first_norms = norms;  // when they were last measured
   const index_t base = steps_;
-  while (steps_ < std::min(s_.rows(), s_.cols())) {
+  while (steps_ < most_steps) {
     index_t at = 0;
     const index_t taken = steps_ - base;
     if (!(norms.tail(left - taken).maxCoeff(&at) > least_)) return;
@@ -118,13 +192,7 @@ void TruncatedQr<S>::choose_one_by_one() {
 template <class S>
 void TruncatedQr<S>::take_step(index_t j, Eigen::VectorXd& norms, Eigen::VectorXd& first_norms) {
   const index_t k = steps_++, rows = s_.rows() - k, cols = s_.cols() - k - 1;
-  S& coefficient = coefficients_(k);
-  double beta = 0;
-  s_.col(k).tail(rows).makeHouseholderInPlace(coefficient, beta);
-  s_(k, k) = beta;
-  Vector workspace(cols);
-  s_.bottomRightCorner(rows, cols)
-      .applyHouseholderOnTheLeft(s_.col(k).tail(rows - 1), coefficient, workspace.data());
+  reflect(s_, k, coefficients_(k));
   for (index_t c = 0; c < cols; ++c) {
     double& norm = norms(j + 1 + c);
     double& first = first_norms(j + 1 + c);

@@ -36,9 +36,12 @@ class TruncatedQr {
   void apply_adjoint(Vector& c) const;
 
  private:
+  /// Only takes the longest columns, at most `most_steps`.
+  TruncatedQr(Matrix s, index_t most_steps);
+
   void choose_by_blocks();
   bool factor_block(const Eigen::VectorXi& chosen, Matrix& sample);
-  void choose_one_by_one();
+  void choose_one_by_one(index_t most_steps);
   void take_step(index_t j, Eigen::VectorXd& norms, Eigen::VectorXd& first_norms);
   void swap_columns(index_t i, index_t j);
 

@@ -144,22 +144,25 @@ void CoefficientWriter::write_numbers(std::string_view name, index_t first,
 }
 
 void CoefficientWriter::write_header() {
-  const auto to = std::back_inserter(output_.buffer());
-  if (table_.responses.size() > 1) fmt::format_to(to, "response{}", separator_);
-  fmt::format_to(to, "term{}x", separator_);
+  fmt::memory_buffer& buffer = output_.buffer();
+  if (table_.responses.size() > 1) buffer.append(fmt::format("response{}", separator_));
+  buffer.append(fmt::format("term{}x", separator_));
   if (has_se_)
-    for (const char* name : {"se", "t", "p"}) fmt::format_to(to, "{}{}", separator_, name);
-  if (has_se_ && table_.confidence > 0) fmt::format_to(to, "{0}lower{0}upper", separator_);
-  fmt::format_to(to, "\n");
+    for (const char* name : {"se", "t", "p"}) buffer.append(fmt::format("{}{}", separator_, name));
+  if (has_se_ && table_.confidence > 0) buffer.append(fmt::format("{0}lower{0}upper", separator_));
+  buffer.push_back('\n');
 }
 
 void CoefficientWriter::write_line(std::size_t response, std::size_t term) {
-  const auto to = std::back_inserter(output_.buffer());
-  const auto add = [&](const std::string& field) { fmt::format_to(to, "{}{}", separator_, field); };
+  fmt::memory_buffer& buffer = output_.buffer();
+  const auto add = [&](const std::string& field) {
+    buffer.push_back(separator_);
+    buffer.append(field);
+  };
   const std::size_t at = term * table_.responses.size() + response;
   if (table_.responses.size() > 1)
-    fmt::format_to(to, "{}{}", field_of(table_.responses[response], separator_), separator_);
-  fmt::format_to(to, "{}", field_of(table_.terms[term], separator_));
+    buffer.append(field_of(table_.responses[response], separator_) + separator_);
+  buffer.append(field_of(table_.terms[term], separator_));
   add(text_of(x_[at]));
   if (has_se_) {
     const Inference found = infer(x_[at], se_[at], freedom_[response], table_.confidence);
@@ -171,7 +174,7 @@ void CoefficientWriter::write_line(std::size_t response, std::size_t term) {
       add(number_of(found.upper));
     }
   }
-  fmt::format_to(to, "\n");
+  buffer.push_back('\n');
 }
 
 void CoefficientWriter::finish(FileSet& files) {

@@ -32,21 +32,19 @@ GroupTable::GroupTable(GroupTableSpec spec)
   std::string line;
   for (const std::string& name : columns_of(spec_))
     line += (line.empty() ? "" : std::string(1, separator_)) + field_of(name, separator_);
-  fmt::format_to(std::back_inserter(output_.buffer()), "{}\n", line);
+  output_.buffer().append(line + "\n");
 }
 
 void GroupTable::add(const GroupRow& row) {
-  const auto to = std::back_inserter(output_.buffer());
-  for (const std::string_view key : row.keys)
-    fmt::format_to(to, "{}{}", field_of(key, separator_), separator_);
-  if (spec_.has_responses)
-    fmt::format_to(to, "{}{}", field_of(row.response, separator_), separator_);
-  fmt::format_to(to, "{}", row.rows);
+  fmt::memory_buffer& buffer = output_.buffer();
+  for (const std::string_view key : row.keys) buffer.append(field_of(key, separator_) + separator_);
+  if (spec_.has_responses) buffer.append(field_of(row.response, separator_) + separator_);
+  buffer.append(fmt::format("{}", row.rows));
   for (const std::span<const double> numbers : {row.x, row.se})
-    for (const double number : numbers) fmt::format_to(to, "{}{}", separator_, number_of(number));
+    for (const double number : numbers) buffer.append(separator_ + number_of(number));
   const std::string rank = row.rank < 0 ? "NaN" : fmt::format("{}", row.rank);
-  fmt::format_to(to, "{0}{1}{0}{2}{0}{3}{0}{4}\n", separator_, rank, number_of(row.r2),
-                 number_of(row.condition), row.status);
+  buffer.append(fmt::format("{0}{1}{0}{2}{0}{3}{0}{4}\n", separator_, rank, number_of(row.r2),
+                            number_of(row.condition), row.status));
   output_.flush_if_full();
 }
 

@@ -79,10 +79,10 @@ CsvFile::CsvFile(const OutputSpec& spec, const MatrixDataset& described)
       separator_(separator_of(spec.path)),
       has_checksums_(has_checksums(spec) && !is_fit(described.name)),
       count_(count_of(dataset_.leading.value_or(spec.leading))) {
-  const auto to = std::back_inserter(output_.buffer());
-  if (dataset_.type == ElementType::float32) fmt::format_to(to, "{}\n", csv_single_marker);
-  if (!dataset_.description.empty()) fmt::format_to(to, "# {}\n", dataset_.description);
-  if (&described == &spec.datasets.back()) output_.buffer().append(csv_comments(spec));
+  fmt::memory_buffer& buffer = output_.buffer();
+  if (dataset_.type == ElementType::float32) buffer.append(fmt::format("{}\n", csv_single_marker));
+  if (!dataset_.description.empty()) buffer.append(fmt::format("# {}\n", dataset_.description));
+  if (&described == &spec.datasets.back()) buffer.append(csv_comments(spec));
 }
 
 template <class T>
@@ -124,8 +124,7 @@ void CsvFile::write_rows(index_t matrix, index_t first_row, MatrixView<const T> 
     hash_ = {};
   }
   if (count_ > 1 && first_row == 0) {
-    fmt::format_to(std::back_inserter(output_.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
-                   matrix);
+    output_.buffer().append(fmt::format("{}# matrix {}\n", matrix > 0 ? "\n" : "", matrix));
   }
   // The buffer is flushed row by row, so that it stays small.
   for (index_t i = 0; i < rows.rows; ++i) {

@@ -126,12 +126,12 @@ void MtxFile::write_text() {
   flush<T>();
   fmt::memory_buffer& buffer = output_.buffer();
   const auto to = std::back_inserter(buffer);
-  fmt::format_to(to, "%%MatrixMarket matrix array {} general\n",
-                 dataset_.is_whole     ? "integer"
-                 : entry_numbers_ == 2 ? "complex"
-                                       : "real");
-  if (dataset_.type == ElementType::float32) fmt::format_to(to, "{}\n", mtx_single_marker);
-  fmt::format_to(to, "{} {}\n", dataset_.rows, dataset_.cols / entry_numbers_);
+  buffer.append(
+      fmt::format("%%MatrixMarket matrix array {} general\n", dataset_.is_whole     ? "integer"
+                                                              : entry_numbers_ == 2 ? "complex"
+                                                                                    : "real"));
+  if (dataset_.type == ElementType::float32) buffer.append(fmt::format("{}\n", mtx_single_marker));
+  buffer.append(fmt::format("{} {}\n", dataset_.rows, dataset_.cols / entry_numbers_));
   if (entry_numbers_ == 2) return write_complex_text<T>();
   std::vector<T> piece(piece_bytes / sizeof(T));
   const std::uint64_t all = static_cast<std::uint64_t>(dataset_.rows * dataset_.cols);

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/LU>
 #include <Eigen/QR>
 #include <Eigen/SVD>
 #include <vector>
 
+#include "core/cpu/reference/eigen_qr.hpp"
 #include "core/solve/ranked_factor.hpp"
 #include "core/solve/residual.hpp"
 
@@ -23,13 +23,23 @@ using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
 /// R of A (k x n), z = Q^H b, and what RankedFactor makes of them.
 struct Solved {
   Solved(const Matrix& a, const Vector& b, const RankRule& rule) {
-    const Eigen::HouseholderQR<Matrix> qr(a);
-    const Eigen::Index k = std::min(a.rows(), a.cols());
-    r = qr.matrixQR().topRows(k).triangularView<Eigen::Upper>();
-    Vector z = (qr.householderQ().adjoint() * b).head(k);
-    factor.set({r.data(), k, a.cols(), a.cols()}, rule);
-    x.resize(a.cols());
-    factor.solve({z.data(), k, 1, 1}, {x.data(), a.cols(), 1, 1});
+    const index_t m = a.rows(), n = a.cols(), k = std::min(m, n);
+    Matrix both(m, n + 1);  // A and b, so that R's last column is z
+    both << a, b;
+    const Problem problem{
+        .count = 1, .m = m, .n = n + 1, .type = ElementType::complex128, .mode = Mode::r};
+    const Batch<S> of_both(1, problem.k(), n + 1);
+    EigenQr<S>(problem).factor({both.data(), m, n + 1, n + 1},
+                               {.q = {}, .r = of_both.view()[0], .v = {}, .tau = {}});
+    r.resize(k, n);
+    Vector z(k);
+    for (index_t i = 0; i < k; ++i) {
+      for (index_t j = 0; j < n; ++j) r(i, j) = of_both.view()[0](i, j);
+      z(i) = of_both.view()[0](i, n);
+    }
+    factor.set({r.data(), k, n, n}, rule);
+    x.resize(n);
+    factor.solve({z.data(), k, 1, 1}, {x.data(), n, 1, 1});
   }
   Matrix r;
   RankedFactor<S> factor;
@@ -77,11 +87,13 @@ TEST(ComplexSystems, SingularValuesAndInversesAreThoseOfEigen) {
   for (const int n : {1, 2, 7, 30}) {
     const Matrix a = Matrix::Random(2 * n, n);
     const Solved solved(a, Vector::Random(2 * n), {.tolerance = 1e-14});
-    const Eigen::JacobiSVD<Matrix> svd(a);
+    const Eigen::JacobiSVD<Matrix, Eigen::NoQRPreconditioner> svd(solved.r, Eigen::ComputeFullV);
     const double condition = svd.singularValues()(0) / svd.singularValues()(n - 1);
     EXPECT_LE(solved.factor.condition(), condition * (1 + 1e-10));
     EXPECT_GE(solved.factor.condition(), 0.7 * condition);
-    const Matrix inverse = (a.adjoint() * a).inverse();
+    // (A^H A)^-1 = V S^-2 V^H
+    const Matrix scaled = svd.matrixV() * svd.singularValues().cwiseInverse().asDiagonal();
+    const Matrix inverse = scaled * scaled.adjoint();
     const std::vector<double> norms = solved.factor.inverse_row_norms();
     const std::vector<S> correlations = solved.factor.correlations();
     for (int i = 0; i < n; ++i)
@@ -90,9 +102,8 @@ TEST(ComplexSystems, SingularValuesAndInversesAreThoseOfEigen) {
                   1e-10 * std::abs(inverse(i, i)) * condition);
     std::vector<S> g(static_cast<std::size_t>(n));
     Vector::Map(g.data(), n).setRandom();
-    const Vector y =
-        solved.r.adjoint().triangularView<Eigen::Lower>().solve(Vector(Vector::Map(g.data(), n)));
-    EXPECT_NEAR(solved.factor.adjoint_solution_norm(g) / y.norm(), 1, 1e-12);
+    const double norm = (scaled.adjoint() * Vector::Map(g.data(), n)).norm();  // of R^-H g
+    EXPECT_NEAR(solved.factor.adjoint_solution_norm(g) / norm, 1, 1e-12);
   }
 }
 
@@ -104,15 +115,19 @@ TEST(ComplexSystems, PreciseResidualsAreThoseOfLongDouble) {
   std::vector<S> gradient(static_cast<std::size_t>(n));
   double squares = 0;
   add_precise_residual<S>({a.data(), m, n, n}, b.data(), 1, x.data(), gradient, squares);
-  using Long = Eigen::Matrix<std::complex<long double>, Eigen::Dynamic, Eigen::Dynamic>;
-  const Long wide = a.cast<std::complex<long double>>();
-  const Long r = b.cast<std::complex<long double>>() - wide * x.cast<std::complex<long double>>();
-  const Long g = wide.adjoint() * r;
-  EXPECT_NEAR(squares / static_cast<double>(r.squaredNorm()), 1, 1e-2);
-  for (index_t j = 0; j < n; ++j) {
-    const std::complex<long double> found(gradient[j].real(), gradient[j].imag());
-    EXPECT_LE(std::abs(found - g(j)), 1e-2L * g.norm());
+  using Long = std::complex<long double>;
+  std::vector<Long> g(static_cast<std::size_t>(n));
+  long double expected_squares = 0, of_g = 0;
+  for (index_t i = 0; i < m; ++i) {
+    Long r(b(i));
+    for (index_t j = 0; j < n; ++j) r -= Long(a(i, j)) * Long(x(j));
+    expected_squares += std::norm(r);
+    for (index_t j = 0; j < n; ++j) g[j] += std::conj(Long(a(i, j))) * r;
   }
+  for (const Long& e : g) of_g += std::norm(e);
+  EXPECT_NEAR(squares / static_cast<double>(expected_squares), 1, 1e-2);
+  for (index_t j = 0; j < n; ++j)
+    EXPECT_LE(std::abs(Long(gradient[j]) - g[j]), 1e-2L * std::sqrt(of_g));
 }
 
 }  // namespace
