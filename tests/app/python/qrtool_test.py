@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """qrtool_test.py LIBRARY ROOT [DRAWS]: the Python package beside NumPy: what is odd about arrays,
-and calls by chance."""
+and calls by chance. `qrtool_test.py installed - [DRAWS]` tests the package that Python finds."""
 import os
 import pathlib
 import signal
@@ -13,8 +13,9 @@ import warnings
 
 import numpy as np
 
-os.environ["QRTOOL_LIBRARY"] = sys.argv[1]
-sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "app/python"))
+if sys.argv[1] != "installed":
+    os.environ["QRTOOL_LIBRARY"] = sys.argv[1]
+    sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "app/python"))
 import qrtool  # noqa: E402
 
 DRAWS = int(sys.argv[3]) if len(sys.argv) > 3 else 200
