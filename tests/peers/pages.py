@@ -21,6 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
 MOST_FLOORS = 6
+MOST_GRID_ROWS = 15
 CLOSE = 1.5  # a ratio below is named
 NO_Q = "--"
 OPENING = """\
@@ -213,8 +214,10 @@ def hard_table(results):
                      figure(median / gauss[name]) if median and name in gauss else "",
                      figure(1e3 * worst) if worst else ""]
         body.append(line)
-    return Table("hard", f"Hard input beside Gaussian: {size_of(first)}",
-                 results.about(["hard single"]),
+    about, commands = results.about(["hard single"])
+    about += (". A worst batch of seconds holds the build of kernels that only refused matrices "
+              "need")
+    return Table("hard", f"Hard input beside Gaussian: {size_of(first)}", (about, commands),
                  ["kind", "float32 ms", "/ Gaussian", "worst batch", "float64 ms", "/ Gaussian",
                   "worst batch"], body)
 
@@ -321,7 +324,7 @@ def grid_table(results, far):
             rows.setdefault(size_of(case), {})[name] = floors
             if floors > MOST_FLOORS:
                 far.append(f"{size_of(case)} {name} ({figure(floors)})")
-    worst = sorted(rows.items(), key=lambda row: -max(row[1].values()))[:20]
+    worst = sorted(rows.items(), key=lambda row: -max(row[1].values()))[:MOST_GRID_ROWS]
     if not rows:
         return None
     return Table("grid", f"Sizes between: the {len(worst)} worst of {len(rows)}, by the time in "
@@ -395,14 +398,18 @@ def older_table(table, slow, far):
     page = (f"An older run of {table['day']} on {table['machine']}; its commit was not recorded "
             f"(the numbers came into this page with {table['page_commit']}), and of most there are "
             f"no samples. {table['note']}")
-    return Table(table["name"], table["title"], (page, [table["command"]] if table["command"]
-                                                 else []), table["columns"], table["rows"])
+    title, rows = table["title"], table["rows"]
+    if table["name"] == "gpu-grid":
+        rows = sorted(rows, key=lambda row: -max(number(row[2]), number(row[4])))[:MOST_GRID_ROWS]
+        title += f": the {len(rows)} worst of {len(table['rows'])}"
+    return Table(table["name"], title, (page, [table["command"]] if table["command"] else []),
+                 table["columns"], rows)
 
 
 def markdown(table):
     about, commands = table.about
-    lines = [f"### {table.title}", "", about if about.endswith(".") else about + ".", ""]
-    lines += [f"    {command}" for command in commands] + ([""] if commands else [])
+    lines = [f"### {table.title}", "", about if about.endswith(".") else about + "."]
+    lines += [f"`{command}`" for command in commands] + [""]
     lines += ["| " + " | ".join(table.columns) + " |", "| --- " * len(table.columns) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]
     return "\n".join(lines) + "\n"

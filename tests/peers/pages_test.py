@@ -117,7 +117,7 @@ class PagesTest(unittest.TestCase):
         self.assertIn("| 64 x 64 | float32 | 2 | 3 |", page)
         self.assertIn("MKL 2026.2, 1 thread / qrtool", page)
         self.assertIn("2 cores of Pretend CPU (AVX2); commit 0123456789ab, 2026-11-27", page)
-        self.assertIn("    measure batches single 1", page)
+        self.assertIn("`measure batches single 1`", page)
 
     def test_r_alone_stands_behind_q_and_r(self):
         page = self.page_of([piece("batches single 1", [
