@@ -3,7 +3,7 @@
 """Measures what BENCHMARKS.md shows, as far as this machine can, into one JSON file.
 
     all.py cpu|gpu OUT.json [--build build/release] [--pieces NAME,...] [--libraries FILE,...]
-           [--threads 1,2] [--device 0] [--dx FOLDER] [--folder PATH] [--list]
+           [--threads 1,2] [--device nvidia] [--dx FOLDER] [--folder PATH] [--list]
 
 Builds nothing: `cmake --build --preset release --target qrtool cpu_peers` comes before. OUT.json
 holds the machine, the versions, the date, the commit, and of every piece its command, its samples
@@ -58,7 +58,7 @@ def bench_pieces(backend, hard_shape, hard_batch, solve):
     for precision in TYPES:
         yield Piece(f"hard {precision}", bench(
             "--shape", hard_shape, "--batch", hard_batch, "--kind", HARD, "--seeds", "3",
-            "--precision", precision, "--against", "none", "--limit-seconds", "20", *backend))
+            "--precision", precision, "--against", "none", "--limit-seconds", "90", *backend))
         yield Piece(f"modes {precision}", *(bench(
             "--shape", hard_shape, "--batch", hard_batch, "--precision", precision, "--against",
             "none", *backend, *mode) for mode in (
@@ -105,7 +105,7 @@ def gpu_pieces(args):
     yield from bench_pieces(device, "512x512", "32",
                             [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     yield Piece("files", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
-                          "{folder}", "{json}", "--limit", "20"])
+                          "{folder}", "{json}", "--limit", "12"])
     if said("nvidia-smi", "-L").count("GPU ") > 1:
         yield Piece("several", [sys.executable, str(HERE / "several_gpus.py"),
                                 "{build}/app/qrtool", "{folder}", "{json}", "--one", args.device])
@@ -233,7 +233,7 @@ def main():
     parser.add_argument("--pieces", help="default: all that the file has not")
     parser.add_argument("--libraries", default="libopenblas.so.0")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--device", default="0")
+    parser.add_argument("--device", default="nvidia")
     parser.add_argument("--dx", help="default: without cuSolverDx")
     parser.add_argument("--folder", default=".", help="for files of some GB")
     parser.add_argument("--list", action="store_true", help="the names of the pieces alone")
