@@ -137,13 +137,13 @@ FactorOptions options_of(const SpoiledRun& run, const TemporaryDirectory& dir) {
 FactorResult factor_spoiled(const SpoiledRun& run, const FactorOptions& o, const Source& source) {
   std::optional<FactorResult> result;
   run_ranks(run.ranks, [&](Comm& comm) {
-    const Stopwatch watch;
+    Laps laps;
     const std::unique_ptr<Backend> backend = make_backend(run);
     LeafBackend by_leaves(*backend);
     Backend& base = run.spoil == Spoil::leaves ? static_cast<Backend&>(by_leaves) : *backend;
     SpoiledBackend spoiled(base, run.spoil == Spoil::in_report, run.first_error, run.second_error);
     const std::unique_ptr<Reader> input = open_input_of(o, backend->limits());
-    FactorResult own = factor_together(FactorRun(o, *input, spoiled, watch), comm);
+    FactorResult own = factor_together(FactorRun(o, *input, spoiled, laps), comm);
     if (!comm.is_root()) return;
     // The result refers to the source of the input, which ends here.
     result.emplace(FactorResult{.source = source,
