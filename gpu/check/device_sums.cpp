@@ -45,6 +45,8 @@ Defines sum_defines() {
           {"SUM_WORDS", std::to_string(tuning::sum_words)}};
 }
 
+WantedKernels wanted_sums() { return {{sum_file, sum_defines(), "checksums"}, {"sum_words"}, {}}; }
+
 void enqueue_sums(const SumLayout& layout, Summed which, const cl::Buffer& buffer, index_t count,
                   const cl::Buffer& sums, Launcher& launch) {
   const SumShape shape = layout.shape(which);

@@ -41,6 +41,8 @@ class SumLayout {
 
 Defines sum_defines();
 inline constexpr std::string_view sum_file = "gpu/check/sums.cl";
+/// The kernel that enqueue_sums() launches, for ProgramCache::prepare().
+WantedKernels wanted_sums();
 
 /// Enqueues the sums of `count` matrices in `buffer`.
 void enqueue_sums(const SumLayout& layout, Summed which, const cl::Buffer& buffer, index_t count,

@@ -76,7 +76,7 @@ void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bo
         wanted_by({program.file, program.defines, "the check"}, heavy_check_kernels,
                   [&](Launcher& launch) { enqueue_errors(variant, buffers, launch); }));
   }
-  wanted.push_back({{sum_file, sum_defines(), "checksums"}, {"sum_words"}, {}});
+  wanted.push_back(wanted_sums());
   session.programs.prepare(wanted);
 }
 

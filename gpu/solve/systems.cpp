@@ -46,7 +46,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   SolveSeconds seconds() const override { return seconds_; }
 
  private:
-  /// What comes back of a sub-chunk beside x, for the host to look at.
+  /// Everything but x that the device sends back of a sub-chunk. The host examines it.
   struct Answers {
     index_t first = 0, count = 0;
     std::vector<FactorFindings> findings;
@@ -64,7 +64,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     Answers answers;
   };
 
-  /// What one call is given, and what it has refused. A thread looks at the answers of a sub-chunk
+  /// The arguments of one call, and the systems that it refuses. A thread examines a sub-chunk
   /// while the device goes on; `look` gives what it refuses.
   struct Call {
     BatchView<const T> a;
@@ -157,7 +157,9 @@ void SystemsOnDevice<T>::prepare(index_t sides) {
   if (!programs.has_parts()) return;
   std::vector<WantedKernels> wanted =
       wanted_by_systems(problem_, sides, engine_.info.limits, first_);
-  wanted.push_back({{sum_file, sum_defines(), "checksums"}, {"sum_words"}, {}});
+  wanted.push_back(wanted_sums());
+  std::erase_if(wanted, [&](const WantedKernels& each) { return programs.has(each); });
+  if (wanted.empty()) return;
   preparing_ = std::async(std::launch::async | std::launch::deferred,
                           [&programs, wanted = std::move(wanted)] {
                             const DriverScope driver;
