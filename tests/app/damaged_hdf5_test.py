@@ -52,6 +52,11 @@ class DamagedHdf5(unittest.TestCase):
         with open(self.damaged, "wb") as file:
             file.write(whole[:place] + new + whole[place + len(new):])
 
+    @staticmethod
+    def part_around(whole, place):
+        """The begin and the end of what a checksum covers."""
+        return next((begin, end) for begin, end in checked_parts(whole) if begin < place < end)
+
     def write_checked(self, changed, part):
         """Writes the bytes with the right checksum behind the part, its begin and its end."""
         begin, end = part
@@ -133,7 +138,7 @@ class DamagedHdf5(unittest.TestCase):
         whole = self.content()
         sizes = struct.pack("<QQQ", 3, 5, 4)
         place = whole.index(sizes + sizes)
-        part = next((begin, end) for begin, end in checked_parts(whole) if begin < place < end)
+        part = self.part_around(whole, place)
         for largest in (6, 1000):
             lying = struct.pack("<QQQQQQ", largest, 5, 4, largest, 5, 4)
             changed = bytearray(whole[:place] + lying + whole[place + len(lying):])
@@ -160,7 +165,7 @@ class DamagedHdf5(unittest.TestCase):
             file.create_dataset("A", data=self.matrices, chunks=(1, 5, 4), compression="gzip")
         whole = self.content()
         place = whole.index(b"FAHD") + 8
-        part = next((begin, end) for begin, end in checked_parts(whole) if begin < place < end)
+        part = self.part_around(whole, place)
         self.assertEqual(struct.unpack_from("<Q", whole, place), (3,))
         # HDF5 takes a bit of memory for each page of 1024 entries, before it reads any.
         for entries in (1000, 1 << 42, 1 << 46):
@@ -176,7 +181,7 @@ class DamagedHdf5(unittest.TestCase):
             file.create_dataset("A", data=self.matrices, chunks=(1, 5, 4), maxshape=(None, None, 4))
         whole = self.content()
         place = whole.index(b"BTHD") + 6
-        part = next((begin, end) for begin, end in checked_parts(whole) if begin < place < end)
+        part = self.part_around(whole, place)
         # HDF5 takes as much memory, and clears it, before it reads a node; or far more for none.
         for size in (1 << 29, 0):
             changed = bytearray(whole)
