@@ -35,7 +35,7 @@ class GroupEngine {
   /// packed; for a device all of them together. Empty where all share one.
   void run(BatchView<const T> a, const RightSideBlock<T>& block);
 
-  /// Frees what is kept from one block to the next. Only after the last one.
+  /// Frees the memory that is kept between two calls of run(), which must not be called after it.
   void free_workspace();
 
   /// Of the A of all right sides, after run().

@@ -27,8 +27,9 @@ struct Cut {
 constexpr Cut cut_for_cpu = {std::size_t{8} << 20, 3};
 /// The device cuts a chunk again into parts that overlap. Locking memory takes half a second for a
 /// gigabyte. Where systems have their own A, little is written, so that less memory is better:
-/// 65,536 of 288x97 took 1.01 s with 2 of 128 MiB, 1.12 s with 2 of 256, 1.14 s with 3 of 128, and
-/// 1.17 s with 3 of 64 (H100). 8 million right sides of one 120x4 took 3.1, 3.5 (2 of 256) and 3.3.
+/// 65,536 of 288x97 took 1.01 s with 2 buffers of 128 MiB, 1.12 s with 2 of 256, 1.14 s with 3 of
+/// 128, and 1.17 s with 3 of 64 (H100). Where all right sides share one A, X is large: 8 million of
+/// one 120x4 took 3.1 s with 3 buffers of 256 MiB, 3.5 s with 2 of 256, and 3.3 s with 3 of 128.
 Cut cut_for_device(const RightSides& sides) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   return sides.shares_a() ? Cut{256 * mebibyte, 3} : Cut{128 * mebibyte, 2};

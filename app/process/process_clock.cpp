@@ -39,8 +39,8 @@ double ticks_of_process() {
 
 /// At least so much time has passed since the process was made.
 double seconds_before_main() {
-  // The loader takes a hundredth of a second, on a disk that is asleep more. What is older than
-  // this was another program, from which this one was started by exec().
+  // The loader takes a hundredth of a second, and more where a disk must wake up. A process that is
+  // older than this was another program before, which became this one by exec().
   constexpr double most = 0.25;
   const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   const double made = ticks_of_process();

@@ -16,7 +16,7 @@ namespace qrtool {
 /// result is its exit code. If not, this process may start such ones (gpu/host/builders.hpp).
 std::optional<int> build_opencl_kernels(int argc, char** argv);
 
-/// Starts the first device that `wanted` names, once in a process, on a thread of its own.
+/// Starts, on a thread of its own, the first device that `wanted` names. Later calls do nothing.
 /// The functions below wait for it, and make_opencl_backend() fails where it has failed.
 void start_opencl(const std::string& wanted);
 /// To be called before the process ends: a driver that is just starting would crash then.

@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// A step of the run. The steps of one thread are one after another, those of others beside them.
+/// The time of one step of a run. Steps of different threads may run at the same time.
 struct SecondsColumn {
   std::string_view name;
   double seconds = 0;

@@ -35,8 +35,8 @@ ChunkSeconds mean_seconds(std::span<Worker> workers) {
   return total;
 }
 
-/// Divides the wall time of a chunk as the threads have divided theirs. It includes those that had
-/// no work, and the workers that were made.
+/// Divides the wall time of a chunk into factoring and checking as the busy threads have divided
+/// theirs. The wall time includes that of idle threads, and the making of workers.
 ChunkSeconds divided(double wall, const ChunkSeconds& busy) {
   const double both = busy.factor + busy.check;
   const double factor = both > 0 ? wall * busy.factor / both : wall;

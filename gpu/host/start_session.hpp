@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-/// What the drivers find in the environment of the process is settled. To be called before a second
+/// Sets what drivers read from the environment of the process. It must be called before a second
 /// thread may read the environment.
 void prepare_drivers();
 

@@ -25,7 +25,7 @@ class SystemSample {
               std::span<const index_t> systems);
 
  private:
-  /// Checks with an R of its own. Made when it is first needed, for a number of right sides.
+  /// The engine that checks the samples; the first sample makes it, for its number of right sides.
   struct Examiner;
   Examiner& examiner_for(index_t sides);
 
