@@ -3,23 +3,20 @@
 set terminal svg noenhanced size 980,420 dynamic background '#ffffff' font 'sans-serif,13'
 set datafile separator "\t"
 $cpu << EOD
-"one of 5000 x 5000, float64"	1.5	1.5
-"one of 5000 x 5000, float32"	1.8	1.8
-"one of 2000 x 2000, float64"	1.7	1.7
-"one of 2000 x 2000, float32"	2.7	2.7
-"20,000 of 64 x 64, float32"	5.4	5.4
+"2,000 x 2,000"	1.59	1.59
+"20,000 of 64 x 64"	4.24	4.24
 EOD
 $gpu << EOD
-"200 of 2000 x 2000, float32"	4.8	>4.8
-"4 of 4096 x 4096, float32"	7.87	7.87
-"150000 of 64 x 64, float64"	6.25	>6.25
-"150000 of 64 x 64, float32"	10.9	>10.9
-"one 1000000 x 128, float64, R alone"	1.95	1.95
-"one 1000000 x 128, float32"	3.22	3.22
-"one 1000000 x 128, float64"	2.65	2.65
-"one 5000 x 5000, float32"	2.24	2.24
-"one 5000 x 5000, float64"	1.86	1.86
-"one 12000 x 12000, float64"	2.68	2.68
+"200 of 2,000 x 2,000, float32"	4.86	>4.86
+"4 of 4,096 x 4,096, float32"	10.6	10.6
+"150,000 of 64 x 64, float64"	4.14	>4.14
+"150,000 of 64 x 64, float32"	7.5	>7.5
+"1,000,000 x 128, float64, R alone"	2.43	2.43
+"1,000,000 x 128, float32"	2.91	2.91
+"1,000,000 x 128, float64"	3.09	3.09
+"5,000 x 5,000, float32"	2.33	2.33
+"5,000 x 5,000, float64"	2.27	2.27
+"12,000 x 12,000, float64"	2.34	2.34
 EOD
 $one << EOD
 1	-0.6
@@ -34,13 +31,13 @@ set xtics nomirror
 set border 3
 set lmargin 26
 set rmargin 8
-set title "two cores of an Intel Xeon\nagainst h5py + NumPy"
-set yrange [-0.6:4.6]
+set title "2 cores of AMD EPYC\nagainst h5py + NumPy"
+set yrange [-0.6:1.6]
 plot $cpu using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror \
      linecolor rgb '#2166ac' notitle, \
      '' using 2:0:3 with labels left offset 0.6,0 notitle, \
      $one using 1:2 with lines linecolor black notitle
-set title "one NVIDIA H100\nagainst PyTorch or NumPy"
+set title "NVIDIA H100 80GB HBM3\nagainst PyTorch or NumPy"
 set yrange [-0.6:9.6]
 plot $gpu using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror \
      linecolor rgb '#d6604d' notitle, \

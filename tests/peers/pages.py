@@ -7,7 +7,7 @@
 
 Files of `all.py` are joined where part and machine are the same; it is an error where their commit
 or versions then differ. A piece during which other processes used more than 5 % of the cores is
-left out. What no such file has is shown from older.json, which says of what day it is.
+left out. older.json has the tables that all.py does not measure, and says of what day they are.
 """
 import collections
 import hashlib
@@ -21,7 +21,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
 MOST_FLOORS = 6
-MOST_GRID_ROWS = 15
+MOST_GRID_ROWS = 6
+LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
+MOST_FLOPS = 51e12  # of an H100 or H200 in products of float64; float32 has about as many by fma
+ALIKE = 1.1  # of the Gaussian time
 CLOSE = 1.5  # a ratio below is named
 NO_Q = "--"
 OPENING = """\
@@ -34,15 +37,14 @@ OPENING = """\
   and one of PyTorch or NumPy {gpu_files} times as long on {gpu_files_where}. qrtool checks \
 every matrix; scripts do not.
 - Batches of small matrices: Intel MKL, called from C, takes {cpu} times as long on {cpu_where};
-  {gpu_peer} {gpu} times as long on {gpu_where}, and {large} times for large \
+  the fastest other program {gpu} times as long on {gpu_where}, and {large} times for large \
 and tall matrices.
 - A ratio is the other program's time divided by that of qrtool: above 1 qrtool is faster.
   Times leave the check out, unless they are from file to file. Where no kind is named, the \
 matrices are Gaussian.
 - tests/peers/all.py measures, on a machine that does nothing else; tests/peers/pages.py writes \
 this page from
-  [its results](tests/peers/results). Measured so: {measured}. All other tables say of which older \
-run they are.
+  [its results](tests/peers/results). Measured so: {measured}.
 - Not compared, for want of a machine or a package: MAGMA, KBLAS, rocSOLVER, GPUs of AMD and Intel.
 
 ## Slower than another program
@@ -53,12 +55,13 @@ README = {
                "{gpu_files_where}](samples/benchmarks.svg)",
     "speed": "From file to file a script of h5py and NumPy takes {files} times as long on "
              "{cpu_files_where},\n  and one of PyTorch or NumPy {gpu_files} times as long on "
-             "{gpu_files_where};\n  batches that are already on a GPU take {gpu_peer} "
-             "{gpu} times as long",
+             "{gpu_files_where};\n  batches that are already on a GPU take the fastest "
+             "other program {gpu} times as long",
     "gpu": "On {gpu_where}, 15000 QR factorizations of\n  64 x 64 take {gpu_ms} ms"}
 Table = collections.namedtuple("Table", "name title about columns rows")
 Slow = collections.namedtuple("Slow", "where row peer ratio")
 TYPE = {"single": "float32", "double": "float64"}
+MODE = {"reduced": "Q and R", "r": "R"}
 
 
 def figure(value):
@@ -72,6 +75,10 @@ def number(text):
     """The first number of a cell of an older table; None where there is none."""
     found = re.search(r"\d[\d,]*\.?\d*", text)
     return float(found.group().replace(",", "")) if found else None
+
+
+def counted(count, word):
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def size_of(case):
@@ -105,6 +112,13 @@ class Results:
         return machine.get("gpu") or (f"{machine['cores']} cores of {machine['processor']} "
                                       f"({machine['instructions']})")
 
+    def where(self, threads=None):
+        """In few words, for the list of what is slower."""
+        if self.head["part"] == "gpu":
+            return "GPU"
+        processor = f"{self.head['machine']['processor']} ({self.head['machine']['instructions']})"
+        return processor + (f", {counted(threads, 'thread')}" if threads else "")
+
     def about(self, names):
         commands = list(dict.fromkeys(command for name in names if name in self.pieces
                                       for command in self.pieces[name]["commands"]))
@@ -134,7 +148,7 @@ def load(folder):
         key = (file["part"], json.dumps(file["machine"]))
         joined.setdefault(key, Results(file)).add(file)
     older = json.loads((folder / "older.json").read_text(encoding="utf-8"))
-    return list(joined.values()), {table["name"]: table for table in older["tables"]}
+    return list(joined.values()), older
 
 
 def peer_name(text):
@@ -164,8 +178,9 @@ def batch_tables(results, slow):
                          else statistics.median(times) / statistics.median(own))
                 row.setdefault(peer, {})[case["mode"]] = ratio
                 if ratio < CLOSE:
-                    slow.append(Slow(title, f"{size_of(case)} {TYPE[case['precision']]} "
-                                     f"{case['mode']}", peer[0], ratio))
+                    size = size_of({**case, "batch": 1} if threads else case)
+                    slow.append(Slow(results.where(threads), f"{MODE[case['mode']]} of {size} "
+                                     f"{TYPE[case['precision']]}", peer[0], ratio))
         if not rows:
             continue
         counts = sorted({threads for row in rows.values() for _, threads in row}, key=str)
@@ -179,7 +194,7 @@ def batch_tables(results, slow):
 
 def heading(name, threads):
     """Of a column with times of qrtool, or with ratios of a peer."""
-    with_threads = name + (f", {threads} thread{'s' if threads > 1 else ''}" if threads else "")
+    with_threads = name + (f", {counted(threads, 'thread')}" if threads else "")
     return (f"{with_threads}, {'us' if threads else 'ms'}" if name == "qrtool"
             else f"{with_threads} / qrtool")
 
@@ -205,8 +220,11 @@ def hard_table(results):
     if not rows:
         return None
     first = next(iter(next(iter(rows.values())).values()))[2]
-    body = []
+    body, alike = [], []
     for kind, cells in rows.items():
+        if kind != "gauss" and all(cells[name][0] < ALIKE * gauss.get(name, 0) for name in cells):
+            alike.append(kind)
+            continue
         line = [kind]
         for name in TYPE.values():
             median, worst, _ = cells.get(name, (None, None, None))
@@ -215,8 +233,8 @@ def hard_table(results):
                      figure(1e3 * worst) if worst else ""]
         body.append(line)
     about, commands = results.about(["hard single"])
-    about += (". A worst batch of seconds holds the build of kernels that only refused matrices "
-              "need")
+    if alike:
+        about += f"; as fast as Gaussian within {100 * ALIKE - 100:.0f} %: {', '.join(alike)}"
     return Table("hard", f"Hard input beside Gaussian: {size_of(first)}", (about, commands),
                  ["kind", "float32 ms", "/ Gaussian", "worst batch", "float64 ms", "/ Gaussian",
                   "worst batch"], body)
@@ -246,46 +264,35 @@ def modes_table(results):
 
 
 def solve_table(results, slow):
+    """Beside LAPACK's gels on the CPU by `bench`, and kernels that call that of cuSolverDx."""
+    peers = ["gels on the CPU"]
     rows = {}
     for _, result, case in results.cases("solve"):
-        if case["seconds"] is None:
-            continue
-        gels = case["baselines"].get("gels", {}).get("speed_up")
-        name = TYPE[result["precision"]]
-        rows.setdefault(size_of(case), {})[name] = (case["seconds"]["median"], gels)
-        if gels and gels < CLOSE:
-            slow.append(Slow("least squares", f"{size_of(case)} {name}", "gels", gels))
-    if not rows:
-        return None
-    return Table("solve", "Least squares, one right side each", results.about(["solve single"]),
-                 ["case", "float32 ms", "gels / qrtool", "float64 ms", "gels / qrtool"],
-                 [[size, *(text for name in TYPE.values() for text in (
-                     (figure(1e3 * cells[name][0]), figure(cells[name][1])) if name in cells
-                     else ("", "")))] for size, cells in rows.items()])
-
-
-def gels_table(results, slow):
-    """Of gpu_peers.py --solve: beside kernels that call cuSolverDx."""
-    rows = {}
+        if case["seconds"]:
+            cells = rows.setdefault((size_of(case), TYPE[result["precision"]]), {})
+            cells["qrtool"] = 1e3 * case["seconds"]["median"]
+            cells[peers[0]] = case["baselines"].get("gels", {}).get("speed_up")
     for _, _, case in results.cases("gels"):
-        own, name = statistics.median(case["seconds"]["qrtool"]), TYPE[case["precision"]]
         for peer, times in case["seconds"].items():
             if peer == "qrtool":
                 continue
-            ratio = statistics.median(times) / own
-            row = rows.setdefault((size_of(case), peer_name(peer)), {})
-            row[name] = (figure(1e3 * own), figure(ratio))
-            if ratio < CLOSE:
-                slow.append(Slow("least squares", f"{size_of(case)} {name}",
-                                 f"gels of {peer_name(peer)}", ratio))
+            name = f"gels of {peer_name(peer)}"
+            peers += [name] * (name not in peers)
+            cells = rows.setdefault((size_of(case), TYPE[case["precision"]]), {})
+            own = statistics.median(case["seconds"]["qrtool"])
+            cells.setdefault("qrtool", 1e3 * own)
+            cells[name] = statistics.median(times) / own
     if not rows:
         return None
-    return Table("gels", "Least squares on a GPU beside gels of another program",
-                 results.about(["gels single", "gels double"]),
-                 ["case", "program", "float32 ms", "program / qrtool", "float64 ms",
-                  "program / qrtool"],
-                 [[*key, *(text for name in TYPE.values() for text in row.get(name, ("", "")))]
-                  for key, row in rows.items()])
+    slow += [Slow(results.where(), f"least squares of {' '.join(key)}", peer, cells[peer])
+             for key, cells in rows.items() for peer in peers
+             if (cells.get(peer) or CLOSE) < CLOSE]
+    return Table("solve", "Least squares, one right side each",
+                 results.about([name for name in results.pieces
+                                if name.split(" ")[0] in ("solve", "gels")]),
+                 ["case", "type", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],
+                 [[*key, *(figure(cells.get(name)) for name in ("qrtool", *peers))]
+                  for key, cells in rows.items()])
 
 
 def several_table(results):
@@ -318,8 +325,12 @@ def first_table(results):
 def grid_table(results, far):
     rows = {}
     for _, result, case in results.cases("grid"):
-        if case["seconds"] and case["floor_seconds"]:
-            floors = case["seconds"]["median"] / case["floor_seconds"]
+        if not case["seconds"] or not case["floor_seconds"]:
+            continue
+        seconds = case["seconds"]["median"]
+        floor = max(case["floor_seconds"], seconds * 1e9 * case["gflops"] / MOST_FLOPS)
+        if floor >= LEAST_FLOOR_SECONDS:
+            floors = seconds / floor
             name = TYPE[result["precision"]]
             rows.setdefault(size_of(case), {})[name] = floors
             if floors > MOST_FLOORS:
@@ -327,9 +338,12 @@ def grid_table(results, far):
     worst = sorted(rows.items(), key=lambda row: -max(row[1].values()))[:MOST_GRID_ROWS]
     if not rows:
         return None
-    return Table("grid", f"Sizes between: the {len(worst)} worst of {len(rows)}, by the time in "
-                 "which their data move once", results.about(["grid single"]),
-                 ["case", "float32 / floor", "float64 / floor"],
+    about, commands = results.about(["grid single"])
+    about += ("; the floor is the time to read A and write Q and R once, or that of the operations "
+              f"at {MOST_FLOPS / 1e12:g} TFLOP/s. Floors below {1e6 * LEAST_FLOOR_SECONDS:g} us "
+              "are left out, as launches take as long")
+    return Table("grid", f"Times beside their floor: the {len(worst)} worst of {len(rows)} shapes",
+                 (about, commands), ["case", "float32 / floor", "float64 / floor"],
                  [[size, *(figure(cells.get(name)) for name in TYPE.values())]
                   for size, cells in worst])
 
@@ -344,7 +358,7 @@ def files_rows(results, slow):
                            for runs in piece["results"][0]["runs"].values())
             ratio = statistics.median(b / a for a, b in zip(own, script))
             if ratio < CLOSE:
-                slow.append(Slow("from file to file", work, "script", ratio))
+                slow.append(Slow(results.where(), f"from file to file {work}", "script", ratio))
             yield [work, figure(statistics.median(own)), figure(statistics.median(script)),
                    figure(ratio)]
 
@@ -381,43 +395,30 @@ def device_files_table(results):
                  ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"], rows)
 
 
-def older_table(table, slow, far):
-    """A table of earlier days; its cells in columns of ratios count as slower, or close."""
-    for row in table["rows"]:
-        for column, cell in zip(table["columns"], row):
-            value = number(cell)
-            if value is None:
-                continue
-            if re.search(r"ratio|/ qrtool", column) and value < CLOSE:
-                slow.append(Slow(table["title"], f"{row[0]} {row[1]}", column, value))
-    if table["name"] == "gpu-grid":
-        for row in table["rows"]:
-            for i, kind in ((2, "float32"), (4, "float64")):
-                if number(row[i]) > MOST_FLOORS:
-                    far.append(f"{row[0]} {kind} ({row[i]})")
+def older_table(table):
     page = (f"An older run of {table['day']} on {table['machine']}; its commit was not recorded "
             f"(the numbers came into this page with {table['page_commit']}), and of most there are "
             f"no samples. {table['note']}")
-    title, rows = table["title"], table["rows"]
-    if table["name"] == "gpu-grid":
-        rows = sorted(rows, key=lambda row: -max(number(row[2]), number(row[4])))[:MOST_GRID_ROWS]
-        title += f": the {len(rows)} worst of {len(table['rows'])}"
-    return Table(table["name"], title, (page, [table["command"]] if table["command"] else []),
-                 table["columns"], rows)
+    return Table(table["name"], table["title"], (page, [table["command"]]), table["columns"],
+                 table["rows"])
 
 
 def markdown(table):
     about, commands = table.about
-    lines = [f"### {table.title}", "", about if about.endswith(".") else about + "."]
-    lines += [f"`{command}`" for command in commands] + [""]
+    words = [about if about.endswith(".") else about + ".",
+             *(f"`{command}`" for command in commands)]
+    lines = [f"### {table.title}", " ".join(words), ""]
     lines += ["| " + " | ".join(table.columns) + " |", "| --- " * len(table.columns) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]
     return "\n".join(lines) + "\n"
 
 
-def cell_text(slow):
-    return (f"{slow.row} ({slow.where[0].lower() + slow.where[1:]}), {slow.peer}: "
-            f"{figure(slow.ratio)}")
+def listed(slow):
+    """A line for each machine."""
+    by_place = {}
+    for one in slow:
+        by_place.setdefault(one.where, []).append(f"{one.row}: {one.peer} {figure(one.ratio)}")
+    return [f"- {where}: {'; '.join(texts)}" for where, texts in by_place.items()]
 
 
 def span(values):
@@ -506,45 +507,33 @@ class Page:
     def __init__(self, folder):
         self.results, self.older = load(folder)
         self.slow, self.far = [], []
-        self.tables, replaced = [], set()
+        self.tables = []
         for results in self.results:
             part = results.head["part"]
             found = [*batch_tables(results, self.slow), hard_table(results), modes_table(results),
                      first_table(results), grid_table(results, self.far),
-                     solve_table(results, self.slow), gels_table(results, self.slow),
+                     solve_table(results, self.slow),
                      several_table(results), files_table(results, self.slow),
                      device_files_table(results)]
-            for table in found:
-                if table:
-                    self.tables.append((part, table))
-                    replaced |= {f"{part}-{table.name}", f"{table.name}-{part}"}
-                    if (part, table.name) == ("cpu", "batches"):
-                        replaced.add("cpu-large")
-        self.old = [older_table(table, self.slow, self.far) for name, table in self.older.items()
-                    if name not in replaced]
+            self.tables += [(part, table) for table in found if table]
+        self.old = [older_table(table) for table in self.older["tables"]]
         self.left_out = [f"{name} ({results.head['path']})" for results in self.results
                          for name in results.left_out]
 
-    def find(self, part, name):
-        """The measured table, else the older one; None where there is neither."""
-        for its_part, table in self.tables:
-            if (its_part, table.name) == (part, name):
-                return table
-        return next((table for table in self.old if table.name in (f"{part}-{name}",
-                                                                   f"{name}-{part}")), None)
-
     def find_all(self, part, name):
-        """The measured tables of all machines, else the older one."""
-        return [table for its_part, table in self.tables
-                if (its_part, table.name) == (part, name)] or [self.find(part, name)]
+        """The tables of all machines."""
+        found = [table for its_part, table in self.tables if (its_part, table.name) == (part, name)]
+        if not found:
+            raise SystemExit(f"tests/peers/results: no file of all.py {part} has the table of "
+                             f"{name}, which the pages show")
+        return found
+
+    def find(self, part, name):
+        return self.find_all(part, name)[0]
 
     def cpu_bars(self):
-        table = self.find("cpu", "files")
-        column = next(i for i, name in enumerate(table.columns)
-                      if name in ("ratio", "script / qrtool"))
-        for row in table.rows:
-            work = row[0] if table.columns[1] != "type" else f"{row[0]}, {row[1]}"
-            yield work, number(row[column]), False
+        for row in self.find("cpu", "files").rows:
+            yield row[0], number(row[-1]), False
 
     def gp(self):
         return picture(
@@ -553,12 +542,9 @@ class Page:
 
     def machine_of(self, part, name):
         """In a few words, where a table was measured."""
-        for results in self.results:
-            if results.head["part"] == part and any(
-                    table is self.find(part, name) for _, table in self.tables):
-                return results.place().split(",")[0].split(" (")[0]
-        return next(self.older[key]["machine"].split(" (")[0]
-                    for key in (f"{part}-{name}", f"{name}-{part}") if key in self.older)
+        table = self.find(part, name)
+        return next(results.place().split(",")[0].split(" (")[0] for results in self.results
+                    if results.head["path"] in table.about[0])
 
     def gpu_bars(self):
         return list(gpu_file_bars(self.find("gpu", "files").rows))
@@ -572,7 +558,7 @@ class Page:
         files = [ratio for _, ratio, _ in self.cpu_bars()]
         gpu_files = [ratio for _, ratio, _ in self.gpu_bars()]
         return {"cpu": span(cpu), "gpu": span(gpu), "large": span(large), "files": span(files),
-                "gpu_files": span(gpu_files), "gpu_peer": self.gpu_peer(),
+                "gpu_files": span(gpu_files),
                 **{f"{part}{word}_where": self.machine_of(part, name) for part in ("cpu", "gpu")
                    for word, name in (("", "batches"), ("_files", "files"))}}
 
@@ -581,13 +567,13 @@ class Page:
         measured = sorted({f"{results.head['commit']} on {results.place()}"
                            for results in self.results if results.pieces})
         lines = OPENING.format(**facts, measured="; ".join(measured) or "nothing yet").split("\n")
-        lines += [f"- {cell_text(slow)}" for slow in self.slow if slow.ratio < 1] or [
-            "No cell of the tables below."]
-        lines += [f"- {table['slower']}" for name, table in self.older.items()
-                  if "slower" in table and any(old.name == name for old in self.old)]
-        close = [cell_text(slow) for slow in self.slow if slow.ratio >= 1]
-        lines += ["", f"Less than {CLOSE} times as fast as another program: "
-                  f"{'; '.join(close) or 'no other cell'}."]
+        lines += listed(slow for slow in self.slow if slow.ratio < 1) or [
+            "- No cell of the tables below."]
+        lines += [f"- {text}" for text in self.older["slower"]]
+        close = listed(slow for slow in self.slow if slow.ratio >= 1) or ["- No other cell."]
+        lines += ["", f"Less than {CLOSE} times as fast as another program. (Of a square matrix of "
+                  "thousands of columns nearly", "all of the time goes into products of matrices, "
+                  "which all libraries run near the peak.)", "", *close]
         lines += ["", f"More than {MOST_FLOORS} times the least time that memory or arithmetic "
                   f"allows: {', '.join(self.far) or 'no cell'}.", ""]
         if self.left_out:
@@ -600,7 +586,7 @@ class Page:
         if self.old:
             lines += ["## From older runs", "",
                       "These tables were written before there was a file of samples for each of "
-                      "them; a run of all.py replaces each one.", ""]
+                      "them.", ""]
             lines += [markdown(table) for table in self.old]
         return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -614,12 +600,6 @@ class Page:
             text = re.sub(pattern, lambda found, made=replacement: found[1] + made + found[2], text,
                           flags=re.S)
         return text
-
-    def gpu_peer(self):
-        """The older runs had two peers."""
-        return ("the fastest other program" if ("gpu", "batches") in (
-            (part, table.name) for part, table in self.tables)
-                else "the better of PyTorch and JAX")
 
     def gpu_ms(self):
         table = self.find("gpu", "batches")
