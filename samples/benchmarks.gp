@@ -3,8 +3,8 @@
 set terminal svg noenhanced size 980,420 dynamic background '#ffffff' font 'sans-serif,13'
 set datafile separator "\t"
 $cpu << EOD
-"2,000 x 2,000"	1.59	1.59
-"20,000 of 64 x 64"	4.24	4.24
+"2,000 x 2,000, float32"	1.59	1.59
+"20,000 of 64 x 64, float32"	4.24	4.24
 EOD
 $gpu << EOD
 "200 of 2,000 x 2,000, float32"	4.86	>4.86

@@ -76,10 +76,12 @@ def cpu_pieces(args):
                 precision, "--shapes", CPU_SHAPES, "--json", "{json}", *args.libraries])
     yield from bench_pieces(["--backend", "cpu"], "64x64", "1000",
                             [("16x4", "100000"), ("64x64", "1000"), ("288x97", "100")])
-    for shape in ("20000x64x64", "1x2000x2000"):
-        yield Piece(f"files {shape}", [sys.executable, str(HERE / "file_peers.py"),
-                                       "{build}/app/qrtool", "--shape", shape, "--rounds", "5",
-                                       "--folder", "{folder}", "--json", "{json}"])
+    for shape in ("20000x64x64", "1x2000x2000", "1x5000x5000"):
+        for precision in TYPES:
+            yield Piece(f"files {shape} {precision}", [
+                sys.executable, str(HERE / "file_peers.py"), "{build}/app/qrtool", "--shape", shape,
+                "--precision", precision, "--rounds", "5", "--folder", "{folder}", "--json",
+                "{json}"])
 
 
 def gpu_pieces(args):

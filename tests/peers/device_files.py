@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`qrtool factor` on a GPU from file to file, beside its CPU, scripts that load an .npy file, call
-torch.linalg.qr on the GPU or numpy.linalg.qr, and save Q and R, and a plain copy of as many bytes.
+"""`qrtool factor` and `solve` on a GPU from file to file, beside its CPU, scripts that load .npy
+files, call torch.linalg on the GPU or numpy.linalg, and save what comes, and a plain copy of as many
+bytes. A job is SHAPE:TYPE, with :r for R alone and :solve for least squares, one right side each.
 
     device_files.py QRTOOL FOLDER OUT.json [--jobs 12000x12000:f8,...] [--rounds N] [--limit S]
 
@@ -20,7 +21,7 @@ import sys
 import time
 
 JOBS = ("12000x12000:f8 5000x5000:f8 5000x5000:f4 1000000x128:f8 1000000x128:f4 1000000x128:f8:r "
-        "150000x64x64:f4 150000x64x64:f8 4x4096x4096:f4 200x2000x2000:f4").split()
+        "150000x64x64:f4 150000x64x64:f8 4x4096x4096:f4 200x2000x2000:f4 65536x288x97:f4:solve").split()
 TORCH = """
 import sys, time
 begun = time.perf_counter()
@@ -28,10 +29,15 @@ import numpy as np
 import torch
 imported = time.perf_counter()
 a = torch.from_numpy(np.load(sys.argv[1])).cuda()
-q, r = torch.linalg.qr(a, mode=sys.argv[3])
-if sys.argv[3] != "r":
-    np.save(sys.argv[2] + ".Q.npy", q.cpu().numpy())
-np.save(sys.argv[2] + ".R.npy", r.cpu().numpy())
+if sys.argv[3] == "solve":
+    b = torch.from_numpy(np.load(sys.argv[1].replace("a.npy", "b.npy"))).cuda()
+    x = torch.linalg.lstsq(a, b[..., None]).solution[..., 0]
+    np.save(sys.argv[2] + ".X.npy", x.cpu().numpy())
+else:
+    q, r = torch.linalg.qr(a, mode=sys.argv[3])
+    if sys.argv[3] != "r":
+        np.save(sys.argv[2] + ".Q.npy", q.cpu().numpy())
+    np.save(sys.argv[2] + ".R.npy", r.cpu().numpy())
 print(imported - begun)
 """
 NUMPY = """
@@ -40,7 +46,11 @@ begun = time.perf_counter()
 import numpy as np
 imported = time.perf_counter()
 a = np.load(sys.argv[1])
-if sys.argv[3] == "r":
+if sys.argv[3] == "solve":
+    b = np.load(sys.argv[1].replace("a.npy", "b.npy"))
+    x = np.stack([np.linalg.lstsq(*pair, rcond=None)[0] for pair in zip(a, b)])
+    np.save(sys.argv[2] + ".X.npy", x)
+elif sys.argv[3] == "r":
     np.save(sys.argv[2] + ".R.npy", np.linalg.qr(a, mode="r"))
 else:
     q, r = np.linalg.qr(a)
@@ -56,25 +66,34 @@ class Job:
         self.name, self.mode = text, mode[0] if mode else "reduced"
         self.shape = [int(extent) for extent in shape.split("x")]
         self.source = os.path.join(folder, "a.npy")
+        self.sides = os.path.join(folder, "b.npy")
         self.target = os.path.join(folder, "out")
+        self.results = [self.target + end for end in (
+            [".X.npy"] if self.mode == "solve" else [".Q.npy", ".R.npy"])]
 
     def generate(self):
+        self.fill(self.source, self.shape)
+        if self.mode == "solve":
+            self.fill(self.sides, self.shape[:-1])
+
+    def fill(self, name, shape):
         import numpy as np
 
-        a = np.lib.format.open_memmap(self.source, "w+", dtype=self.type, shape=tuple(self.shape))
+        a = np.lib.format.open_memmap(name, "w+", dtype=self.type, shape=tuple(shape))
         flat, block = a.reshape(-1), np.random.default_rng(1).standard_normal(1 << 22)
         for first in range(0, flat.size, block.size):
             part = flat[first:first + block.size]
             part[:] = np.roll(block, 7919 * (first // block.size))[:part.size]
 
     def clear(self):
-        for name in (".Q.npy", ".R.npy", ".report.json", ".copy"):
-            if os.path.exists(self.target + name):
-                os.remove(self.target + name)
+        for name in (*self.results, self.target + ".report.json", self.target + ".copy"):
+            if os.path.exists(name):
+                os.remove(name)
 
     def tool(self, qrtool, backend):
-        return [qrtool, "factor", self.source, self.target + ".npy", "--backend", backend, "--json",
-                "--quiet", "--force", "--mode", self.mode]
+        work = (["solve", self.source, self.sides, self.target + ".npy"] if self.mode == "solve"
+                else ["factor", self.source, self.target + ".npy", "--mode", self.mode])
+        return [qrtool, *work, "--backend", backend, "--json", "--quiet", "--force"]
 
     def script(self, text):
         return [sys.executable, "-c", text, self.source, self.target, self.mode]
@@ -94,10 +113,9 @@ def timed(job, command, limit, env=None):
 
 
 def copy_seconds(job):
-    """A plain copy of the bytes that a run reads and writes: A, and its factors."""
-    names = [job.source] + [job.target + end for end in (".Q.npy", ".R.npy")]
+    """A plain copy of the bytes that a run writes; A is copied, too, but not counted."""
     total = 0
-    for name in filter(os.path.exists, names):
+    for name in filter(os.path.exists, [job.source, *job.results]):
         start = time.perf_counter()
         subprocess.run(["cp", name, job.target + ".copy"], check=True)
         if name != job.source:
@@ -131,7 +149,8 @@ def measure(job, args):
     take("PyTorch", 1, job.script(TORCH))
     take("NumPy", 1, job.script(NUMPY))
     job.clear()
-    os.remove(job.source)
+    for name in filter(os.path.exists, (job.source, job.sides)):
+        os.remove(name)
     return samples
 
 

@@ -3,9 +3,10 @@
 """`qrtool factor` from file to file against the script that it replaces: h5py, numpy.linalg.qr,
 h5py.
 
-    file_peers.py QRTOOL [--shape BxMxN] [--rounds N] [--folder PATH] [--backend cpu]
+    file_peers.py QRTOOL [--shape BxMxN] [--precision single] [--rounds N] [--folder PATH]
+                         [--backend cpu]
 
-Generates a batch of float32 in the folder, then runs both in turn. Each is a process of its own,
+Generates a batch in the folder, then runs both in turn. Each is a process of its own,
 timed from its start to its end, sync to the disk included for both and given apart. The script
 checks nothing. Needs numpy and h5py; no test.
 """
@@ -51,6 +52,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qrtool")
     parser.add_argument("--shape", default="20000x64x64")
+    parser.add_argument("--precision", default="single", choices=("single", "double"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--backend", default="cpu")
@@ -58,8 +60,8 @@ def main():
     args = parser.parse_args()
     source, ours, theirs = (os.path.join(args.folder, name)
                             for name in ("peers_a.h5", "peers_q.h5", "peers_n.h5"))
-    subprocess.run([args.qrtool, "generate", "--quiet", "--force", "--shape", args.shape, source],
-                   check=True)
+    subprocess.run([args.qrtool, "generate", "--quiet", "--force", "--shape", args.shape,
+                    "--precision", args.precision, source], check=True)
     tool = [args.qrtool, "factor", source, ours, "--backend", args.backend, "--force", "--json"]
     script = [sys.executable, "-c", SCRIPT, source, theirs]
     with open(source, "rb") as file:  # into the page cache

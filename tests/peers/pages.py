@@ -62,6 +62,7 @@ Table = collections.namedtuple("Table", "name title about columns rows")
 Slow = collections.namedtuple("Slow", "where row peer ratio")
 TYPE = {"single": "float32", "double": "float64"}
 MODE = {"reduced": "Q and R", "r": "R"}
+JOB = {"r": "R alone", "solve": "least squares"}
 
 
 def figure(value):
@@ -352,8 +353,9 @@ def files_rows(results, slow):
     """(work, seconds of qrtool, of the script, ratio) of file_peers.py."""
     for name, piece in results.pieces.items():
         if name.startswith("files ") and "runs" in piece["results"][0]:
-            shape = name.split(" ")[1].split("x")
-            work = size_of({"batch": int(shape[0]), "m": int(shape[1]), "n": int(shape[2])})
+            shape, precision = [*name.split(" ")[1:], "single"][:2]
+            batch, m, n = map(int, shape.split("x"))
+            work = f"{size_of({'batch': batch, 'm': m, 'n': n})}, {TYPE[precision]}"
             own, script = ([run["wall"] for run in runs]
                            for runs in piece["results"][0]["runs"].values())
             ratio = statistics.median(b / a for a, b in zip(own, script))
@@ -368,8 +370,8 @@ def files_table(results, slow):
     if not rows:
         return None
     names = [name for name in results.pieces if name.startswith("files ")]
-    return Table("files", "From file to file, HDF5 in and out, float32, beside h5py, "
-                 "numpy.linalg.qr, h5py and fsync", results.about(names),
+    return Table("files", "From file to file, HDF5 in and out, beside h5py, numpy.linalg.qr, h5py "
+                 "and fsync", results.about(names),
                  ["work", "qrtool s", "script s", "script / qrtool"], rows)
 
 
@@ -388,8 +390,8 @@ def device_files_table(results):
         cells = [figure(statistics.median(job[key])) if job.get(key) else over
                  for key in ("qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
                              "PyTorch, no import", "NumPy, no import", "cp of the output")]
-        rows.append([f"{work}, float{8 * int(kind[1])}{', R alone' if mode else ''}",
-                     *cells])
+        rows.append([f"{work}, float{8 * int(kind[1])}"
+                     f"{''.join(', ' + JOB[word] for word in mode)}", *cells])
     return Table("files", "From file to file on a GPU, .npy in and out, seconds",
                  results.about(["files"]),
                  ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"], rows)
