@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"

@@ -14,10 +14,10 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/foreign.hpp"
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/driver.hpp"
 #include "io/hdf5/filters.hpp"
-#include "io/hdf5/heap_texts.hpp"
 #include "io/hdf5/storage.hpp"
 #include "io/hdf5/watch.hpp"
 
@@ -222,7 +222,7 @@ void describe(const InputFile& file, Dataset& dataset) {
         "in pandas: numpy.save('a.npy', frame.to_numpy()), or to_hdf with format='fixed'";
   }
   const std::string matlab_class = string_attribute(file, dataset.handle, "MATLAB_class");
-  if (H5Aexists(dataset.handle, "MATLAB_empty") > 0) {
+  if (has_attribute(file, dataset.handle, "MATLAB_empty")) {
     dataset.problem = "is an empty array of MATLAB; there is nothing to read";
     dataset.hint = {};
   }
@@ -356,52 +356,8 @@ InputFile open_file(const std::string& name) {
   return file;
 }
 
-std::string string_attribute(const InputFile& file, hid_t object, const char* name) {
-  constexpr std::size_t longest = 65536;
-  const htri_t exists = H5Aexists(object, name);
-  if (exists < 0) throw_damaged_object(file, "an attribute");
-  if (exists == 0) return {};
-  const Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
-  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
-  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
-  if (!type || !space) throw_damaged_object(file, "an attribute");
-  if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1) return {};
-  if (H5Tis_variable_str(type) > 0) {
-    return heap_texts(file, attribute, 1).front();
-  }
-  const std::size_t size = H5Tget_size(type);
-  if (size == 0 || size > longest) return {};
-  std::string text(size, '\0');
-  if (H5Aread(attribute, type, text.data()) < 0) throw_damaged_object(file, "an attribute");
-  text.resize(std::min(text.find('\0'), size));
-  return text;
-}
-
-std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name) {
-  constexpr hssize_t most = 16;
-  const htri_t exists = H5Aexists(object, name);
-  if (exists < 0) throw_damaged_object(file, "an attribute");
-  if (exists == 0) return {};
-  const Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
-  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
-  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
-  if (!type || !space) throw_damaged_object(file, "an attribute");
-  const H5T_class_t kind = H5Tget_class(type);
-  const std::size_t size = H5Tget_size(type), bits = H5Tget_precision(type);
-  const bool is_sound = (size == 1 || size == 2 || size == 4 || size == 8) && bits == 8 * size;
-  const hssize_t count = H5Sget_simple_extent_npoints(space);
-  if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || !is_sound || count < 1 || count > most)
-    return {};
-  std::vector<double> numbers(static_cast<std::size_t>(count));
-  if (H5Aread(attribute, H5T_NATIVE_DOUBLE, numbers.data()) < 0)
-    throw_damaged_object(file, "an attribute");
-  return numbers;
-}
-
 bool is_octave_variable(const InputFile& file, hid_t group) {
-  const htri_t exists = H5Aexists(group, "OCTAVE_NEW_FORMAT");
-  if (exists < 0) throw_damaged_object(file, "an attribute");
-  return exists > 0;
+  return has_attribute(file, group, "OCTAVE_NEW_FORMAT");
 }
 
 namespace {

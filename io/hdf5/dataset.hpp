@@ -74,14 +74,6 @@ Dataset open_dataset(const InputFile& file, const FoundDataset& found);
 /// Errors: InputError, LimitError.
 void require_readable(const InputFile& file, const Dataset& dataset);
 
-/// Returns the text of a string attribute of `object`, empty where there is no such attribute or it
-/// is no string. Errors: InputError.
-std::string string_attribute(const InputFile& file, hid_t object, const char* name);
-
-/// Returns the numbers of an attribute of `object`, none where there is no such attribute, or where
-/// it holds something else or more than 16. Errors: InputError.
-std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name);
-
 /// Whether Octave wrote a group as one variable. Errors: InputError.
 bool is_octave_variable(const InputFile& file, hid_t group);
 

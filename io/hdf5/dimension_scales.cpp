@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/storage.hpp"
 
 namespace qrtool::hdf5 {
@@ -24,7 +25,7 @@ constexpr const char* copied_attributes[] = {"units", "calendar", "long_name", "
 /// The path of the first scale of each dimension; empty where it has none.
 std::vector<std::string> paths_of_scales(const InputFile& file, const Dataset& dataset) {
   const std::size_t rank = dataset.dims.size();
-  if (rank == 0 || H5Aexists(dataset.handle, "DIMENSION_LIST") <= 0) return {};
+  if (rank == 0 || !has_attribute(file, dataset.handle, "DIMENSION_LIST")) return {};
   const Handle attribute(H5Aopen(dataset.handle, "DIMENSION_LIST", H5P_DEFAULT), H5Aclose);
   const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
   const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);

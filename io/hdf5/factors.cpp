@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/factors_of_mode.hpp"
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/dataset_reader.hpp"
 #include "io/hdf5/recorded.hpp"
 #include "io/hdf5/storage.hpp"

@@ -26,7 +26,7 @@ herr_t leave_as_stored(hid_t, hid_t, H5T_cdata_t* call, std::size_t, std::size_t
 Handle opaque_type(std::size_t bytes) { return {H5Tcreate(H5T_OPAQUE, bytes), H5Tclose}; }
 
 /// Reads the file from an address on that counts from where HDF5's part of it begins.
-ReadBytes reading(const InputFile& file) {
+ReadBytes bytes_of(const InputFile& file) {
   hsize_t start = 0;
   const Handle creation(H5Fget_create_plist(file.handle), H5Pclose);
   if (creation) H5Pget_userblock(creation, &start);
@@ -39,12 +39,12 @@ ReadBytes reading(const InputFile& file) {
   };
 }
 
-[[noreturn]] void throw_damaged_text(const InputFile& file, const std::string& cause) {
+}  // namespace
+
+void throw_damaged_attribute(const InputFile& file, const std::string& cause) {
   throw InputError(fmt::format("{}: damaged HDF5 file (an attribute cannot be read: {})",
                                file.shown, escape(cause)));
 }
-
-}  // namespace
 
 herr_t register_stored_texts() {
   // A Handle would begin a Session, which waits for the library to be set up.
@@ -58,18 +58,21 @@ herr_t register_stored_texts() {
 }
 
 std::vector<std::string> heap_texts(const InputFile& file, hid_t attribute, std::size_t count) {
-  const ReadBytes read = reading(file);
+  const ReadBytes read = bytes_of(file);
   const std::optional<Widths> widths = read_widths(read);
-  if (!widths) throw_damaged_text(file, "its superblock cannot be read");
+  if (!widths) throw_damaged_attribute(file, "its superblock cannot be read");
   // An entry is the length of a text, the address of its heap, and its number there.
   constexpr std::size_t word = 4;
   const std::size_t bytes = word + widths->address + word;
   if (count == 0) return {};
-  if (count > file.size / bytes) throw_damaged_text(file, fmt::format("it claims {} texts", count));
+  if (count > file.size / bytes)
+    throw_damaged_attribute(file, fmt::format("it claims {} texts", count));
+  if (H5Aget_storage_size(attribute) < count * bytes)
+    throw_damaged_attribute(file, "it is shorter than its texts need");
   const Handle stored_type = opaque_type(bytes);
   std::vector<std::byte> stored(count * bytes);
   if (!stored_type || H5Aread(attribute, stored_type, stored.data()) < 0)
-    throw_damaged_text(file, innermost_error(take_error()));
+    throw_damaged_attribute(file, innermost_error(take_error()));
   std::vector<std::string> texts(count);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -79,9 +82,9 @@ std::vector<std::string> heap_texts(const InputFile& file, hid_t attribute, std:
                             .number = number_at(place.last(word))};
     // Each text has bytes of its own in the file.
     total += object.length;
-    if (total > file.size) throw_damaged_text(file, fmt::format("a text of {} bytes", total));
+    if (total > file.size) throw_damaged_attribute(file, fmt::format("a text of {} bytes", total));
     const std::string problem = read_heap_object(object, read, texts[i]);
-    if (!problem.empty()) throw_damaged_text(file, problem);
+    if (!problem.empty()) throw_damaged_attribute(file, problem);
     texts[i].resize(std::min(texts[i].find('\0'), texts[i].size()));
   }
   return texts;

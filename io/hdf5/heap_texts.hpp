@@ -22,4 +22,7 @@ herr_t register_stored_texts();
 /// have no more bytes than the file. Errors: InputError where the file is damaged.
 std::vector<std::string> heap_texts(const InputFile& file, hid_t attribute, std::size_t count);
 
+/// Throws an InputError that says why an attribute cannot be read.
+[[noreturn]] void throw_damaged_attribute(const InputFile& file, const std::string& cause);
+
 }  // namespace qrtool::hdf5

@@ -12,20 +12,19 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/heap_texts.hpp"
 #include "io/variable_record.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
 
-bool has_attribute(hid_t object, const char* name) { return H5Aexists(object, name) > 0; }
-
 /// The text of an attribute, which must be one of `known`; empty where there is no such attribute.
 std::string known_value(const InputFile& file, hid_t object, const char* name,
                         std::initializer_list<std::string_view> known) {
   std::string value = string_attribute(file, object, name);
   if (std::find(known.begin(), known.end(), value) != known.end()) return value;
-  if (value.empty() && !has_attribute(object, name)) return value;
+  if (value.empty() && !has_attribute(file, object, name)) return value;
   throw InputError(fmt::format("{}: its attribute {} is '{}', not one of {}", file.shown, name,
                                escape(value), fmt::join(known, ", ")),
                    "the file is damaged, or a newer version of qrtool wrote it");
@@ -40,7 +39,7 @@ Recorded read_recorded(const InputFile& file, const std::string& group) {
                                  escape(innermost_error(take_error()))));
   }
   // Only this tool writes an attribute with this name.
-  const bool is_ours = has_attribute(object, "qrtool_version");
+  const bool is_ours = has_attribute(file, object, "qrtool_version");
   if (!is_ours && string_attribute(file, object, "format") != "qrtool") return {};
   known_value(file, object, "format", {"qrtool"});
   known_value(file, object, "format_version", {"1.0", "1.1"});
@@ -64,7 +63,7 @@ Recorded read_recorded(const InputFile& file, const std::string& group) {
 std::vector<std::string> read_source_datasets(const InputFile& file) {
   constexpr hssize_t most = 1 << 20;
   constexpr const char* name = "source_datasets";
-  if (!has_attribute(file.handle, name) || !read_recorded(file).by_qrtool) return {};
+  if (!has_attribute(file, file.handle, name) || !read_recorded(file).by_qrtool) return {};
   const Handle attribute(H5Aopen(file.handle, name, H5P_DEFAULT), H5Aclose);
   const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
   const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/dataset.hpp"
 #include "io/variable_record.hpp"
 
@@ -34,8 +35,6 @@ struct StoredType {
   bool is_integer = false, is_signed = false;
   std::size_t bytes = 0, bits = 0;
 };
-
-bool has_attribute(hid_t object, const char* name) { return H5Aexists(object, name) > 0; }
 
 /// The number that a float of the stored type has for `value`; nothing where none is near.
 std::optional<double> as_stored_float(const StoredType& stored, double value) {
@@ -95,7 +94,7 @@ void add_missing(const InputFile& file, hid_t dataset, const StoredType& stored,
                  Variable& variable) {
   for (const char* name : {"_FillValue", "missing_value"}) {
     const std::vector<double> values = number_attribute(file, dataset, name);
-    if (values.empty() && has_attribute(dataset, name))
+    if (values.empty() && has_attribute(file, dataset, name))
       variable.notes.push_back(
           fmt::format("its {} is not between 1 and 16 numbers, and is not used", name));
     std::vector<std::uint64_t> exact;
@@ -143,7 +142,7 @@ std::optional<double> default_fill_of(const StoredType& stored) {
 /// library then gives HDF5 a fill value, which no other program does unasked.
 void add_default_fill(const InputFile& file, hid_t dataset, const StoredType& stored,
                       Variable& variable) {
-  if (has_attribute(dataset, "_FillValue") || !is_netcdf(file, dataset)) return;
+  if (has_attribute(file, dataset, "_FillValue") || !is_netcdf(file, dataset)) return;
   const Handle creation(H5Dget_create_plist(dataset), H5Pclose);
   H5D_fill_value_t kind = H5D_FILL_VALUE_ERROR;
   if (!creation || H5Pfill_value_defined(creation, &kind) < 0) {
@@ -163,16 +162,16 @@ void add_default_fill(const InputFile& file, hid_t dataset, const StoredType& st
 /// attribute that is something else becomes the variable's problem.
 std::optional<double> one_number(const InputFile& file, hid_t dataset, const char* name,
                                  Variable& variable) {
-  if (!has_attribute(dataset, name)) return {};
+  if (!has_attribute(file, dataset, name)) return {};
   const std::vector<double> values = number_attribute(file, dataset, name);
   if (values.size() == 1) return values.front();
   variable.problem = fmt::format("cannot be decoded: its attribute {} is not one number", name);
   return {};
 }
 
-void note_ranges(hid_t dataset, Variable& variable) {
+void note_ranges(const InputFile& file, hid_t dataset, Variable& variable) {
   for (const char* name : {"valid_range", "valid_min", "valid_max"})
-    if (has_attribute(dataset, name))
+    if (has_attribute(file, dataset, name))
       variable.notes.push_back(
           fmt::format("its {} is not applied; numbers beyond it are read as they are", name));
 }
@@ -221,8 +220,10 @@ bool Variable::is_plain() const {
 }
 
 bool is_netcdf(const InputFile& file, hid_t dataset) {
-  return has_attribute(file.handle, "_NCProperties") || has_attribute(dataset, "DIMENSION_LIST") ||
-         has_attribute(dataset, "_Netcdf4Dimid") || has_attribute(dataset, "_Netcdf4Coordinates");
+  return has_attribute(file, file.handle, "_NCProperties") ||
+         has_attribute(file, dataset, "DIMENSION_LIST") ||
+         has_attribute(file, dataset, "_Netcdf4Dimid") ||
+         has_attribute(file, dataset, "_Netcdf4Coordinates");
 }
 
 Variable read_variable(const InputFile& file, hid_t dataset) {
@@ -240,14 +241,15 @@ Variable read_variable(const InputFile& file, hid_t dataset) {
   add_default_fill(file, dataset, stored, variable);
   variable.scale_factor = one_number(file, dataset, "scale_factor", variable);
   variable.add_offset = one_number(file, dataset, "add_offset", variable);
-  note_ranges(dataset, variable);
+  note_ranges(file, dataset, variable);
   return variable;
 }
 
 OrderEvidence find_order(const InputFile& file, hid_t dataset) {
   if (!string_attribute(file, dataset, "MATLAB_class").empty())
     return {Order::column, "it has the marks of MATLAB"};
-  if (has_attribute(dataset, "rhdf5-NA.OK")) return {Order::column, "it has the marks of rhdf5"};
+  if (has_attribute(file, dataset, "rhdf5-NA.OK"))
+    return {Order::column, "it has the marks of rhdf5"};
   if (file.is_by_julia) return {Order::column, "it has the marks of Julia"};
   if (is_netcdf(file, dataset)) return {Order::row, "netCDF stores rows"};
   if (!string_attribute(file, dataset, "FLAVOR").empty()) return {Order::row, "PyTables wrote it"};

@@ -110,6 +110,19 @@ class DamagedHdf5(unittest.TestCase):
             self.assertEqual(code, EXIT_INPUT, said)
             self.assertIn("a text of 1073741829 bytes", said)
 
+    def test_texts_whose_places_are_too_short(self):
+        # A place has 16 bytes. The library reads as many where the type of the attribute has fewer.
+        whole, _, _ = self.write_texts()
+        of_texts = struct.pack("<BBHI", 0x19, 1, 1, 16)
+        for size in (1, 15, 16):
+            for name in (b"CLASS", b"MATLAB_class"):
+                place = whole.index(of_texts, whole.index(name)) + 4
+                self.write_changed(whole, place, struct.pack("<I", size))
+                code, said = self.factor(self.damaged)
+                self.assertEqual(code, 0 if size == 16 else EXIT_INPUT, said)
+                if size < 16:
+                    self.assertIn("it is shorter than its texts need", said)
+
     def test_local_heaps_that_lead_back_to_themselves(self):
         with h5py.File(self.file, "w") as file:
             file.create_dataset("A", data=self.matrices)

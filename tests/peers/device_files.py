@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`qrtool factor` and `solve` on a GPU from file to file, beside its CPU, scripts that load .npy
-files, call torch.linalg on the GPU or numpy.linalg, and save what comes, and a plain copy of as many
-bytes. A job is SHAPE:TYPE, with :r for R alone and :solve for least squares, one right side each.
+files, call torch.linalg on the GPU or numpy.linalg, and save what comes, and a plain copy of as
+many bytes. A job is SHAPE:TYPE, with :r for R alone and :solve for least squares, one right side each.
 
     device_files.py QRTOOL FOLDER OUT.json [--jobs 12000x12000:f8,...] [--rounds N] [--limit S]
 
@@ -21,7 +21,8 @@ import sys
 import time
 
 JOBS = ("12000x12000:f8 5000x5000:f8 5000x5000:f4 1000000x128:f8 1000000x128:f4 1000000x128:f8:r "
-        "150000x64x64:f4 150000x64x64:f8 4x4096x4096:f4 200x2000x2000:f4 65536x288x97:f4:solve").split()
+        "150000x64x64:f4 150000x64x64:f8 4x4096x4096:f4 200x2000x2000:f4 "
+        "65536x288x97:f4:solve").split()
 TORCH = """
 import sys, time
 begun = time.perf_counter()
