@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`qrtool factor` and `solve` on a GPU from file to file, beside its CPU, scripts that load .npy
 files, call torch.linalg on the GPU or numpy.linalg, and save what comes, and a plain copy of as
-many bytes. A job is SHAPE:TYPE, with :r for R alone and :solve for least squares, one right side each.
+many bytes. A job is SHAPE:TYPE, with :r for R alone and :solve for least squares, one right side
+each.
 
     device_files.py QRTOOL FOLDER OUT.json [--jobs 12000x12000:f8,...] [--rounds N] [--limit S]
 
