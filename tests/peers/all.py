@@ -5,13 +5,13 @@
     all.py cpu|gpu OUT.json [--build build/release] [--pieces NAME,...] [--libraries FILE,...]
            [--threads 1,2] [--device nvidia] [--dx FOLDER] [--folder PATH] [--list]
 
-Builds nothing: `cmake --build --preset release --target qrtool cpu_peers` comes before. OUT.json
-holds the machine, the versions, the date, the commit, and of every piece its command, its samples
-and the share of the cores that other processes used meanwhile. It is written after each piece, and
-a file that was begun is gone on with where commit, machine and versions are the same. A piece takes
-at most 8 minutes. Peers that are missing are left out: LAPACK libraries are named by --libraries
-(MKL: pip download mkl; set MKL_THREADING_LAYER=GNU), PyTorch, JAX and CuPy are those of this
-Python, and --dx holds the kernels of cuSolverDx that dx_kernels.py has made.
+Builds nothing: `cmake --build --preset release --target qrtool qrtool_capi cpu_peers` comes before.
+OUT.json holds the machine, the versions, the date, the commit, and of every piece its command, its
+samples and the share of the cores that other processes used meanwhile. It is written after each
+piece, and a file that was begun is gone on with where commit, machine and versions are the same. A
+piece takes at most 8 minutes. Peers that are missing are left out: LAPACK libraries are named by
+--libraries (MKL: pip download mkl; set MKL_THREADING_LAYER=GNU), PyTorch, JAX, SciPy and CuPy are
+those of this Python, and --dx holds the kernels of cuSolverDx that dx_kernels.py has made.
 `pages.py` makes the pages from the files in results/, and leaves out what was measured under load.
 """
 import argparse
@@ -53,8 +53,8 @@ def bench(*words):
     return ["{build}/app/qrtool", "bench", *words, "--json"]
 
 
-def bench_pieces(backend, hard_shape, hard_batch, solve):
-    """What both parts measure with the tool's own bench."""
+def shared_pieces(device, backend, hard_shape, hard_batch, solve):
+    """What both parts measure."""
     for precision in TYPES:
         yield Piece(f"hard {precision}", bench(
             "--shape", hard_shape, "--batch", hard_batch, "--kind", HARD, "--seeds", "3",
@@ -66,6 +66,9 @@ def bench_pieces(backend, hard_shape, hard_batch, solve):
         yield Piece(f"solve {precision}", *(bench(
             "--solve", "--shape", shape, "--batch", batch, "--precision", precision, *backend)
             for shape, batch in solve))
+        yield Piece(f"python {precision}", [
+            sys.executable, str(HERE / "python_peers.py"), "{build}/app/capi/libqrtool.so.1",
+            "--device", device, "--precision", precision, "--json", "{json}"])
 
 
 def cpu_pieces(args):
@@ -74,8 +77,8 @@ def cpu_pieces(args):
             yield Piece(f"batches {precision} {threads}", [
                 "{build}/tests/cpu_peers", "--threads", threads, "--rounds", "9", "--precisions",
                 precision, "--shapes", CPU_SHAPES, "--json", "{json}", *args.libraries])
-    yield from bench_pieces(["--backend", "cpu"], "64x64", "1000",
-                            [("16x4", "100000"), ("64x64", "1000"), ("288x97", "100")])
+    yield from shared_pieces("cpu", ["--backend", "cpu"], "64x64", "1000",
+                             [("16x4", "100000"), ("64x64", "1000"), ("288x97", "100")])
     for shape in ("20000x64x64", "1x2000x2000", "1x5000x5000"):
         for precision in TYPES:
             yield Piece(f"files {shape} {precision}", [
@@ -104,8 +107,8 @@ def gpu_pieces(args):
         yield Piece(f"grid {precision}", bench(
             "--sweep", "shapes", "--precision", precision, "--against", "none", "--limit-seconds",
             "10", *device))
-    yield from bench_pieces(device, "512x512", "32",
-                            [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
+    yield from shared_pieces(args.device, device, "512x512", "32",
+                             [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     yield Piece("files", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                           "{folder}", "{json}", "--limit", "12"])
     if said("nvidia-smi", "-L").count("GPU ") > 1:
@@ -166,7 +169,7 @@ def machine(part):
 def versions(args):
     found = {"qrtool": said(f"{args.build}/app/qrtool", "--version").splitlines()[0],
              "python": sys.version.split()[0]}
-    for package in ("numpy", "h5py", "torch", "jax", "cupy-cuda13x"):
+    for package in ("numpy", "scipy", "h5py", "torch", "jax", "cupy-cuda13x"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

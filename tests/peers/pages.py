@@ -296,6 +296,34 @@ def solve_table(results, slow):
                   for key, cells in rows.items()])
 
 
+def python_table(results, slow):
+    """From NumPy arrays to NumPy arrays, beside what a Python program would call."""
+    rows, peers, overheads = {}, [], []
+    for _, result, case in results.cases("python"):
+        overheads += result["overhead_seconds"]
+        own = statistics.median(case["seconds"]["qrtool"])
+        key = (size_of(case), TYPE[case["precision"]])
+        cells = rows.setdefault(key, {"qrtool": 1e3 * own})
+        for peer, times in case["seconds"].items():
+            if peer == "qrtool":
+                continue
+            peers += [peer] * (peer not in peers)
+            cells[peer] = statistics.median(times) / own
+            if cells[peer] < CLOSE and peer != "copies":
+                slow.append(Slow(results.where(), f"from NumPy arrays {' '.join(key)}", peer,
+                                 cells[peer]))
+    if not rows:
+        return None
+    about, commands = results.about(["python single"])
+    about += (f"; a call takes {1e6 * statistics.median(overheads):.0f} us more than the C "
+              "function (one 64 x 64 on the CPU)")
+    return Table("python", "From NumPy arrays to NumPy arrays, checked, beside programs that check "
+                 "nothing", (about, commands),
+                 ["case", "type", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],
+                 [[*key, *(figure(cells.get(name)) for name in ("qrtool", *peers))]
+                  for key, cells in rows.items()])
+
+
 def several_table(results):
     rows = []
     for _, _, case in results.cases("several"):
@@ -514,7 +542,7 @@ class Page:
             part = results.head["part"]
             found = [*batch_tables(results, self.slow), hard_table(results), modes_table(results),
                      first_table(results), grid_table(results, self.far),
-                     solve_table(results, self.slow),
+                     solve_table(results, self.slow), python_table(results, self.slow),
                      several_table(results), files_table(results, self.slow),
                      device_files_table(results)]
             self.tables += [(part, table) for table in found if table]

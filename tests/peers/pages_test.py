@@ -157,6 +157,15 @@ class PagesTest(unittest.TestCase):
         self.assertIn("| 15,000 of 64 x 64 | float32 | 1 |  | 0.9 |", page)
         self.assertLess(page.index("gels of cuSolverDx 0.5.0 0.9"), page.index("## On a GPU"))
 
+    def test_arrays_of_a_python_program(self):
+        page = self.page_of([piece("python double", [{
+            "overhead_seconds": [9e-6, 11e-6, 10e-6], "cases": [
+                {"m": 64, "n": 64, "batch": 100, "precision": "double",
+                 "seconds": {"qrtool": [1e-3, 3e-3, 2e-3], "NumPy 2.4": [2e-3]}}]}])])
+        self.assertIn("| 100 of 64 x 64 | float64 | 2 | 1 |", page)
+        self.assertIn("a call takes 10 us more than the C function", page)
+        self.assertIn("from NumPy arrays 100 of 64 x 64 float64: NumPy 2.4 1", page)
+
     def test_several_gpus_stand_beside_one(self):
         page = self.page_of([piece("several", [{"cases": [
             {"m": 64, "n": 64, "batch": 400000, "seconds": {"one": [3, 4, 5], "all": [1.6]}}]}])],
