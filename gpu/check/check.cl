@@ -4,7 +4,7 @@
 // of two.
 //
 //   step                   what it does                                        group per
-//   form_q_from_reflectors Q and R (float64) from V\R and tau (raw only)      matrix x columns
+//   form_q_from_reflectors Q and R (float64) from V\R and tau (raw only)      matrix x 16 columns
 //   measure_residual       ||A - QR||^2 and ||A||^2, tile by tile              matrix x tile
 //   measure_gram           ||I - Q'Q||^2, or ||A'A - R'R||^2 for R alone       matrix x tile x slab
 //   combine_gram           the same from the sums of row slabs, tall matrices  matrix x 16 entries
@@ -83,35 +83,60 @@ INLINE MatrixRows matrix_r(__global const FACTOR* r, CheckShape shape, index_t m
   return m;
 }
 
-// Q := H_1 .. H_k [I; 0]: each work-item computes one column, from the last reflector to the first,
-// and copies one column of R. Work-items exchange nothing.
+// Q := H_1 .. H_k [I; 0]: a group computes 16 columns, from the last reflector to the first, and
+// copies as many of R. Every 16th row of a column belongs to one work-item (with 256 of them): it
+// applies reflector j + 1 to these rows and in the same pass sums its part of v_j'q, so that
+// work-items exchange these sums alone. v_j is zero above row j and one in it.
+#define FORMED_COLUMNS 16
+#define FORMED_LANES (CHECK_GROUP / FORMED_COLUMNS)
 __kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const STORED* v,
                                                      __global const STORED* tau, __global double* q,
                                                      __global double* r, CheckShape shape) {
-  const int k = shape.q_cols, blocks = (shape.n + CHECK_GROUP - 1) / CHECK_GROUP;
+  __local double parts[2][FORMED_LANES][FORMED_COLUMNS];
+  const int k = shape.q_cols, column = get_local_id(0) % FORMED_COLUMNS,
+            lane = get_local_id(0) / FORMED_COLUMNS;
   index_t matrix;
-  const int col = split_group(blocks, &matrix) * CHECK_GROUP + get_local_id(0);
+  const int first = split_group((shape.n + FORMED_COLUMNS - 1) / FORMED_COLUMNS, &matrix) *
+                    FORMED_COLUMNS,
+            col = first + column;
   const index_t ld = shape.n, ldq = k;
   v += matrix * shape.m * ld;
   tau += matrix * k;
   q += matrix * shape.m * ldq + col;
   r += matrix * k * ld + col;
   if (col < shape.n) {
-    for (int row = 0; row < k; ++row) r[row * ld] = row <= col ? (double)v[row * ld + col] : 0.0;
+    for (int row = lane; row < k; row += FORMED_LANES)
+      r[row * ld] = row <= col ? (double)v[row * ld + col] : 0.0;
   }
   if (col < k) {
-    for (index_t row = 0; row < shape.m; ++row) q[row * ldq] = row == col ? 1.0 : 0.0;
-    for (int j = col; j >= 0; --j) {
-      double sum = q[j * ldq], rest = 0;
-      for (index_t row = j + 1; row < shape.m; ++row) {
-        add_compensated((double)v[row * ld + j] * q[row * ldq], &sum, &rest);
-      }
-      const double weight = (double)tau[j] * sum;
-      q[j * ldq] -= weight;
-      for (index_t row = j + 1; row < shape.m; ++row) {
-        q[row * ldq] = fma(-weight, (double)v[row * ld + j], q[row * ldq]);
+    for (index_t row = lane; row < shape.m; row += FORMED_LANES)
+      q[row * ldq] = row == col ? 1.0 : 0.0;
+  }
+  if (first >= k) return;
+  // Later reflectors act below the ones of these columns, where there are zeros.
+  double weight = 0;
+  for (int j = min(first + FORMED_COLUMNS, k) - 1; j >= -1; --j) {
+    double sum = 0, rest = 0;
+    if (col < k) {
+      const int from = max(j, 0);
+      index_t row = from + (lane - from % FORMED_LANES + FORMED_LANES) % FORMED_LANES;
+      for (; row < shape.m; row += FORMED_LANES) {
+        double entry = q[row * ldq];
+        if (row > j && weight != 0) {
+          entry = fma(-weight, row == j + 1 ? 1.0 : (double)v[row * ld + j + 1], entry);
+          q[row * ldq] = entry;
+        }
+        if (j >= 0) {
+          add_compensated(row == j ? entry : (double)v[row * ld + j] * entry, &sum, &rest);
+        }
       }
     }
+    if (j < 0) break;
+    parts[j % 2][lane][column] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    weight = parts[j % 2][0][column];
+    for (int other = 1; other < FORMED_LANES; ++other) weight += parts[j % 2][other][column];
+    weight *= (double)tau[j];
   }
 }
 

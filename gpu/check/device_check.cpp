@@ -15,6 +15,7 @@ enum class Body { plain, units, rows };
 
 /// Number of entries that a group of combine_gram sums.
 constexpr index_t combined_entries = 16;
+constexpr index_t formed_columns = 16;
 /// Number of doubles that measure_r writes for a slab of R.
 constexpr index_t summary_numbers = 4;
 
@@ -194,8 +195,8 @@ void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector
   const index_t gram_groups = job.count * layout.gram_tiles * layout.slabs;
 
   if (is_raw(p)) {
-    launch("form_q_from_reflectors", job.count * ceil_divide(p.n, group), group, job.v, job.tau, q,
-           r, shape);
+    launch("form_q_from_reflectors", job.count * ceil_divide(p.n, formed_columns), group, job.v,
+           job.tau, q, r, shape);
   }
   if (layout.body == Body::rows) {
     launch("measure_rows", gram_groups, group, job.a, q, r, job.magnitudes, work[residual],
