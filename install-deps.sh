@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-deps.sh [--build-only]: the Debian 12 packages that qrtool is built and tested with, or built with
-# alone. As root or with sudo; does nothing where they are all there.
+# install-deps.sh [--build-only | --wheel]: the Debian 12 packages that qrtool is built and tested with, built with
+# alone, or built into a wheel with. As root or with sudo; does nothing where they are all there.
 set -eu
 
 build="g++ cmake ninja-build dpkg-dev file libeigen3-dev libboost-dev libhdf5-dev zlib1g-dev libzip-dev pkg-config libcli11-dev libfast-float-dev libfmt-dev
@@ -9,8 +9,9 @@ tests="libgtest-dev openmpi-bin python3-h5py python3-pandas python3-xarray pytho
 
 case "${1:-}" in
   --build-only) tests="" ;;
+  --wheel) tests="python3-venv mmdebstrap" ;;
   "") ;;
-  *) echo "usage: install-deps.sh [--build-only]" >&2 && exit 2 ;;
+  *) echo "usage: install-deps.sh [--build-only | --wheel]" >&2 && exit 2 ;;
 esac
 
 missing=""

@@ -1,6 +1,6 @@
 #!/bin/sh
 # wheel.sh: installs dist/qrtool-*.whl, which app/package/wheel.sh makes, in a bare Debian 12 without a compiler, and uses
-# it there. As root. It needs mmdebstrap and a Debian mirror, and pip here, which fetches NumPy. Everything it
+# it there. As root. It needs mmdebstrap and a Debian mirror, and pip here, which fetches NumPy and SciPy. Everything it
 # writes is under build/wheel-test.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,13 +16,13 @@ mmdebstrap --mode=root --variant=minbase --include=ca-certificates,python3-venv 
 trap 'umount "$bare/proc" 2>/dev/null || true' EXIT
 mount -t proc proc "$bare/proc"
 cp -r "$wheel" samples tests/app/python/qrtool_test.py "$bare/tmp"
-python3 -m pip download --quiet --only-binary :all: --python-version 3.11 --dest "$bare/tmp/wheels" numpy
+python3 -m pip download --quiet --only-binary :all: --python-version 3.11 --dest "$bare/tmp/wheels" numpy scipy
 
 cat > "$bare/tmp/use.sh" <<'END'
 set -eux
 if command -v cc || command -v c++; then exit 1; fi
 python3 -m venv /tmp/venv
-/tmp/venv/bin/pip install --quiet --no-index --find-links /tmp/wheels /tmp/qrtool-*.whl
+/tmp/venv/bin/pip install --quiet --no-index --find-links /tmp/wheels /tmp/qrtool-*.whl scipy
 export PATH="/tmp/venv/bin:$PATH"
 cd /tmp/samples
 qrtool --version

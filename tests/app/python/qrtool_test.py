@@ -13,6 +13,11 @@ import warnings
 
 import numpy as np
 
+try:
+    import scipy.linalg
+except ImportError:
+    scipy = None
+
 if sys.argv[1] != "installed":
     os.environ["QRTOOL_LIBRARY"] = sys.argv[1]
     sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "app/python"))
@@ -107,6 +112,27 @@ class Qr(unittest.TestCase):
                                             rtol=1e-3))
             self.assertTrue(np.all(np.asarray(rank) == n))
             self.assertTrue(np.all(report.status == 0))
+
+    @unittest.skipUnless(scipy, "SciPy is not installed")
+    def test_calls_by_chance_are_those_of_scipy(self):
+        chance = np.random.default_rng(9)
+        for _ in range(DRAWS):
+            dtype = TYPES[chance.integers(2)]  # pivoting is for real matrices
+            m, n = map(int, chance.integers(1, 12, 2))
+            a = numbers(chance, (m, n), dtype)
+            scale = np.linalg.norm(a)
+            own = scipy.linalg.qr(a, mode="economic", pivoting=True)
+            q, r, p = qrtool.qr(a, pivoting=True, sign="lapack")
+            self.assertTrue(np.array_equal(p, own[2]), (p, own[2]))
+            self.assert_close(q, own[0], 1)
+            self.assert_close(r, own[1], scale)
+            tall = numbers(chance, (m + 20, n), TYPES[chance.integers(4)])
+            b = numbers(chance, (m + 20, 3), tall.dtype)
+            x, residues, rank, _ = scipy.linalg.lstsq(tall, b)
+            found = qrtool.lstsq(tall, b)
+            self.assert_close(found.x, x, 10)
+            self.assertTrue(np.allclose(found.residues, residues, rtol=1e-3))
+            self.assertEqual(found.rank, rank)
 
     def test_signs_and_pivots(self):
         a = np.random.default_rng(1).standard_normal((4, 9, 5))
