@@ -19,8 +19,7 @@
 namespace qrtool::test {
 namespace {
 
-/// The matrices that a case runs. Each case has its own kernels, and most of the time is spent
-/// compiling them.
+/// The matrices that a case runs. Each case has its own kernels, for which PoCL takes seconds.
 struct AttackCase {
   std::string variant;
   AttackShape shape;
@@ -34,7 +33,29 @@ struct AttackCase {
   }
 };
 
-const std::vector<AttackCase> cases{
+/// For every day: each variant and each of its bodies with a few matrices of every family.
+const std::vector<AttackCase> everyday_cases{
+    {"gram", {40, 16}, Mode::reduced, 3},
+    {"gram", {40, 16}, Mode::r, 3},
+    {"gram", {16, 12}, Mode::reduced, 3},
+    {"gram", {96, 96}, Mode::reduced, 1},
+    {"gram_tiles", {120, 100}, Mode::reduced, 1},
+    {"tall", {2000, 16}, Mode::reduced, 1},
+    {"large", {17, 17}, Mode::reduced, 2, ElementType::float64},
+    {"tiny", {8, 8}, Mode::reduced, 20},
+    {"tiny", {8, 5}, Mode::reduced, 6, ElementType::float64},
+    {"small", {48, 40}, Mode::reduced, 1},
+    {"blocked", {80, 40}, Mode::reduced, 1},
+    {"vector", {33, 20}, Mode::reduced, 2},
+    {"gram", {40, 16}, Mode::reduced, 2, ElementType::float64},
+    {"gram_twice", {20, 20}, Mode::reduced, 2, ElementType::float64},
+    {"gram_twice", {140, 129}, Mode::reduced, 1, ElementType::float64},
+    {"leading", {20, 60}, Mode::reduced, 1},
+    {"reconstruct", {33, 20}, Mode::raw, 1},
+};
+
+/// Takes minutes.
+const std::vector<AttackCase> long_cases{
     {"gram", {40, 16}, Mode::reduced, 20},
     {"gram", {40, 16}, Mode::r, 20},
     {"gram", {16, 12}, Mode::reduced, 20},
@@ -249,7 +270,7 @@ const std::vector<AttackCase> alike_rows{
 
 TEST(AttackCases, EveryVariantHasOne) {
   std::set<std::string> attacked, known;
-  for (const std::vector<AttackCase>* list : {&cases, &alike_rows})
+  for (const std::vector<AttackCase>* list : {&everyday_cases, &long_cases, &alike_rows})
     for (const AttackCase& attack : *list) attacked.insert("opencl/" + attack.variant);
   for (const Variant& variant : opencl_variants()) known.emplace(variant.name);
   EXPECT_EQ(attacked, known);
@@ -297,7 +318,12 @@ INSTANTIATE_TEST_SUITE_P(Opencl, AlikeRows, testing::ValuesIn(alike_rows),
                            return testing::PrintToString(test.param);
                          });
 
-INSTANTIATE_TEST_SUITE_P(Opencl, Attack, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Everyday, Attack, testing::ValuesIn(everyday_cases),
+                         [](const testing::TestParamInfo<AttackCase>& test) {
+                           return testing::PrintToString(test.param);
+                         });
+
+INSTANTIATE_TEST_SUITE_P(Long, Attack, testing::ValuesIn(long_cases),
                          [](const testing::TestParamInfo<AttackCase>& test) {
                            return testing::PrintToString(test.param);
                          });

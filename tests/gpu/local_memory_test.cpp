@@ -31,6 +31,14 @@ std::vector<Problem> problems() {
   return list;
 }
 
+/// Every problem needs a program, so that everyday tests take some: all sizes of some kind, where
+/// the numbers are exact, and two shapes in the other modes.
+bool is_taken(const Problem& p, std::size_t number) {
+  if (takes_all()) return true;
+  const bool is_of_all_modes = (p.m == 33 && p.n == 32) || (p.m == 130 && p.n == 65);
+  return is_of_all_modes || (p.mode == Mode::reduced && number / 6 % 2 == 1);
+}
+
 std::vector<std::string> names_of_variants() {
   std::vector<std::string> names;
   for (const Variant& variant : opencl_variants()) names.emplace_back(variant.name);
@@ -61,8 +69,9 @@ TEST_P(LocalMemory, IsAsStated) {
   Session& session = session_for(device_under_test());
   const Limits limits = backend().limits();
   std::set<Defines> seen;
+  std::size_t number = 0;
   for (const Problem& p : problems()) {
-    if (!variant.plan.fits(p, limits).ok) continue;
+    if (!variant.plan.fits(p, limits).ok || !is_taken(p, number++)) continue;
     const Defines defines = defines_for(p, variant.plan.tune(p, limits), variant.computes_in(p));
     if (!seen.insert(defines).second) continue;
     const cl::Program program = session.programs.get(variant.file, defines, GetParam());

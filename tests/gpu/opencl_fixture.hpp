@@ -43,6 +43,13 @@ inline OpenclBackend& backend() {
   return instance;
 }
 
+/// Whether tests take all of their shapes and types. A device builds its kernels for each, which
+/// takes PoCL seconds, so that everyday tests leave some to those with the label `long`, which set
+/// the variable.
+inline bool takes_all() {
+  return !backend().limits().is_cpu || std::getenv("QRTOOL_TEST_ALL") != nullptr;
+}
+
 /// Whether the device under test takes 10 float32 matrices of 40x12 by the variant.
 inline bool has_variant(std::string_view name) {
   const Problem small{10, 40, 12, ElementType::float32, Mode::reduced, Sign::positive};

@@ -28,7 +28,9 @@ class SecondTryOnDevice : public testing::TestWithParam<SecondTryCase> {};
 TEST_P(SecondTryOnDevice, MendsWhatTheDeviceSpoils) {
   SKIP_WITHOUT_OPENCL();
   expect_second_try<float>(backend(), GetParam());
-  if (GetParam().m < 100 && GetParam().variant.empty())
+  // PoCL builds the kernels of each type, so that float64 has one shape every day.
+  const bool is_everyday = GetParam().m == 20 && GetParam().mode == Mode::reduced;
+  if (GetParam().m < 100 && GetParam().variant.empty() && (is_everyday || takes_all()))
     expect_second_try<double>(backend(), GetParam());
 }
 
