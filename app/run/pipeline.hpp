@@ -7,10 +7,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <exception>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,6 +106,26 @@ class OverlapClock {
   int busy_ = 0;
 };
 
+template <class Stages, class Buffer>
+concept HasAfterWork = requires(Stages& stages, std::vector<Buffer>& buffers) {
+  stages.after_work(buffers);
+};
+
+/// The steps of a pipeline for one kind of buffers, by their numbers. Private to run_pipeline: the
+/// pipeline is compiled once, and not for every kind.
+class PipelineSteps {
+ public:
+  virtual ~PipelineSteps() = default;
+  virtual bool read(std::size_t buffer) = 0;
+  virtual void work(std::size_t buffer) = 0;
+  virtual void write(std::size_t buffer) = 0;
+  virtual bool has_after_work() const = 0;
+  virtual void after_work() = 0;
+};
+
+/// run_pipeline() for buffers 0 .. count - 1.
+StageSeconds run_numbered_pipeline(std::size_t count, PipelineSteps& steps);
+
 /// Passes the buffers through the steps of `stages`, again and again, until read(buffer) returns
 /// false and leaves its buffer empty:
 ///
@@ -118,62 +136,23 @@ class OverlapClock {
 /// write. The first exception of any step stops all of them and is rethrown here.
 template <class Buffer, class Stages>
 StageSeconds run_pipeline(std::vector<Buffer>& buffers, Stages& stages) {
-  BoundedQueue<Buffer*> free(buffers.size()), filled(buffers.size()), done(buffers.size());
-  for (Buffer& buffer : buffers) free.push(&buffer);
+  class Steps final : public PipelineSteps {
+   public:
+    Steps(std::vector<Buffer>& all, Stages& steps) : buffers_(all), stages_(steps) {}
 
-  std::mutex mutex;
-  std::exception_ptr first_error;
-  const auto has_failed = [&] {
-    const std::lock_guard lock(mutex);
-    return first_error != nullptr;
-  };
-  OverlapClock overlap;
-  const auto timed = [&](double& busy_seconds, auto step) {
-    overlap.begin();
-    const Stopwatch watch;
-    step();
-    busy_seconds += watch.seconds();
-    overlap.end();
-  };
-  const auto run_stage = [&](BoundedQueue<Buffer*>& from, BoundedQueue<Buffer*>& to, auto step,
-                             double& busy_seconds) {
-    try {
-      while (const std::optional<Buffer*> buffer = from.pop()) {
-        bool more = false;
-        timed(busy_seconds, [&] { more = step(**buffer); });
-        if (!more || !to.push(*buffer)) break;
-      }
-      to.close();
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!first_error) first_error = std::current_exception();
-      for (auto* queue : {&free, &filled, &done}) queue->cancel();
+   private:
+    bool read(std::size_t buffer) override { return stages_.read(buffers_[buffer]); }
+    void work(std::size_t buffer) override { stages_.work(buffers_[buffer]); }
+    void write(std::size_t buffer) override { stages_.write(buffers_[buffer]); }
+    bool has_after_work() const override { return HasAfterWork<Stages, Buffer>; }
+    void after_work() override {
+      if constexpr (HasAfterWork<Stages, Buffer>) stages_.after_work(buffers_);
     }
+    std::vector<Buffer>& buffers_;
+    Stages& stages_;
   };
-  const auto read = [&](Buffer& buffer) { return stages.read(buffer); };
-  const auto work = [&](Buffer& buffer) { return stages.work(buffer), true; };
-  const auto write = [&](Buffer& buffer) { return stages.write(buffer), true; };
-
-  // If the second thread cannot be started, the first one must not wait for it.
-  struct CancelAtExit {
-    BoundedQueue<Buffer*>&free, &filled;
-    ~CancelAtExit() {
-      free.cancel();
-      filled.cancel();
-    }
-  };
-  StageSeconds seconds;
-  {
-    const std::jthread reader([&] { run_stage(free, filled, read, seconds.read); });
-    const CancelAtExit cancel{free, filled};
-    const std::jthread writer([&] { run_stage(done, free, write, seconds.write); });
-    run_stage(filled, done, work, seconds.work);
-    if constexpr (requires { stages.after_work(buffers); })
-      if (!has_failed()) timed(seconds.free, [&] { stages.after_work(buffers); });
-  }
-  if (first_error) std::rethrow_exception(first_error);
-  seconds.overlap = overlap.seconds();
-  return seconds;
+  Steps steps(buffers, stages);
+  return run_numbered_pipeline(buffers.size(), steps);
 }
 
 }  // namespace qrtool

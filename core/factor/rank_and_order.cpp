@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/cpu/reference/householder.hpp"
 #include "core/parallel.hpp"
 #include "core/ratios.hpp"
 
@@ -84,11 +85,13 @@ void RankAndOrder::pivot() {
   const index_t k = problem_.k(), n = problem_.n;
   Pivoted& p = *pivoted_;
   std::iota(permutation_.begin(), permutation_.end(), index_t{0});
-  p.q.resize(k, k);
   p.r.resize(k, n);
+  p.q.resize(k, k);
   if (k == 0) return;
   p.qr.compute(Eigen::Map<const RowMajor>(scaled.data, k, n));
-  p.q = p.qr.householderQ();
+  householder::Matrix<double> q(k, k);
+  householder::form_q<double>(p.qr.matrixQR(), p.qr.hCoeffs(), q);
+  p.q = q;
   p.r = p.qr.matrixR().topRows(k).triangularView<Eigen::Upper>();
   for (index_t j = 0; j < n; ++j)
     permutation_[static_cast<std::size_t>(j)] = p.qr.colsPermutation().indices()(j);

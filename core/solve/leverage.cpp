@@ -2,12 +2,12 @@
 // leverage.cpp: pivoted QR of scaled columns, and blocks of rows merged in order.
 #include "core/solve/leverage.hpp"
 
-#include <Eigen/Cholesky>
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 
 #include "core/parallel.hpp"
+#include "core/solve/rows.hpp"
 
 namespace qrtool {
 namespace {
@@ -93,6 +93,23 @@ void for_blocks(const SolveProblem& problem, int threads,
   }
 }
 
+/// X := R^-T X
+void solve_transposed(const Matrix& r, Matrix& x) {
+  r.triangularView<Eigen::Upper>().transpose().solveInPlace(x);
+}
+
+/// The upper triangular U with S = U^T U.
+Matrix cholesky(const Matrix& s) {
+  Matrix u = s;
+  for (Eigen::Index j = 0; j < s.cols(); ++j) {
+    double* const column = u.col(j).data();
+    for (Eigen::Index i = 0; i < j; ++i)
+      column[i] = (column[i] - dot(u.col(i).data(), column, i)) / u(i, i);
+    column[j] = std::sqrt(column[j] - dot(column, column, j));
+  }
+  return u;
+}
+
 /// A P R^-1 of some rows, r columns.
 struct Whitener {
   Eigen::VectorXd factors;
@@ -102,8 +119,9 @@ struct Whitener {
   Matrix operator()(const RowMajor& rows) const {
     const Matrix ordered = rows * factors.asDiagonal() * order;
     // Z R = A P D
-    return r.triangularView<Eigen::Upper>().transpose().solve(
-        ordered.leftCols(r.cols()).transpose());
+    Matrix z = ordered.leftCols(r.cols()).transpose();
+    solve_transposed(r, z);
+    return z;
   }
 };
 
@@ -165,13 +183,13 @@ LeverageReport large_leverages(const SolveProblem& problem, int threads,
         parts[i] = z * z.transpose();
       },
       [&](index_t i, index_t) { gram += parts[i]; });
-  const Eigen::LLT<Matrix> s(gram);
+  const Matrix u = cholesky(gram);
   double sum = 0;
   for_blocks(
       problem, threads, read, rows,
       [&](index_t i, const RowMajor& block) {
         Matrix z = whitener(block);
-        s.matrixL().solveInPlace(z);
+        solve_transposed(u, z);
         parts[i] = z.colwise().squaredNorm();
       },
       [&](index_t i, index_t first) {

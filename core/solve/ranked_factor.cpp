@@ -2,11 +2,11 @@
 // ranked_factor.cpp: decides the rank on pivoted R with scaled columns, and solves with it.
 #include "core/solve/ranked_factor.hpp"
 
-#include <Eigen/Householder>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/solve/rows.hpp"
 #include "core/solve/truncated_qr.hpp"
 
 namespace qrtool {
@@ -23,10 +23,12 @@ double frobenius(MatrixView<const S> r) {
 
 /// Returns the e with the largest size of an entry of v in [2^(e - 1), 2^e), and 0 for a vector of
 /// zeros.
-template <class Vector>
-int exponent_of(const Vector& v) {
+template <class S>
+int exponent_of(const std::vector<S>& v) {
+  double largest = 0;
+  for (const S& x : v) largest = std::max(largest, std::abs(x));
   int exponent = 0;
-  std::frexp(v.template lpNorm<Eigen::Infinity>(), &exponent);
+  std::frexp(largest, &exponent);
   return exponent;
 }
 
@@ -37,11 +39,10 @@ double infinite_beyond(double scaled_condition, double condition) {
   return scaled_condition <= most_condition ? condition : std::numeric_limits<double>::infinity();
 }
 
-/// v 2^exponent.
+/// v := v 2^exponent.
 template <class S>
-Eigen::Matrix<S, Eigen::Dynamic, 1> scaled(
-    const Eigen::Ref<const Eigen::Matrix<S, Eigen::Dynamic, 1>>& v, int exponent) {
-  return v.unaryExpr([exponent](S x) { return scaled_by(x, exponent); });
+void scale(std::vector<S>& v, int exponent) {
+  for (S& x : v) x = scaled_by(x, exponent);
 }
 
 }  // namespace
@@ -50,69 +51,72 @@ Eigen::Matrix<S, Eigen::Dynamic, 1> scaled(
 /// Q T.
 template <class S>
 struct RankedFactor<S>::Complete {
-  using Matrix = typename TruncatedQr<S>::Matrix;
-  using Vector = typename TruncatedQr<S>::Vector;
-
   TruncatedQr<S> pivoted;  // of R D^-1
-  Matrix u;                // U: T Z = [U 0]; for basic solutions the leading block of T
+  Batch<S> u;              // U: T Z = [U 0]; for basic solutions the leading block of T
   /// The reflectors H of Z^H, one for each row of T: their entries after the first, which belong to
   /// the columns past the rank. No rows for basic solutions.
-  Matrix tails;
-  Vector coefficients;
+  Batch<S> tails;
+  std::vector<S> coefficients;
 
-  /// Turns T = [u right] into [U 0]: one row after another, from the last one (LAPACK tzrzf).
-  void turn(Matrix right) {
-    const index_t rank = u.rows();
-    tails = Matrix::Zero(right.cols(), rank);
-    coefficients = Vector::Zero(rank);
-    Vector row(1 + right.cols()), tail(right.cols());
+  /// Turns T = [U right] into [U 0]: one row after another, from the last one (LAPACK tzrzf).
+  void turn(MatrixView<S> right) {
+    const MatrixView<S> upper = u.view()[0];
+    const index_t rank = upper.rows, left = right.cols;
+    tails = Batch<S>(1, rank, left);
+    coefficients.assign(static_cast<std::size_t>(rank), S(0));
+    std::vector<S> row(static_cast<std::size_t>(1 + left));
     for (index_t i = rank; i-- > 0;) {
-      row << conjugate(u(i, i)), right.row(i).adjoint();
+      row[0] = conjugate(upper(i, i));
+      for (index_t j = 0; j < left; ++j) row[j + 1] = conjugate(right(i, j));
       // Columns of very different size leave rows whose squares are no numbers of float64.
       const int exponent = exponent_of(row);
-      row = scaled<S>(row, -exponent);
-      double beta = 0;
-      row.makeHouseholder(tail, coefficients(i), beta);
-      tails.col(i) = tail;
-      u(i, i) = std::ldexp(beta, exponent);
-      const Vector sums = conjugate(coefficients(i)) * (u.col(i).head(i) + right.topRows(i) * tail);
-      u.col(i).head(i) -= sums;
-      right.topRows(i).noalias() -= sums * tail.adjoint();
+      scale(row, -exponent);
+      const Reflector<S> reflector = make_reflector(row.data(), std::ssize(row));
+      const S* const tail = row.data() + 1;
+      std::copy_n(tail, left, &tails.view()[0](i, 0));
+      coefficients[i] = reflector.c;
+      upper(i, i) = std::ldexp(reflector.beta, exponent);
+      for (index_t k = 0; k < i; ++k) {
+        S* const other = &right(k, 0);
+        const S sum = product(conjugate(reflector.c), upper(k, i) + dot(other, tail, left));
+        upper(k, i) -= sum;
+        subtract_conjugate(other, sum, tail, left);
+      }
     }
   }
   /// P Z [y; 0].
-  Vector expand(const Vector& y) const {
-    const index_t rank = y.size(), n = pivoted.permutation().size();
-    Vector turned = Vector::Zero(n);
-    turned.head(rank) = y;
-    for (index_t i = 0; i < rank && tails.rows() > 0; ++i)
-      reflect(turned, i, conjugate(coefficients(i)));
-    Vector x(n);
-    for (index_t i = 0; i < n; ++i) x(pivoted.permutation()(i)) = turned(i);
+  std::vector<S> expand(const std::vector<S>& y) const {
+    const auto n = static_cast<std::size_t>(pivoted.permutation().size());
+    std::vector<S> turned = y;
+    turned.resize(n);
+    for (std::size_t i = 0; i < coefficients.size(); ++i)
+      reflect(turned, i, conjugate(coefficients[i]));
+    std::vector<S> x(n);
+    for (std::size_t i = 0; i < n; ++i) x[place(i)] = turned[i];
     return x;
   }
   /// (Z^H P'x)[:rank].
-  Vector project(const Vector& x) const {
-    const index_t rank = u.rows(), n = x.size();
-    Vector turned(n);
-    for (index_t i = 0; i < n; ++i) turned(i) = x(pivoted.permutation()(i));
-    for (index_t i = rank; i-- > 0 && tails.rows() > 0;) reflect(turned, i, coefficients(i));
-    return turned.head(rank);
+  std::vector<S> project(const S* x) const {
+    std::vector<S> turned(static_cast<std::size_t>(pivoted.permutation().size()));
+    for (std::size_t i = 0; i < turned.size(); ++i) turned[i] = x[place(i)];
+    for (std::size_t i = coefficients.size(); i-- > 0;) reflect(turned, i, coefficients[i]);
+    turned.resize(static_cast<std::size_t>(u.view().rows));
+    return turned;
   }
-  Vector solve_u(const Vector& c) const {
-    return u.template triangularView<Eigen::Upper>().solve(c);
-  }
-  Vector solve_u_adjoint(const Vector& c) const {
-    return u.template triangularView<Eigen::Upper>().adjoint().solve(c);
-  }
+  void solve_u(std::vector<S>& c) const { solve_upper(u.view()[0], column(c)); }
+  void solve_u_adjoint(std::vector<S>& c) const { solve_upper_adjoint(u.view()[0], column(c)); }
 
  private:
+  static MatrixView<S> column(std::vector<S>& c) { return {c.data(), std::ssize(c), 1, 1}; }
+  std::size_t place(std::size_t i) const {
+    return static_cast<std::size_t>(pivoted.permutation()[i]);
+  }
   /// v := H v, or H^H v with the conjugate of the coefficient.
-  void reflect(Vector& v, index_t i, S coefficient) const {
-    auto rest = v.tail(tails.rows());
-    const S sum = coefficient * (v(i) + tails.col(i).dot(rest));
-    v(i) -= sum;
-    rest -= sum * tails.col(i);
+  void reflect(std::vector<S>& v, std::size_t i, S coefficient) const {
+    const MatrixView<S> all = tails.view()[0];
+    const S* const tail = &all(static_cast<index_t>(i), 0);
+    S* const rest = v.data() + all.rows;
+    apply_reflector(v[i], rest, coefficient, tail, all.cols);
   }
 };
 
@@ -184,22 +188,32 @@ void RankedFactor<S>::decompose(const std::vector<int>& exponents, const RankRul
     complete_.reset();
     return;
   }
-  Matrix t = complete_->pivoted.r();
+  const Matrix t = complete_->pivoted.r();
   if (is_wide && rank_ > 0) {
     const double condition = std::abs(t(0, 0) / t(r_.rows - 1, r_.rows - 1));
     condition_ = scaled_condition_ = infinite_beyond(condition, condition);
   }
+  // T = [U right; 0 dropped], in the columns' own size.
   const auto& permuted = complete_->pivoted.permutation();
+  complete_->u = Batch<S>(1, rank_, rank_);
+  const MatrixView<S> u = complete_->u.view()[0];
+  const Batch<S> memory(1, rank_, r_.cols - rank_);
+  const MatrixView<S> right = memory.view()[0];
+  std::vector<S> dropped;
   for (index_t j = 0; j < r_.cols; ++j)
-    for (index_t i = 0; i < r_.rows; ++i) t(i, j) = scaled_by(t(i, j), exponents[permuted(j)]);
-  dropped_norm_ = t.bottomRightCorner(r_.rows - rank_, r_.cols - rank_).norm();
-  complete_->u = t.topLeftCorner(rank_, rank_);
-  if (!is_basic_) complete_->turn(t.topRightCorner(rank_, r_.cols - rank_));
+    for (index_t i = 0; i < r_.rows; ++i) {
+      const S entry = scaled_by(t(i, j), exponents[permuted[j]]);
+      if (i < rank_)
+        (j < rank_ ? u(i, j) : right(i, j - rank_)) = entry;
+      else if (j >= rank_)
+        dropped.push_back(entry);
+    }
+  dropped_norm_ = norm_of(dropped.data(), std::ssize(dropped));
+  if (!is_basic_) complete_->turn(right);
 }
 
 template <class S>
 void RankedFactor<S>::solve(MatrixView<const S> z, MatrixView<S> x) const {
-  using Vector = typename TruncatedQr<S>::Vector;
   const index_t k = r_.rows;
   if (!complete_) {
     for (index_t i = 0; i < k; ++i) std::copy_n(&z(i, 0), x.cols, &x(i, 0));
@@ -207,30 +221,32 @@ void RankedFactor<S>::solve(MatrixView<const S> z, MatrixView<S> x) const {
     return;
   }
   for (index_t j = 0; j < x.cols; ++j) {
-    Vector c(k);
-    for (index_t i = 0; i < k; ++i) c(i) = z(i, j);
-    Vector solution = Vector::Zero(r_.cols);
+    std::vector<S> solution(static_cast<std::size_t>(r_.cols));
     if (rank_ > 0) {
+      typename TruncatedQr<S>::Vector c(k);
+      for (index_t i = 0; i < k; ++i) c(i) = z(i, j);
       complete_->pivoted.apply_adjoint(c);
-      solution = complete_->expand(complete_->solve_u(c.head(rank_)));
+      std::vector<S> head(c.data(), c.data() + rank_);
+      complete_->solve_u(head);
+      solution = complete_->expand(head);
     }
-    for (index_t i = 0; i < r_.cols; ++i) x(i, j) = solution(i);
+    for (index_t i = 0; i < r_.cols; ++i) x(i, j) = solution[i];
   }
 }
 
 template <class S>
 void RankedFactor<S>::correct(std::vector<S>& g) const {
-  using Vector = typename TruncatedQr<S>::Vector;
-  Eigen::Map<Vector> gradient(g.data(), r_.cols);
   if (!complete_) {
     const MatrixView<S> x{g.data(), r_.cols, 1, 1};
     solve_upper_adjoint(r_, x);
     solve_upper(r_, x);
   } else if (rank_ == 0) {
-    gradient.setZero();
+    std::fill(g.begin(), g.end(), S(0));
   } else {
-    const Vector inner = complete_->solve_u_adjoint(complete_->project(gradient));
-    gradient = complete_->expand(complete_->solve_u(inner));
+    std::vector<S> inner = complete_->project(g.data());
+    complete_->solve_u_adjoint(inner);
+    complete_->solve_u(inner);
+    g = complete_->expand(inner);
   }
 }
 
@@ -243,16 +259,18 @@ double RankedFactor<S>::adjoint_solution_norm(std::vector<S> g) const {
 
 template <class S>
 double RankedFactor<S>::least_norm_error(const S* x) const {
-  using Vector = typename TruncatedQr<S>::Vector;
   if (!complete_) return 0;
-  const Eigen::Map<const Vector> given(x, r_.cols);
-  const double largest = given.template lpNorm<Eigen::Infinity>();
-  if (largest == 0 || rank_ == 0) return largest == 0 ? 0 : std::numeric_limits<double>::infinity();
+  std::vector<S> solution(x, x + r_.cols);
+  const bool is_zero = std::ranges::all_of(solution, [](S each) { return each == S(0); });
+  if (is_zero || rank_ == 0) return is_zero ? 0 : std::numeric_limits<double>::infinity();
   // The error does not depend on the scale of x, whose squares may overflow.
-  const Vector solution = scaled<S>(given, -exponent_of(given));
-  const Vector inner = complete_->project(solution);
-  const Vector outside = solution - complete_->expand(inner), w = complete_->solve_u_adjoint(inner);
-  return norm_of(outside.data(), outside.size()) / (norm_ * norm_of(w.data(), w.size()));
+  scale(solution, -exponent_of(solution));
+  std::vector<S> w = complete_->project(solution.data());
+  const std::vector<S> inside = complete_->expand(w);
+  subtract(solution.data(), S(1), inside.data(), std::ssize(solution));
+  complete_->solve_u_adjoint(w);
+  return norm_of(solution.data(), std::ssize(solution)) /
+         (norm_ * norm_of(w.data(), std::ssize(w)));
 }
 
 template class RankedFactor<double>;

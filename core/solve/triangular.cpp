@@ -6,40 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "core/solve/rows.hpp"
+
 namespace qrtool {
 namespace {
-
-/// The sum of x_i y_i.
-template <class S>
-S dot(const S* x, const S* y, index_t count) {
-  if constexpr (is_complex_number<S>) {
-    double re = 0, im = 0;
-#pragma omp simd reduction(+ : re, im)
-    for (index_t i = 0; i < count; ++i) {
-      re += x[i].real() * y[i].real() - x[i].imag() * y[i].imag();
-      im += x[i].real() * y[i].imag() + x[i].imag() * y[i].real();
-    }
-    return {re, im};
-  } else {
-    S sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (index_t i = 0; i < count; ++i) sum += x[i] * y[i];
-    return sum;
-  }
-}
-
-/// y -= factor x
-template <class S>
-void subtract(S* y, S factor, const S* x, index_t count) {
-#pragma omp simd
-  for (index_t i = 0; i < count; ++i) y[i] -= product(factor, x[i]);
-}
-/// y -= factor conj(x)
-template <class S>
-void subtract_conjugate(S* y, S factor, const S* x, index_t count) {
-#pragma omp simd
-  for (index_t i = 0; i < count; ++i) y[i] -= product(factor, conjugate(x[i]));
-}
 
 template <class S, class D>
 void divide(S* x, D by, index_t count) {

@@ -2,13 +2,15 @@
 // truncated_qr.cpp: blocks of columns by a sample, then single columns by their norms.
 #include "core/solve/truncated_qr.hpp"
 
-#include <Eigen/Householder>
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
+#include <span>
+#include <vector>
 
-#include "core/complex_arithmetic.hpp"
+#include "core/solve/rows.hpp"
 
 namespace qrtool {
 namespace {
@@ -19,12 +21,20 @@ constexpr index_t least_columns = 256;
 /// Blocks are taken while their diagonal is this many times the tolerance.
 constexpr double margin = 8;
 
+template <class S>
+double plain_norm(const S* x, index_t count) {
+  return std::sqrt(real_part(conjugate_dot(x, x, count)));
+}
+
 /// Returns rows of +1 and -1, the same in every run.
 template <class Matrix>
 Matrix signs(index_t rows, index_t cols) {
   using S = typename Matrix::Scalar;
   std::mt19937_64 random(1);
-  return Matrix::NullaryExpr(rows, cols, [&] { return S(random() & 1 ? 1.0 : -1.0); });
+  Matrix matrix(rows, cols);
+  for (S& each : std::span(matrix.data(), static_cast<std::size_t>(matrix.size())))
+    each = S(random() & 1 ? 1.0 : -1.0);
+  return matrix;
 }
 
 /// A^H B and C -= A B. Each product of other types would take the compiler seconds.
@@ -40,13 +50,15 @@ void subtract_product(Eigen::Ref<Matrix> c, const Matrix& a, const Matrix& b) {
 /// Makes the reflector of column k, and applies it to the columns after it.
 template <class Matrix, class S>
 void reflect(Matrix& s, index_t k, S& coefficient) {
-  const index_t rows = s.rows() - k, cols = s.cols() - k - 1;
-  double beta = 0;
-  s.col(k).tail(rows).makeHouseholderInPlace(coefficient, beta);
-  s(k, k) = beta;
-  Eigen::Matrix<S, Eigen::Dynamic, 1> workspace(cols);
-  s.bottomRightCorner(rows, cols)
-      .applyHouseholderOnTheLeft(s.col(k).tail(rows - 1), coefficient, workspace.data());
+  const index_t rows = s.rows() - k;
+  S* const column = &s(k, k);
+  const Reflector<S> reflector = make_reflector(column, rows);
+  coefficient = reflector.c;
+  column[0] = reflector.beta;
+  for (index_t j = k + 1; j < s.cols(); ++j) {
+    S* const other = &s(k, j);
+    apply_reflector(other[0], other + 1, reflector.c, column + 1, rows - 1);
+  }
 }
 
 /// V of the reflectors below the diagonal.
@@ -88,9 +100,20 @@ void divide_by_upper(Matrix& x, const Matrix& r) {
   }
 }
 
+/// The norms of the columns from `first` on, without the rows before it.
 template <class Matrix>
-double longest_column(const Matrix& s) {
-  return s.size() > 0 ? s.colwise().norm().maxCoeff() : 0;
+std::vector<double> column_norms(const Matrix& s, index_t first) {
+  const index_t rows = s.rows() - first;
+  std::vector<double> norms;
+  for (index_t j = first; j < s.cols(); ++j)
+    norms.push_back(rows > 0 ? plain_norm(&s(first, j), rows) : 0);
+  return norms;
+}
+
+std::vector<int> in_order(index_t count) {
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 }  // namespace
@@ -99,8 +122,9 @@ template <class S>
 TruncatedQr<S>::TruncatedQr(Matrix s, double tolerance, bool is_complete)
     : s_(std::move(s)),
       coefficients_(Vector::Zero(std::min(s_.rows(), s_.cols()))),
-      permutation_(Eigen::VectorXi::LinSpaced(s_.cols(), 0, static_cast<int>(s_.cols()) - 1)) {
-  const double longest = longest_column(s_);
+      permutation_(in_order(s_.cols())) {
+  const std::vector<double> norms = column_norms(s_, 0);
+  const double longest = norms.empty() ? 0 : *std::ranges::max_element(norms);
   least_ = tolerance * longest;
   if (s_.cols() >= least_columns) choose_by_blocks();
   if (is_complete) least_ = 0;
@@ -110,9 +134,7 @@ TruncatedQr<S>::TruncatedQr(Matrix s, double tolerance, bool is_complete)
 
 template <class S>
 TruncatedQr<S>::TruncatedQr(Matrix s, index_t most_steps)
-    : s_(std::move(s)),
-      coefficients_(Vector::Zero(most_steps)),
-      permutation_(Eigen::VectorXi::LinSpaced(s_.cols(), 0, static_cast<int>(s_.cols()) - 1)) {
+    : s_(std::move(s)), coefficients_(Vector::Zero(most_steps)), permutation_(in_order(s_.cols())) {
   choose_one_by_one(most_steps);
 }
 
@@ -120,7 +142,7 @@ template <class S>
 void TruncatedQr<S>::swap_columns(index_t i, index_t j) {
   if (i == j) return;
   s_.col(i).swap(s_.col(j));
-  std::swap(permutation_(i), permutation_(j));
+  std::swap(permutation_[i], permutation_[j]);
 }
 
 /// sample = G A for what is left of S, A = Q [R11 R12; 0 R22] with R11 of a block. Then that of R22
@@ -140,17 +162,16 @@ void TruncatedQr<S>::choose_by_blocks() {
 /// Factors the first columns of `chosen`, and returns false, with nothing factored, where their
 /// diagonal is too small.
 template <class S>
-bool TruncatedQr<S>::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
+bool TruncatedQr<S>::factor_block(const std::vector<int>& chosen, Matrix& sample) {
   const index_t left = s_.cols() - steps_, rows = s_.rows() - steps_;
   // A swap may have moved a chosen column: `place` says where each column is now.
-  Eigen::VectorXi place = Eigen::VectorXi::LinSpaced(left, 0, static_cast<int>(left) - 1);
-  Eigen::VectorXi column = place;
+  std::vector<int> place = in_order(left), column = place;
   for (int j = 0; j < block_columns; ++j) {
-    const int from = place(chosen(j));
+    const int from = place[chosen[j]];
     swap_columns(steps_ + j, steps_ + from);
     sample.col(j).swap(sample.col(from));
-    std::swap(place(column(j)), place(column(from)));
-    std::swap(column(j), column(from));
+    std::swap(place[column[j]], place[column[from]]);
+    std::swap(column[j], column[from]);
   }
   Matrix panel = s_.block(steps_, steps_, rows, block_columns);
   Vector coefficients(block_columns);
@@ -174,34 +195,37 @@ bool TruncatedQr<S>::factor_block(const Eigen::VectorXi& chosen, Matrix& sample)
 template <class S>
 void TruncatedQr<S>::choose_one_by_one(index_t most_steps) {
   const index_t left = s_.cols() - steps_;
-  Eigen::VectorXd norms = s_.bottomRightCorner(s_.rows() - steps_, left).colwise().norm();
-  Eigen::VectorXd first_norms = norms;  // when they were last measured
+  std::vector<double> norms = column_norms(s_, steps_);
+  std::vector<double> first_norms = norms;  // when they were last measured
   const index_t base = steps_;
   while (steps_ < most_steps) {
-    index_t at = 0;
     const index_t taken = steps_ - base;
-    if (!(norms.tail(left - taken).maxCoeff(&at) > least_)) return;
-    swap_columns(steps_, steps_ + at);
-    std::swap(norms(taken), norms(taken + at));
-    std::swap(first_norms(taken), first_norms(taken + at));
+    if (taken == left) return;
+    const auto longest = std::max_element(norms.begin() + taken, norms.end());
+    if (!(*longest > least_)) return;
+    const index_t at = longest - norms.begin();
+    swap_columns(steps_, base + at);
+    std::swap(norms[taken], norms[at]);
+    std::swap(first_norms[taken], first_norms[at]);
     take_step(taken, norms, first_norms);
   }
 }
 
 /// Makes the reflector of the next column, and updates the norms of the columns from j + 1 on.
 template <class S>
-void TruncatedQr<S>::take_step(index_t j, Eigen::VectorXd& norms, Eigen::VectorXd& first_norms) {
+void TruncatedQr<S>::take_step(index_t j, std::vector<double>& norms,
+                               std::vector<double>& first_norms) {
   const index_t k = steps_++, rows = s_.rows() - k, cols = s_.cols() - k - 1;
   reflect(s_, k, coefficients_(k));
   for (index_t c = 0; c < cols; ++c) {
-    double& norm = norms(j + 1 + c);
-    double& first = first_norms(j + 1 + c);
+    double& norm = norms[j + 1 + c];
+    double& first = first_norms[j + 1 + c];
     if (norm == 0) continue;
     // LAPACK working note 176: a norm that lost half of its digits is measured again.
     const double ratio = std::abs(s_(k, k + 1 + c)) / norm;
     const double kept = std::max(0.0, (1 + ratio) * (1 - ratio)), size = norm / first;
     if (kept * size * size <= std::sqrt(std::numeric_limits<double>::epsilon())) {
-      norm = first = s_.col(k + 1 + c).tail(rows - 1).norm();
+      norm = first = plain_norm(&s_(k, k + 1 + c) + 1, rows - 1);
     } else {
       norm *= std::sqrt(kept);
     }
@@ -211,17 +235,15 @@ void TruncatedQr<S>::take_step(index_t j, Eigen::VectorXd& norms, Eigen::VectorX
 template <class S>
 auto TruncatedQr<S>::r() const -> Matrix {
   Matrix r = s_;
-  for (index_t j = 0; j < steps_; ++j) r.col(j).tail(r.rows() - j - 1).setZero();
+  for (index_t j = 0; j < steps_; ++j)
+    for (index_t i = j + 1; i < r.rows(); ++i) r(i, j) = 0;
   return r;
 }
 
 template <class S>
 void TruncatedQr<S>::apply_adjoint(Vector& c) const {
-  S workspace = 0;
-  for (index_t k = 0; k < steps_; ++k) {
-    const index_t rows = s_.rows() - k;
-    c.tail(rows).applyHouseholderOnTheLeft(s_.col(k).tail(rows - 1), coefficients_(k), &workspace);
-  }
+  for (index_t k = 0; k < steps_; ++k)
+    apply_reflector(c(k), c.data() + k + 1, coefficients_(k), &s_(k, k) + 1, s_.rows() - k - 1);
 }
 
 template class TruncatedQr<double>;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <vector>
 
 #include "core/batch.hpp"
 
@@ -30,8 +31,8 @@ class TruncatedQr {
   index_t rank() const { return rank_; }
   /// Returns R, with zeros below the diagonal. R22 is triangular only where the factor is complete.
   Matrix r() const;
-  /// Column j of S P is column permutation()(j) of S.
-  const Eigen::VectorXi& permutation() const { return permutation_; }
+  /// Column j of S P is column permutation()[j] of S.
+  const std::vector<int>& permutation() const { return permutation_; }
   /// c := Q^H c.
   void apply_adjoint(Vector& c) const;
 
@@ -40,14 +41,14 @@ class TruncatedQr {
   TruncatedQr(Matrix s, index_t most_steps);
 
   void choose_by_blocks();
-  bool factor_block(const Eigen::VectorXi& chosen, Matrix& sample);
+  bool factor_block(const std::vector<int>& chosen, Matrix& sample);
   void choose_one_by_one(index_t most_steps);
-  void take_step(index_t j, Eigen::VectorXd& norms, Eigen::VectorXd& first_norms);
+  void take_step(index_t j, std::vector<double>& norms, std::vector<double>& first_norms);
   void swap_columns(index_t i, index_t j);
 
   Matrix s_;
   Vector coefficients_;  // of the adjoint reflectors, which lie below the diagonal
-  Eigen::VectorXi permutation_;
+  std::vector<int> permutation_;
   double least_ = 0;
   index_t steps_ = 0, rank_ = 0;
 };

@@ -15,7 +15,9 @@ namespace qrtool::test {
 namespace {
 
 /// BDCSVD of Eigen 3.4 is faster, but reads beyond its arrays for some products of graded factors.
-using Svd = Eigen::JacobiSVD<Eigen::MatrixXd, Eigen::NoQRPreconditioner>;
+/// Square matrices need no QR factorization first, but this is the class of solution_error.cpp, so
+/// that it is compiled once.
+using Svd = Eigen::JacobiSVD<Eigen::MatrixXd>;
 
 /// The error of R, both in float64: one body, because Eigen takes long to compile.
 double error_of(Eigen::MatrixXd wide_a, Eigen::MatrixXd wide_r, bool by_column) {

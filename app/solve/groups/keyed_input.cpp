@@ -187,8 +187,8 @@ void ArrayRows::read(index_t first, MatrixView<double> rows, std::vector<double>
 
 template <class Use>
 void ArrayRows::visit(Use use) {
-  constexpr index_t numbers_at_once = index_t{1} << 15;
-  const index_t step = std::clamp<index_t>(numbers_at_once / width(), 1, std::max<index_t>(m(), 1));
+  constexpr index_t at_once = index_t{1} << 15;
+  const index_t step = std::clamp<index_t>(at_once / width(), 1, std::max<index_t>(m(), 1));
   const Batch<double> rows(1, step, width());
   std::vector<double> groups(static_cast<std::size_t>(step));
   for (index_t first = 0; first < m(); first += step) {

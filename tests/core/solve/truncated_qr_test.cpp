@@ -44,7 +44,7 @@ void expect_factor(const Matrix& s, const TruncatedQr<double>& qr, double tolera
   // Q'S P = R
   double worst = 0;
   for (index_t j = 0; j < s.cols(); ++j) {
-    Vector column = s.col(qr.permutation()(j));
+    Vector column = s.col(qr.permutation()[static_cast<std::size_t>(j)]);
     qr.apply_adjoint(column);
     worst = std::max(worst, (column - r.col(j)).norm());
   }

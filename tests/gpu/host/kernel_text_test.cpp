@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "gpu/host/kernel_sources.hpp"
 
@@ -67,8 +66,9 @@ TEST(KernelText, EveryKernelOfAVariantCanBeLeftOut) {
     if (source.name.find("/variants/") == std::string_view::npos) continue;
     const std::string nothing = with_kernels(source.text, {});
     EXPECT_EQ(lines(nothing), lines(source.text)) << source.name;
-    static const std::regex plain("__kernel[^{]*void [a-z_0-9]+\\(");
-    EXPECT_FALSE(std::regex_search(nothing, plain)) << source.name;
+    static const testing::Matcher<std::string> plain =
+        testing::ContainsRegex("__kernel[^{]*void [a-z_0-9]+\\(");
+    EXPECT_FALSE(plain.Matches(nothing)) << source.name;
   }
 }
 
