@@ -66,9 +66,10 @@ class Pieces(OpenclTool):
         self.assertEqual(*stored)
 
     def test_host_memory_does_not_grow_with_a_matrix_in_pieces(self):
-        """PoCL's device memory is the host's, so that its buffers are subtracted."""
+        """PoCL's device memory is the host's, so that its buffers are subtracted. The first run of
+        a size may build kernels, which takes memory of its own, and does not count."""
         on_host = []
-        for rows in (1200, 2400, 4800):  # 4, 8 and 16 times the six pieces
+        for rows in (1200, 1200, 2400, 2400, 4800, 4800):  # 4, 8 and 16 times the six pieces
             self.run_tool("generate", "--shape", f"{rows}x1000", "--precision", "single", self.a,
                           "-q", "--force")
             peak = os.path.join(self.folder, "peak")
@@ -79,7 +80,7 @@ class Pieces(OpenclTool):
             self.assertEqual(status, 0)
             with open(peak, encoding="ascii") as file:
                 on_host.append(used.ru_maxrss * 1024 - int(file.read()))
-        self.assertLess(max(on_host) - min(on_host), 6 << 20, on_host)
+        self.assertLess(max(on_host[1::2]) - min(on_host[1::2]), 6 << 20, on_host)
 
     def test_pieces_with_one_wrong_bit_or_a_failing_call(self):
         self.run_tool("generate", "--shape", "1030x1000", "--precision", "single", self.a, "-q",

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/dataset.hpp"
 #include "tests/io/hdf5/writing.hpp"
 
