@@ -18,7 +18,7 @@ import numpy as np
 
 QRTOOL = sys.argv[1]
 SHARE = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-EXIT_USAGE, EXIT_INPUT = 2, 3
+EXIT_USAGE = 2
 # Kind of input -> A and B, and the words that belong to them.
 INPUTS = {"one": (["A.npy", "b.npy"], []), "sides": (["A.npy", "B.npy"], []),
           "batch": (["As.npy", "bs.npy"], []), "hdf5": (["d.h5:/A", "d.h5:/B"], []),

@@ -73,7 +73,7 @@ def figure(value):
 
 
 def number(text):
-    """The first number of a cell of an older table; None where there is none."""
+    """The first number of a cell; None where there is none."""
     found = re.search(r"\d[\d,]*\.?\d*", text)
     return float(found.group().replace(",", "")) if found else None
 
@@ -467,7 +467,7 @@ def best_ratios(table):
     def first(cell):
         return None if cell.startswith(NO_Q) else number(cell)
     columns = [i for i, column in enumerate(table.columns)
-               if re.search("ratio QR|/ qrtool", column)]
+               if "/ qrtool" in column]
     rows = ([value for value in (first(row[i]) for i in columns) if value is not None]
             for row in table.rows)
     return [min(values) for values in rows if values]
