@@ -39,6 +39,8 @@ struct Slot {
 static_assert(std::atomic<int>::is_always_lock_free);
 std::array<Slot, 32> slots;
 std::atomic<int> names_that_change = 0;
+std::atomic<bool> is_ending = false;  // the temporary files were removed: no more may appear
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 int register_temporary(const std::string& path) {
   if (path.size() >= PATH_MAX) return -1;
@@ -219,10 +221,7 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
   // Another run may remove the new file as a stale one before it is locked: try again then.
   for (int attempt = 0; attempt < 8; ++attempt) {
     temporary_path_ = temporary_name(target_);
-    slot_ = register_temporary(temporary_path_);
-    descriptor_ =
-        open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    const int error = errno;
+    const int error = create();
     if (descriptor_ >= 0) {
       fchmod(descriptor_, 0600);  // the umask may forbid even the owner to write
       flock(descriptor_, LOCK_EX | LOCK_NB);
@@ -237,6 +236,15 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
     }
   }
   throw_cannot_write(path_, "no temporary file can be created beside it");
+}
+
+/// Creates the temporary file. Returns 0 or the number of an error.
+int AtomicFile::create() {
+  const NamesChange change;
+  slot_ = register_temporary(temporary_path_);
+  descriptor_ =
+      open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return descriptor_ < 0 ? errno : 0;
 }
 
 AtomicFile::~AtomicFile() {
@@ -395,6 +403,9 @@ NamesChange::NamesChange() {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before_);
   ++names_that_change;
+  if (!is_ending) return;
+  --names_that_change;
+  for (;;) pause();
 }
 
 NamesChange::~NamesChange() {
@@ -405,6 +416,7 @@ NamesChange::~NamesChange() {
 void adopt_temporary_file(const std::string& temporary_path) { register_temporary(temporary_path); }
 
 Removed remove_temporary_files() noexcept {
+  is_ending = true;
   while (names_that_change.load() > 0) poll(nullptr, 0, 1);
   Removed removed = Removed::none;
   for (Slot& slot : slots) {

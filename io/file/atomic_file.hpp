@@ -52,6 +52,7 @@ class AtomicFile {
     gid_t group;
   };
   [[noreturn]] void throw_full(std::uint64_t wanted, std::uint64_t available) const;
+  int create();
   int reserve_pieces(std::uint64_t bytes) const;
   static std::optional<Rights> rights_of(const std::string& target);
   void set_rights() const;
@@ -83,7 +84,8 @@ std::vector<std::string> live_temporary_files();
 void adopt_temporary_file(const std::string& temporary_path);
 
 /// While an object of this class exists, its thread takes no signal, and remove_temporary_files()
-/// waits in every other thread. It is for the moments in which names change places.
+/// waits in every other thread. It is for the moments in which names appear or change places. After
+/// remove_temporary_files() the constructor waits for the end of the process.
 class NamesChange {
  public:
   NamesChange();
@@ -108,7 +110,8 @@ void remove_stale(const std::string& target);
 
 enum class Removed { none, some, gone };
 /// Unlinks every live temporary file. Returns `none` where there are none, and `gone` where another
-/// process has already unlinked all of them. Async-signal-safe.
+/// process has already unlinked all of them. The process must end after it: a thread that wants to
+/// create or to commit a file waits for that. Async-signal-safe.
 Removed remove_temporary_files() noexcept;
 
 }  // namespace qrtool
