@@ -256,10 +256,12 @@ INLINE void store_block_q(const Lane* at, LaneTile tile, __global STORED* q,
 __kernel __attribute__((reqd_work_group_size(LANES_GROUP, 1, 1))) void factor_level(
     __global const STORED* a, __global STORED* q, __global wide_t* levels,
     __global const int* codes, __global const int* routes, __global REAL* signs,
-    __global REAL* tops, __global STORED* r, FactorShape shape, LevelShape level) {
+    __global REAL* tops, __global STORED* r, FactorShape shape, LevelShape first_level) {
   __local real4 shown[SHOWN_STRIDE / 4];
   __local REAL weights[MATRIX_COLUMNS], heads[MATRIX_COLUMNS], own_signs[MATRIX_COLUMNS], alphas[2],
       scratch[SCRATCH];
+  // A work-item changes its own copy: PoCL keeps one argument for all work-items.
+  LevelShape level = first_level;
   index_t matrix;
   const int part = split_group(level.groups, &matrix), lane = get_local_id(0);
   const Lane at = {lane,
