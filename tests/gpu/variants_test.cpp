@@ -376,7 +376,9 @@ TEST_P(Variants, BitsDoNotDependOnCompany) {
   for (const Shape shape : usual_shapes) {
     for (const Mode mode : {Mode::reduced, Mode::raw}) {
       SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " " << name_of(mode));
-      const bool is_usual = shape.m < 600 || mode == Mode::reduced;
+      // Panels of PoCL are slow, and variants that have them share what takes several strips.
+      const bool is_usual =
+          shape.m < 600 || (mode == Mode::reduced && GetParam() != "opencl/large");
       const Problem single = problem<float>(shape, mode), wide = problem<double>(shape, mode);
       if (takes(single) && (takes_all() || is_usual))
         check_determinism<float>(plan_for(single, GetParam()), shape);
@@ -475,7 +477,7 @@ TEST_P(Variants, FewRowsMeetThePublishedBar) {
   bool is_taken = false;
   for (const Shape shape : {Shape{2, 2}, Shape{2, 9}}) {
     Problem p = problem<float>(shape, Mode::reduced);
-    p.count = 2000;
+    p.count = takes_all() ? 2000 : 200;
     if (!takes(p)) continue;
     is_taken = true;
     Batch<float> a(p.count, p.m, p.n);
