@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of the README, the pages of the samples and the man pages.
+"""examples_test.py QRTOOL ROOT LIBRARY: runs every example of the README, the pages of the samples
+and the man pages.
 
 In Markdown: blocks fenced as `console`, where a line "$ command" is followed by its output, and
-blocks fenced as `python`, `octave` and `r`. In man pages: lines "$ command" between .EX and .EE.
+blocks fenced as `python`, `octave` and `r`. In man pages: lines "$ command" between .EX and .EE, and
+programs in C, which are built with LIBRARY and must say nothing on standard error.
 One folder per document holds copies of the samples. The output shown must be the output had, apart
 from numbers and times; counts of matrices must be right. A last line "$ echo $?" shows an exit
 status.
@@ -119,14 +121,27 @@ class Runner:
         if done.returncode != 0:
             self.failures.append(f"{where}: {kind} block\n{block}\n{done.stdout}")
 
+    def c_program(self, where, block, header, library):
+        self.count += 1
+        program = os.path.join(self.folder, "program")
+        steps = [["cc", "-std=c99", "-Wall", "-Werror", "-x", "c", "-", "-I", str(header.parent),
+                  "-x", "none", library, "-o", program], [program]]
+        for step in steps:
+            done = subprocess.run(step, input=block, text=True, capture_output=True, timeout=120,
+                                  check=False,
+                                  env=dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(library)))
+            if done.returncode != 0 or done.stderr:
+                self.failures.append(f"{where}: {step[0]}\n{block}\n{done.stderr}")
+                return
+
     def close(self):
         shutil.rmtree(self.folder)
 
 
 def main():
-    qrtool, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    qrtool, root, library = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     pages = ["README.md", "samples/README.md",
-             "samples/ways.md"] + [f"man/qrtool.{n}" for n in (1, 5, 7)]
+             "samples/ways.md"] + [f"man/qrtool.{n}" for n in (1, 3, 5, 7)]
     failures, count, left_out = [], 0, 0
     for name in pages:
         runner = Runner(qrtool, root)
@@ -139,7 +154,11 @@ def main():
                     runner.script(name, kind, block)
         else:
             for block in re.findall(r"^\.EX\n(.*?)^\.EE", text, re.M | re.S):
-                runner.console(name, block.replace("\\-", "-"))
+                block = block.replace("\\-", "-").replace("\\e", "\\")
+                if block.startswith("#include"):
+                    runner.c_program(name, block, root / "app/capi/qrtool.h", library)
+                else:
+                    runner.console(name, block)
         failures += runner.failures
         count += runner.count
         left_out += runner.left_out

@@ -33,7 +33,7 @@ qrtool verify /usr/share/qrtool/samples/longley.csv q.csv
 qrtool solve /usr/share/qrtool/samples/strd/longley.csv x.csv --response y --intercept
 qrtool verify /usr/share/qrtool/samples/strd/longley.csv x.csv --response y
 qrtool devices
-test -s /usr/share/man/man1/qrtool.1 && test -s /usr/share/qrtool/schemas/factor-1.schema.json
+test -s /usr/share/man/man1/qrtool.1 && test -s /usr/share/man/man3/qrtool.3 && test -s /usr/share/qrtool/schemas/factor-1.schema.json
 # The library, from Python.
 apt-get install -y -qq --no-install-recommends python3-numpy >/dev/null
 python3 -c 'import numpy, qrtool; a = numpy.ones((9, 3)) + numpy.eye(9, 3); q, r = qrtool.qr(a); assert qrtool.verify(a, q, r)'
