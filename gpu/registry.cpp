@@ -16,10 +16,10 @@ namespace qrtool {
 
 std::span<const GpuVariant> gpu_variants() {
   static const std::array variants{
-      vector_variant(),     tiny_variant(),    leading_variant(),    reconstruct_variant(),
-      gram_group_variant(), gram_variant(),    gram_tiles_variant(), gram_twice_variant(),
-      small_variant(),      blocked_variant(), tall_variant(),       large_variant(),
-      textbook_variant(),
+      vector_variant(),      tiny_variant(),       leading_variant(), complex_variant(),
+      reconstruct_variant(), gram_group_variant(), gram_variant(),    gram_tiles_variant(),
+      gram_twice_variant(),  small_variant(),      blocked_variant(), tall_variant(),
+      large_variant(),       textbook_variant(),
   };
   return variants;
 }

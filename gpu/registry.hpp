@@ -30,6 +30,7 @@ GpuVariant blocked_variant();
 GpuVariant tall_variant();
 GpuVariant large_variant();
 GpuVariant textbook_variant();
+GpuVariant complex_variant();
 GpuVariant vector_variant();
 /// The first of blocked, tall and large that takes the rows and columns of a problem that `small`
 /// does not factor again: its rows decide about blocked, and its columns about tall.

@@ -4,8 +4,8 @@
 and the man pages.
 
 In Markdown: blocks fenced as `console`, where a line "$ command" is followed by its output, and
-blocks fenced as `python`, `octave` and `r`. In man pages: lines "$ command" between .EX and .EE, and
-programs in C, which are built with LIBRARY and must say nothing on standard error.
+blocks fenced as `python`, `octave` and `r`. In man pages: lines "$ command" between .EX and .EE,
+and programs in C, which are built with LIBRARY and must say nothing on standard error.
 One folder per document holds copies of the samples. The output shown must be the output had, apart
 from numbers and times; counts of matrices must be right. A last line "$ echo $?" shows an exit
 status.

@@ -102,7 +102,7 @@ Engine& qrtool_context::choose(const Work& work) {
   last.reason = "asked for";
   if (is_complex(work.problem.type)) {
     if (device_ && !is_automatic_)
-      throw UsageError("complex matrices are factored on the CPU alone; open a context for it");
+      throw UsageError("complex matrices go to the CPU alone here; open a context for it");
     last.reason = "complex matrices are factored on the CPU";
     return cpu();
   }

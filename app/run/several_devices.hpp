@@ -28,6 +28,12 @@ class SeveralDevices final : public Backend {
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                              const Factors<std::complex<float>>& out,
+                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                              const Factors<std::complex<double>>& out,
+                              std::span<MatrixReport> report) override;
 
  private:
   template <class T>

@@ -171,7 +171,9 @@ std::size_t bytes_on_device(const Variant& variant, const Problem& p) {
 /// on: it measures none of them again, and pivots none. A piece has at least one row.
 bool fit_pieces(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
-  if (limits.piece_bytes == 0 || limits.ranks > 1 || p.ranks() || p.is_empty()) return false;
+  if (limits.piece_bytes == 0 || limits.ranks > 1 || p.ranks() || p.is_empty() ||
+      is_complex(p.type))
+    return false;
   if (p.input_bytes() + p.output_bytes() <= least_pieces * limits.piece_bytes) return false;
   if (plan.variant->host_workspace_bytes(p) > 0) return false;
   if (bytes_on_device(*plan.variant, p) > limits.device_bytes) return false;

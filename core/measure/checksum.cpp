@@ -3,6 +3,7 @@
 #include "core/measure/checksum.hpp"
 
 #include <algorithm>
+#include <complex>
 #include <numeric>
 #include <vector>
 
@@ -44,9 +45,13 @@ std::uint64_t checksum(std::span<const std::uint32_t> words) {
   return scan::kernels().front()->sum_words(words.data(), std::ssize(words), 0);
 }
 
-template std::uint64_t checksum(MatrixView<const float>, index_t);
-template std::uint64_t checksum(MatrixView<const double>, index_t);
-template std::uint64_t checksum(MatrixView<const float>, index_t, int);
-template std::uint64_t checksum(MatrixView<const double>, index_t, int);
+#define QRTOOL_CHECKSUM(T)                                       \
+  template std::uint64_t checksum(MatrixView<const T>, index_t); \
+  template std::uint64_t checksum(MatrixView<const T>, index_t, int);
+QRTOOL_CHECKSUM(float)
+QRTOOL_CHECKSUM(double)
+QRTOOL_CHECKSUM(std::complex<float>)
+QRTOOL_CHECKSUM(std::complex<double>)
+#undef QRTOOL_CHECKSUM
 
 }  // namespace qrtool

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/complex_arithmetic.hpp"
 #include "core/cpu/reference/form_q.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
@@ -31,7 +32,7 @@ template <class T>
 bool is_finite_r(MatrixView<const T> r, index_t k) {
   for (index_t i = 0; i < k; ++i) {
     for (index_t j = i; j < r.cols; ++j) {
-      if (!std::isfinite(r(i, j))) return false;
+      if (!is_finite(r(i, j))) return false;
     }
   }
   return true;
@@ -56,22 +57,19 @@ MatrixReport look_at(const Problem& problem, MatrixView<const T> a, const Factor
   const bool fits = is_finite_r<T>(r, problem.k());
   return failed_report(fits ? Status::unchecked : Status::r_overflows, magnitude.scale());
 }
-template MatrixReport look_at(const Problem&, MatrixView<const float>, const Factors<float>&,
-                              index_t);
-template MatrixReport look_at(const Problem&, MatrixView<const double>, const Factors<double>&,
-                              index_t);
-
 template <class T>
 struct HostCheck<T>::Workspace {
-  explicit Workspace(const Problem& p) : meter(p.m, p.n, sampled_q_cols(p), sampled_r_rows(p)) {
+  explicit Workspace(const Problem& p)
+      : meter(p.m, p.n, sampled_q_cols(p), sampled_r_rows(p), /*most_threads=*/1,
+              is_complex(p.type)) {
     if (p.mode == Mode::raw) {
-      q = Batch<double>(1, p.m, p.k());
-      wide_a = Batch<double>(1, p.m, p.n);
-      wide_r = Batch<double>(1, p.k(), p.n);
+      q = Batch<Wide<T>>(1, p.m, p.k());
+      wide_a = Batch<Wide<T>>(1, p.m, p.n);
+      wide_r = Batch<Wide<T>>(1, p.k(), p.n);
     }
   }
   ErrorMeter meter;
-  Batch<double> q, wide_a, wide_r;  // for raw
+  Batch<Wide<T>> q, wide_a, wide_r;  // for raw
 };
 
 template <class T>
@@ -112,19 +110,25 @@ template <class T>
 Errors HostCheck<T>::measure_reflectors(MatrixView<const T> a, const Factors<T>& out, index_t b,
                                         int scale) {
   const MatrixView<T> v = out.v[b];
-  const MatrixView<double> q = workspace_->q.view()[0], r = workspace_->wide_r.view()[0];
-  const MatrixView<double> wide_a = workspace_->wide_a.view()[0];
+  const MatrixView<Wide<T>> q = workspace_->q.view()[0], r = workspace_->wide_r.view()[0];
+  const MatrixView<Wide<T>> wide_a = workspace_->wide_a.view()[0];
   form_q_from_reflectors<T>(v, out.tau[b].data, q);
   for (index_t i = 0; i < problem_.m; ++i) {
     for (index_t j = 0; j < problem_.n; ++j) {
-      wide_a(i, j) = static_cast<double>(a(i, j));
-      if (i < r.rows) r(i, j) = i <= j ? static_cast<double>(v(i, j)) : 0.0;
+      wide_a(i, j) = static_cast<Wide<T>>(a(i, j));
+      if (i < r.rows) r(i, j) = i <= j ? static_cast<Wide<T>>(v(i, j)) : Wide<T>(0);
     }
   }
-  return workspace_->meter.template measure<double>(wide_a, q, r, scale);
+  return workspace_->meter.template measure<Wide<T>>(wide_a, q, r, scale);
 }
 
-template class HostCheck<float>;
-template class HostCheck<double>;
+#define QRTOOL_HOST_CHECK(T)   \
+  template class HostCheck<T>; \
+  template MatrixReport look_at(const Problem&, MatrixView<const T>, const Factors<T>&, index_t);
+QRTOOL_HOST_CHECK(float)
+QRTOOL_HOST_CHECK(double)
+QRTOOL_HOST_CHECK(std::complex<float>)
+QRTOOL_HOST_CHECK(std::complex<double>)
+#undef QRTOOL_HOST_CHECK
 
 }  // namespace qrtool

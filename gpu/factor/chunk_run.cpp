@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/measure/magnitude.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "gpu/factor/tuning.hpp"
 #include "gpu/host/copies.hpp"
@@ -44,8 +45,9 @@ ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, co
       sums_(plan.problem),
       a_(a),
       out_(out),
-      report_(report),
-      host_check_(plan.problem) {}
+      report_(report) {
+  host_checks_.emplace_back(plan.problem);
+}
 
 template <class T>
 ChunkSeconds ChunkRun<T>::run() {
@@ -186,7 +188,7 @@ void ChunkRun<T>::compare_with_device(const MatrixFlight& flight, index_t i, Sum
 template <class T>
 void ChunkRun<T>::refuse_denormals(const MatrixFlight& flight) const {
   constexpr int least_exponent = -100;  // 2^-126 below 2^-26 of the largest entry
-  if (sizeof(T) == 8 || engine_.info.has_denormals) return;
+  if (sizeof(Real<T>) == 8 || engine_.info.has_denormals) return;
   for (index_t i = flight.first; i < flight.first + flight.count; ++i) {
     const Magnitude magnitude = magnitude_of(MatrixView<const T>(a_[i]));
     if (!magnitude.finite || magnitude.largest == 0 || magnitude.scale() >= least_exponent)
@@ -199,8 +201,8 @@ void ChunkRun<T>::refuse_denormals(const MatrixFlight& flight) const {
   }
 }
 
-/// Judges the matrices by the device's measurements, by the host's on a device without float64, or
-/// without any where nothing is checked.
+/// Judges the matrices by the device's measurements, by the host's where the device makes none (of
+/// complex matrices, or without float64), or without any where nothing is checked.
 template <class T>
 void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
   if (is_checked()) {
@@ -208,8 +210,12 @@ void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
       report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
     compare_samples(flight);
   } else if (is_checked_by_host()) {
-    for (index_t b = flight.first; b < flight.first + flight.count; ++b)
-      report_[b] = host_check_.measure(a_[b], out_, b);
+    const int threads = std::max(plan_.threads, 1);
+    while (std::ssize(host_checks_) < threads) host_checks_.emplace_back(plan_.problem);
+    parallel_for(flight.count, threads, [&](index_t i, int thread) {
+      const index_t b = flight.first + i;
+      report_[b] = host_checks_[static_cast<std::size_t>(thread)].measure(a_[b], out_, b);
+    });
   } else {
     for_matrices(flight.count, [&](index_t i) {
       report_[flight.first + i] =
@@ -227,14 +233,14 @@ void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
 template <class T>
 void ChunkRun<T>::compare_samples(const MatrixFlight& flight) {
   index_t step = tuning::host_sample_step;
-  const bool is_sampled = host_check_.can_measure() && !plan_.is_of_part;
+  const bool is_sampled = host_checks_.front().can_measure() && !plan_.is_of_part;
   for (index_t i = 0; i < flight.count && is_sampled;) {
     const index_t b = flight.first + i;
-    const MatrixReport measured = host_check_.measure(a_[b], out_, b);
+    const MatrixReport measured = host_checks_.front().measure(a_[b], out_, b);
     const bool differs = measured.status != report_[b].status || measured.scale != report_[b].scale;
     if (differs) report_[b] = measured;
     if (differs && step > 1) {
-      host_check_.distrust();
+      host_checks_.front().distrust();
       step = 1;
       i = 0;
       continue;
@@ -246,5 +252,7 @@ void ChunkRun<T>::compare_samples(const MatrixFlight& flight) {
 
 template class ChunkRun<float>;
 template class ChunkRun<double>;
+template class ChunkRun<std::complex<float>>;
+template class ChunkRun<std::complex<double>>;
 
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 // its own: a copy that changes a bit ends the run. The host measures a sample again.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -59,8 +60,9 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   void compare_with_device(const MatrixFlight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;
   /// Whether the device measures the errors, or the host in its place.
-  bool is_checked() const { return wants_check() && engine_.info.limits.has_float64; }
-  bool is_checked_by_host() const { return wants_check() && !engine_.info.limits.has_float64; }
+  bool is_checked() const { return wants_check() && can_check(); }
+  bool is_checked_by_host() const { return wants_check() && !can_check(); }
+  bool can_check() const { return engine_.info.limits.has_float64 && !is_complex_number<T>; }
   bool wants_check() const { return plan_.problem.check != Check::none; }
   void refuse_denormals(const MatrixFlight& flight) const;
   void judge_all(const MatrixFlight& flight);
@@ -74,8 +76,8 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   BatchView<const T> a_;
   const Factors<T>& out_;
   std::span<MatrixReport> report_;
-  HostCheck<T> host_check_;
-  bool is_prepared_ = false;  // the kernels are built
+  std::deque<HostCheck<T>> host_checks_;  // one for a thread; the first takes the samples
+  bool is_prepared_ = false;              // the kernels are built
   ChunkSeconds seconds_;
 };
 

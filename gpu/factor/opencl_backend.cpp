@@ -102,6 +102,19 @@ ChunkSeconds OpenclBackend::factor(const Plan& plan, BatchView<const double> a,
   return factor_chunk(*engine_, plan, a, out, report);
 }
 
+ChunkSeconds OpenclBackend::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                                           const Factors<std::complex<float>>& out,
+                                           std::span<MatrixReport> report) {
+  return factor_chunk(*engine_, plan, a, out, report);
+}
+
+ChunkSeconds OpenclBackend::factor_complex(const Plan& plan,
+                                           BatchView<const std::complex<double>> a,
+                                           const Factors<std::complex<double>>& out,
+                                           std::span<MatrixReport> report) {
+  return factor_chunk(*engine_, plan, a, out, report);
+}
+
 std::size_t OpenclBackend::piece_bytes() const {
   const bool can_hold = engine_->info.limits.has_float64 && engine_->info.has_denormals;
   return can_hold ? engine_->info.piece_bytes : 0;

@@ -55,6 +55,12 @@ class OpenclBackend : public Backend {
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                              const Factors<std::complex<float>>& out,
+                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                              const Factors<std::complex<double>>& out,
+                              std::span<MatrixReport> report) override;
 
   /// 0 on a device that cannot measure errors, or takes small float32 numbers as 0.
   std::size_t piece_bytes() const override;

@@ -124,7 +124,7 @@ Defines defines_for(const Problem& problem, const Params& params, ElementType re
   const auto c_name = [](ElementType type) {
     return type == ElementType::float32 ? "float" : "double";
   };
-  Defines defines{{"STORED", c_name(problem.type)}, {"REAL", c_name(real)}};
+  Defines defines{{"STORED", c_name(real_of(problem.type))}, {"REAL", c_name(real)}};
   for (const auto& [name, value] : params) defines[name] = std::to_string(value);
   return defines;
 }

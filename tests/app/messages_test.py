@@ -376,8 +376,6 @@ MISTAKES += [
     Mistake("factor c.npy o.h5 --precision mixed", 2, "and --precision mixed is for real",
             "leave --precision mixed away", "c.npy", npy(1j * A),
             follow=(" --precision mixed", "")),
-    Mistake("factor c.npy o.h5 --backend opencl", 2, "are factored on the CPU alone",
-            "use --backend cpu", "c.npy", npy(1j * A), follow=("opencl", "cpu")),
     Mistake("solve a.npy b.npy o.h5 --weights c.npy", 3,
             "c.npy: is complex128; only real numbers are taken here",
             "complex numbers are for factor, verify and info, and for A and B of solve", "c.npy",

@@ -25,6 +25,7 @@ SHAPES = {
     "opencl/tall": ["1x530x3"],
     "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
+    "opencl/complex": ["2x9x6", "1x5x8", "1x70x30"],
     "opencl/leading": ["2x17x90", "1x35x50", "3x6x20"],
     "opencl/reconstruct": ["2x18x17", "1x40x33", "1x140x129"],
     "opencl/tiny": ["3x5x3", "65x4x4", "2x3x7"],
@@ -66,7 +67,8 @@ def without_all(cases):
 
 def check(folder, variant, shape, precision, mode):
     a, q, log = (os.path.join(folder, name) for name in ("a.h5", "q.h5", "log"))
-    run([QRTOOL, "generate", "--shape", shape, "--precision", precision, a, "--force", "-q"])
+    run([QRTOOL, "generate", "--shape", shape, "--precision", precision, a, "--force", "-q",
+         *(["--complex"] if variant == "opencl/complex" else [])])
     if os.path.exists(log):
         os.remove(log)
     run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,

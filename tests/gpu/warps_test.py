@@ -27,6 +27,7 @@ FACTORED = [
     ("reconstruct", 64, 64, "f4", 2), ("reconstruct", 100, 33, "f8", 2),
     ("reconstruct", 20, 60, "f4", 2), ("reconstruct", 150, 140, "f8", 1),
     ("large", 140, 130, "f8", 1), ("tall", 1500, 20, "f4", 1), ("tall", 1100, 17, "f8", 1),
+    ("complex", 9, 6, "c8", 3), ("complex", 70, 30, "c16", 2),
 ]
 # The device checks these itself, with kernels of its own for each shape: square, tall, few and many
 # columns, V in place of Q, both types. What the others wrote the CPU verifies.
@@ -53,7 +54,7 @@ def matrices(count, m, n, kind):
     """Gaussian, and every second one around a common mean."""
     a = random.normal(size=(count, m, n))
     a[1::2] = 288 + a[1::2] / 2
-    return a.astype(kind)
+    return (a + 1j * random.normal(size=a.shape) if kind.startswith("c") else a).astype(kind)
 
 
 def run(what, arguments, environment):

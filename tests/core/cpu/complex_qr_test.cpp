@@ -16,6 +16,7 @@
 
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "tests/support/complex_reference.hpp"
+#include "tests/support/expect_complex.hpp"
 
 namespace qrtool {
 namespace {
@@ -95,51 +96,9 @@ void expect_good(const Factored<T>& run) {
   for (index_t b = 0; b < run.p.count; ++b) {
     SCOPED_TRACE(b);
     if (!run.outcomes[static_cast<std::size_t>(b)].r_fits) continue;
-    const MatrixView<std::complex<T>> r = run.out.r[b];
-    const auto ratios = test::complex_ratios(run.dense(run.a.view()[b]), run.dense(run.out.q[b]),
-                                             run.dense(r), element_type<T>);
-    EXPECT_LE(ratios.residual, 1);
-    EXPECT_LE(ratios.orthogonality, 1);
-    for (index_t i = 0; i < r.rows; ++i) {
-      for (index_t j = 0; j < std::min(i, r.cols); ++j) {
-        EXPECT_EQ(r(i, j), std::complex<T>(0));
-        EXPECT_FALSE(std::signbit(r(i, j).real()) || std::signbit(r(i, j).imag()));
-      }
-      if (i >= r.cols) continue;
-      EXPECT_EQ(r(i, i).imag(), 0);
-      if (run.p.sign == Sign::positive) {
-        EXPECT_GE(r(i, i).real(), 0);
-      }
-    }
-  }
-  EXPECT_TRUE(run.is_padding_untouched());
-}
-
-/// V, tau: Q of them (LAPACK ungqr) and R are within the bar, and every reflector is unitary.
-template <class T>
-void expect_good_reflectors(const Factored<T>& run) {
-  const double u = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
-  for (index_t b = 0; b < run.p.count; ++b) {
-    SCOPED_TRACE(b);
-    if (!run.outcomes[static_cast<std::size_t>(b)].r_fits) continue;
-    const ComplexMatrix v = run.dense(run.out.v[b]), tau = run.dense(run.out.tau[b]);
-    ComplexMatrix r = v;
-    for (index_t j = 0; j < run.p.n; ++j)
-      for (index_t i = j + 1; i < run.p.m; ++i) r(i, j) = 0;
-    const auto ratios = test::complex_ratios(
-        run.dense(run.a.view()[b]), test::q_of_reflectors(v, tau, run.p.m), r, element_type<T>);
-    EXPECT_LE(ratios.residual, 1);
-    EXPECT_LE(ratios.orthogonality, 1);
-    for (index_t j = 0; j < run.p.k(); ++j) {
-      EXPECT_EQ(v(j, j).imag(), 0);
-      const auto t = tau(0, j);
-      if (t == ComplexMatrix::Entry(0)) continue;
-      long double vv = 1;
-      for (index_t i = j + 1; i < run.p.m; ++i) vv += std::norm(v(i, j));
-      EXPECT_NEAR(static_cast<double>(std::norm(t) * vv / (2 * t.real())), 1, 4 * u);
-      EXPECT_GE(static_cast<double>(t.real()), 1 - 4 * u);
-      EXPECT_LE(static_cast<double>(std::abs(t - ComplexMatrix::Entry(1))), 1 + 4 * u);
-    }
+    const auto& expect =
+        run.p.mode == Mode::raw ? test::expect_good_reflectors<T> : test::expect_good_factors<T>;
+    expect(run.p, run.a.view()[b], run.out, b);
   }
   EXPECT_TRUE(run.is_padding_untouched());
 }
@@ -182,7 +141,7 @@ TYPED_TEST(ComplexQrTest, ReflectorsPassLapacksTest) {
             {.count = 2, .m = shape.first, .n = shape.second, .mode = Mode::raw});
         run.fill(kind, ++seed);
         run.factor(route, kernels);
-        expect_good_reflectors(run);
+        expect_good(run);
       }
   });
 }

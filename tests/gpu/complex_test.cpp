@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// complex_test.cpp: complex matrices on a device: every kind within its bar, in every mode, and
+// with the bits that a matrix gets alone.
+#include <complex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gpu/registry.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/expect_complex.hpp"
+
+namespace qrtool::test {
+namespace {
+
+/// A matrix of each kind, then one with NaN in the imaginary part of an entry.
+template <class T>
+struct Run {
+  using Complex = std::complex<T>;
+
+  Run(index_t m, index_t n, Mode mode, Sign sign)
+      : p{.count = static_cast<index_t>(complex_kinds().size()) + 1,
+          .m = m,
+          .n = n,
+          .type = element_type<Complex>,
+          .mode = mode,
+          .sign = sign},
+        a(p.count, m, n) {
+    std::mt19937_64 generator(static_cast<std::uint64_t>(100 * m + n));
+    for (index_t b = 0; b < p.count; ++b) {
+      const bool is_last = b == p.count - 1;
+      fill_complex<T>(is_last ? "gauss" : complex_kinds()[static_cast<std::size_t>(b)], generator,
+                      a.view()[b]);
+    }
+    a.view()[p.count - 1](m / 2, n / 2) = {1, std::numeric_limits<T>::quiet_NaN()};
+  }
+
+  /// Factors the matrices first .. first + count - 1 into places of their own.
+  void factor(index_t first, index_t count) {
+    const bool is_raw = p.mode == Mode::raw;
+    q = Batch<Complex>(count, p.m, is_raw ? 0 : p.q_cols());
+    r = Batch<Complex>(count, is_raw ? p.m : p.r_rows(), p.n);
+    tau = Batch<Complex>(count, 1, p.k());
+    const BatchView<Complex> none{};
+    out = {.q = p.wants_q() ? q.view() : none,
+           .r = is_raw ? none : r.view(),
+           .v = is_raw ? r.view() : none,
+           .tau = is_raw ? tau.view() : none};
+    report.assign(static_cast<std::size_t>(count), {});
+    Problem part = p;
+    part.count = count;
+    const Plan plan = make_plan(part, backend().variants(), backend().limits());
+    EXPECT_EQ(plan.variant->name, "opencl/complex");
+    backend().factor_complex(plan, a.view().slice(first, count), out, report);
+  }
+
+  Problem p;
+  Batch<Complex> a, q, r, tau;
+  Factors<Complex> out;
+  std::vector<MatrixReport> report;
+};
+
+template <class T>
+class ComplexOnDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    SKIP_WITHOUT_OPENCL();
+    if (!backend().limits().has_float64) GTEST_SKIP() << "the device has no float64";
+  }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(ComplexOnDevice, Types);
+
+struct Shape {
+  index_t m, n;
+};
+/// Matrices in local memory and beyond it, teams of one work-item and of several, and columns that
+/// only Q has.
+const std::vector<Shape> shapes{{1, 1},  {1, 6},  {7, 1},   {5, 5},
+                                {8, 12}, {20, 7}, {33, 31}, {150, 40}};
+
+template <class T>
+void expect_all_good(const Run<T>& run) {
+  for (index_t b = 0; b < run.p.count; ++b) {
+    SCOPED_TRACE(b);
+    const MatrixReport& report = run.report[static_cast<std::size_t>(b)];
+    if (b == run.p.count - 1) {
+      EXPECT_EQ(report.status, Status::non_finite);
+      EXPECT_TRUE(std::isnan(run.r.view()[b](0, 0).real()));
+      continue;
+    }
+    if (report.status == Status::r_overflows) continue;
+    EXPECT_EQ(report.status, Status::ok);
+    if (run.p.mode == Mode::raw)
+      expect_good_reflectors<T>(run.p, run.a.view()[b], run.out, b);
+    else if (run.p.wants_q())
+      expect_good_factors<T>(run.p, run.a.view()[b], run.out, b);
+  }
+}
+
+TYPED_TEST(ComplexOnDevice, EveryKindIsWithinItsBarInEveryMode) {
+  for (const Shape shape : shapes)
+    for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw})
+      for (const Sign sign : {Sign::positive, Sign::lapack}) {
+        if (mode == Mode::raw && sign == Sign::positive) continue;
+        SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " " << name_of(mode));
+        Run<TypeParam> run(shape.m, shape.n, mode, sign);
+        run.factor(0, run.p.count);
+        expect_all_good(run);
+      }
+}
+
+TYPED_TEST(ComplexOnDevice, BitsDoNotDependOnCompany) {
+  for (const Shape shape : {Shape{20, 7}, {150, 40}}) {
+    Run<TypeParam> all(shape.m, shape.n, Mode::reduced, Sign::positive);
+    Run<TypeParam> alone = all;
+    all.factor(0, all.p.count);
+    for (index_t b = 0; b + 1 < all.p.count; b += 5) {
+      alone.factor(b, 1);
+      EXPECT_TRUE(same_bits<std::complex<TypeParam>>(alone.q.view()[0], all.q.view()[b])) << b;
+      EXPECT_TRUE(same_bits<std::complex<TypeParam>>(alone.r.view()[0], all.r.view()[b])) << b;
+    }
+  }
+}
+
+TYPED_TEST(ComplexOnDevice, RealMatricesAreNotTaken) {
+  Problem p{.count = 1, .m = 9, .n = 4, .type = element_type<TypeParam>};
+  EXPECT_FALSE(complex_variant().plan.takes(p, backend().limits()).ok);
+  p.type = complex_of(p.type);
+  for (const GpuVariant& variant : gpu_variants())
+    EXPECT_EQ(variant.plan.takes(p, backend().limits()).ok, variant.plan.complex_cost > 0);
+}
+
+}  // namespace
+}  // namespace qrtool::test
