@@ -117,6 +117,20 @@ class ComplexMatrices(FolderTest):
             np.testing.assert_allclose(out["R"][0], r, atol=1e-13)
             np.testing.assert_allclose(out["Q"][0], q, atol=1e-13)
 
+    def test_a_device_that_is_asked_for(self):
+        for kind in U:
+            np.save("a.npy", self.draw((5, 9, 6), kind))
+            for mode in ("reduced", "complete", "r", "raw"):
+                options = ["--mode", mode, "--force"]
+                run("factor", "a.npy", "cpu.npz", *options)
+                done = json_of("factor", "a.npy", "device.npz", *options, "--backend", "opencl")
+                self.assertEqual(done["backend"]["variant"], "opencl/complex")
+                run("verify", "a.npy", "device.npz")
+                with np.load("cpu.npz") as cpu, np.load("device.npz") as device:
+                    for name in {"Q", "R", "V", "tau"} & set(cpu.files):
+                        self.assertEqual(cpu[name].dtype, device[name].dtype)
+                        np.testing.assert_allclose(cpu[name], device[name], atol=60 * U[kind])
+
     def test_raw_is_that_of_zgeqrf(self):
         """numpy.linalg.qr(mode='raw') is zgeqrf: h is V transposed."""
         for kind in ("c8", "c16"):
