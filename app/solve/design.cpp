@@ -13,6 +13,8 @@
 #include "core/text.hpp"
 #include "core/whole_number.hpp"
 #include "io/file/input_file.hpp"
+#include "io/time_units.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -51,6 +53,7 @@ class VectorReader final : public Reader {
     });
     source_.type = is_single ? ElementType::float32 : ElementType::float64;
     source_.dimensions = {};
+    describe();
   }
 
   void read(index_t, BatchView<float> out) override { read_some(0, out[0]); }
@@ -68,6 +71,27 @@ class VectorReader final : public Reader {
 
  private:
   static constexpr index_t at_once_ = 1 << 16;  // numbers
+
+  /// What the vectors' own sources say of how they are read; of several times in their order.
+  void describe() {
+    std::vector<std::string> units, calendars;
+    for (const auto& vector : vectors_) {
+      const Source& of_vector = vector->source();
+      source_.notes.insert(source_.notes.end(), of_vector.notes.begin(), of_vector.notes.end());
+      if (std::string note = check_time(of_vector.details, source_.file, of_vector.dataset);
+          !note.empty())
+        source_.notes.push_back(std::move(note));
+      if (std::string word = word_of(of_vector.details, time_units_name); !word.empty()) {
+        units.push_back(std::move(word));
+        calendars.push_back(word_of(of_vector.details, time_calendar_name));
+      }
+    }
+    if (!units.empty())
+      source_.details = {{time_units_name, join(units, ", ")},
+                         {time_calendar_name, join(calendars, ", ")}};
+    const std::string raw = word_of(vectors_.front()->source().details, raw_values_name);
+    if (!raw.empty()) source_.details.emplace_back(raw_values_name, raw);
+  }
 
   template <class T>
   void read_some(index_t first, MatrixView<T> out) {

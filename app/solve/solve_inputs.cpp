@@ -18,6 +18,7 @@
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
 #include "io/part_reader.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -223,7 +224,7 @@ RecordedInput recorded_weights(const SolveFiles& files) {
   RecordedInput weights;
   for (const RecordedInput* recorded : {&files.recorded_a, &files.recorded_b})
     for (const auto& pair : recorded->details)
-      if (pair.first == "netcdf_raw_values") weights.details.push_back(pair);
+      if (pair.first == raw_values_name) weights.details.push_back(pair);
   return weights;
 }
 
@@ -256,6 +257,14 @@ InputSpec array_spec(const std::string& file, const Limits& limits) {
           .threads = limits.threads,
           .memory_bytes = memory_of_file(limits),
           .takes_vectors = true};
+}
+
+/// Describes the vectors of --a: read as stored where the user says so, or solutions to verify do.
+InputSpec vector_spec(const SolveFiles& files, const Limits& limits) {
+  InputSpec spec = array_spec({}, limits);
+  const bool were_raw = !word_of(files.recorded_a.details, raw_values_name).empty();
+  spec.raw_values = (files.raw_values || were_raw) && takes_order(files.a);
+  return spec;
 }
 
 /// Checks that there are m weights, or as many as B has, in its shape.
@@ -336,7 +345,7 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
                                              .memory_bytes = memory_of_file(limits),
                                              .takes_complex = true},
                                             files, files.recorded_a)
-                                 : open_vectors(files.a, options.a, array_spec({}, limits));
+                                 : open_vectors(files.a, options.a, vector_spec(files, limits));
     InputSpec of_b = array_spec(files.b, limits);
     of_b.takes_complex = true;
     inputs.b = open_one(std::move(of_b), files, files.recorded_b);

@@ -53,6 +53,14 @@ def vectors():
 VECTORS = vectors()
 
 
+def times(**attributes):
+    file = io.BytesIO()
+    with h5py.File(file, "w") as h5:
+        h5["t"] = B
+        h5["t"].attrs.update(attributes)
+    return file.getvalue()
+
+
 @dataclasses.dataclass
 class Mistake:
     """A command that is refused: what is said, and the hint. `follow` turns the command into the
@@ -398,6 +406,12 @@ MISTAKES += [
     Mistake("verify c.npy q.npz", 3, "A is complex128, and Q is float64",
             "with numbers of one kind, real or complex", "c.npy", npy(1j * A),
             prepare="factor a.npy q.npz", follow=("c.npy", "a.npy")),
+    Mistake("solve t.h5 b.npy o.h5 --a t", 3, "/t has the units 'fortnights since 1950-01-01'",
+            "attrs['units'] = 'days since 1950-01-01'; or --raw-values", "t.h5",
+            times(units="fortnights since 1950-01-01"), follow=("$", " --raw-values")),
+    Mistake("solve t.h5 b.npy o.h5 --a t", 3, "/t has the calendar '360'",
+            "attrs['calendar'] = '360_day'; or --raw-values", "t.h5",
+            times(units="days since 1950-01-01", calendar="360"), follow=("$", " --raw-values")),
     Mistake("generate --kind haar --complex --special --shape 3x3 o.h5", 2,
             "--special is for real matrices", "leave --special or --complex away",
             follow=(" --complex", "")),
