@@ -16,7 +16,9 @@
 #include "core/host.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
+#include "io/contents.hpp"
 #include "io/csv/columns.hpp"
+#include "io/file/input_file.hpp"
 #include "io/part_reader.hpp"
 #include "io/variable_record.hpp"
 
@@ -91,6 +93,20 @@ TableRoles roles_of(const Source& source, const SystemOptions& o) {
     throw InputError(fmt::format("{}: no column is left for A", file),
                      "--intercept adds a column of ones");
   return roles;
+}
+
+void refuse_dataset_as_file(const std::string& file, const std::string& a) {
+  const std::string of_a = split_location(a).file;
+  if (file.empty() || std::filesystem::exists(split_location(file).file)) return;
+  if (!has_datasets(of_a)) return;
+  for (const Entry& entry : list_entries(of_a)) {
+    if (entry.name != file && name_in_output(entry.name) != file) continue;
+    const std::string named = escape(of_a + ":" + entry.name);
+    throw InputError(
+        fmt::format("cannot read '{}': there is no such file, but {} has such a dataset",
+                    escape(file), escape(of_a)),
+        fmt::format("name both: {}", named));
+  }
 }
 
 void require_table(const std::string& path) {
@@ -336,8 +352,12 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
       throw UsageError(
           fmt::format("{}: --a names columns of a table with --response", escape(files.a)),
           fmt::format("--columns {} chooses the columns of A", escape(options.a)));
+    refuse_dataset_as_file(files.b, files.a);
+    refuse_dataset_as_file(options.weights, files.a);
     require_csv(files, options.weights);
     require_hdf5(files, options.weights);
+    if (options.a.empty() && !options.polynomial.empty())
+      refuse_vectors_without_a(files.a, options.polynomial);
     inputs.a = options.a.empty() ? open_one({.path = files.a,
                                              .dataset = {},
                                              .order = order,
