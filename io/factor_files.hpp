@@ -23,7 +23,8 @@ inline bool is_fit(std::string_view name) {
   return name == "residuals" || name == "fitted" || name == "leverage";
 }
 
-/// The attribute of a JSON report of factors that has the checksum of their leverages.
+/// The attribute of a JSON report of factors, and the column of one in CSV, that has the checksum
+/// of their leverages.
 inline constexpr const char* leverage_checksum = "leverage_checksum";
 
 /// Returns the file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of

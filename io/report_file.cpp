@@ -12,6 +12,7 @@
 #include "core/batch.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/text_output.hpp"
 
@@ -24,11 +25,15 @@ namespace {
 class CsvReport final : public ReportFile {
  public:
   CsvReport(const std::string& path, bool force, std::vector<ReportColumn> columns,
-            bool has_checksums)
-      : output_(path, force), columns_(std::move(columns)), has_checksums_(has_checksums) {
+            const ReportOfSet* set)
+      : output_(path, force),
+        columns_(std::move(columns)),
+        has_checksums_(set != nullptr),
+        has_leverages_(set != nullptr && set->has_leverages) {
     std::string head = "matrix";
     for (const ReportColumn& column : columns_) head += fmt::format(",{}", column.name);
-    if (has_checksums) head += fmt::format(",{}", checksum_column);
+    if (has_checksums_) head += fmt::format(",{}", checksum_column);
+    if (has_leverages_) head += fmt::format(",{}", leverage_checksum);
     output_.buffer().append(head + "\n");
   }
 
@@ -41,17 +46,30 @@ class CsvReport final : public ReportFile {
       for (const ReportColumn& column : columns_)
         fmt::format_to(to, FMT_COMPILE(",{}"), column.value(report[i]));
       if (has_checksums_) fmt::format_to(to, FMT_COMPILE(",{}"), checksum_text(checksums[i]));
+      if (has_leverages_) leave_place();
       output_.buffer().push_back('\n');
       output_.flush_if_full();
     }
   }
 
+  void bind_leverages(std::uint64_t checksum) override {
+    if (place_ > 0) output_.replace(place_, checksum_text(checksum));
+  }
   void finish(FileSet& files) override { output_.finish(files); }
 
  private:
+  /// Leverages are known after the lines.
+  void leave_place() {
+    output_.buffer().push_back(',');
+    if (next_ > 1) return;
+    place_ = output_.position();
+    output_.buffer().append(checksum_text(0));
+  }
+
   TextOutput output_;
   std::vector<ReportColumn> columns_;
-  bool has_checksums_;
+  bool has_checksums_, has_leverages_;
+  std::uint64_t place_ = 0;  // of the checksum of the leverages, in bytes; 0: there is no line
   index_t next_ = 0;
 };
 
@@ -80,6 +98,9 @@ class JsonReport final : public ReportFile {
 
   void add_attribute(const std::string& name, const AttributeValue& value) override {
     attributes_.emplace_back(name, value);
+  }
+  void bind_leverages(std::uint64_t checksum) override {
+    add_attribute(leverage_checksum, checksum_text(checksum));
   }
 
   void finish(FileSet& files) override {
@@ -140,7 +161,7 @@ std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool for
                                                const ReportOfSet* set) {
   check_report_ending(path);
   if (path.ends_with(".csv"))
-    return std::make_unique<CsvReport>(path, force, std::move(columns), set != nullptr);
+    return std::make_unique<CsvReport>(path, force, std::move(columns), set);
   return std::make_unique<JsonReport>(path, force, std::move(columns), set);
 }
 

@@ -29,6 +29,8 @@ class ReportFile {
   virtual void finish(FileSet& files) = 0;
   /// One more attribute of the factors, where the report has them.
   virtual void add_attribute(const std::string& /*name*/, const AttributeValue& /*value*/) {}
+  /// The checksum of the leverages beside the factors, where ReportOfSet announced them.
+  virtual void bind_leverages(std::uint64_t checksum) = 0;
   void commit();
 };
 
@@ -52,9 +54,11 @@ void check_report_ending(const std::string& path);
 std::string to_json(const Attributes& attributes);
 
 /// What the report of a set of files holds besides: a checksum of each matrix, and in JSON the
-/// attributes of the factors as the object "qrtool".
+/// attributes of the factors as the object "qrtool". The checksum of their leverages is one of
+/// these, and in CSV stands in the first line.
 struct ReportOfSet {
   Attributes attributes;
+  bool has_leverages = false;
 };
 
 /// Creates the report file for a name that ends in .csv or .json; that of a set with `set`. Errors:

@@ -39,6 +39,16 @@ std::string_view field_in(std::string_view line, std::size_t number) {
   return line.substr(0, line.find(','));
 }
 
+/// The place of a column in the header of a report in CSV.
+std::optional<std::size_t> place_of(std::string_view column, std::string_view header) {
+  for (std::size_t place = 0; !header.empty(); ++place) {
+    const std::size_t end = std::min(header.find(','), header.size());
+    if (header.substr(0, end) == column) return place;
+    header.remove_prefix(std::min(end + 1, header.size()));
+  }
+  return {};
+}
+
 /// Keeps the strings of the object "qrtool", and tries and checksum of each object in the array
 /// "matrices". A report of solutions has an object "report" instead of the array.
 class ReportHandler final : public ReportSax {
@@ -123,15 +133,19 @@ std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& 
                                                              std::size_t most) {
   TextLines lines(open_rereadable(report), escape(report));
   if (!lines.next()) return {};
-  const std::string header(lines.text());
-  const std::size_t at = header.find(checksum_column);
-  if (at == std::string::npos) return {};
-  const auto column =
-      static_cast<std::size_t>(std::count(header.begin(), header.begin() + at, ','));
+  const auto column = place_of(checksum_column, lines.text());
+  if (!column) return {};
   std::vector<std::uint64_t> checksums;
   while (checksums.size() < most && lines.next())
-    checksums.push_back(checksum_in(field_in(lines.text(), column)));
+    checksums.push_back(checksum_in(field_in(lines.text(), *column)));
   return checksums;
+}
+
+std::string read_first_in_column(const std::string& report, std::string_view column) {
+  TextLines lines(open_rereadable(report), escape(report));
+  if (!lines.next()) return {};
+  const auto place = place_of(column, lines.text());
+  return place && lines.next() ? std::string(field_in(lines.text(), *place)) : "";
 }
 
 Record parse_record(std::string_view json) {

@@ -45,6 +45,10 @@ RecordedInput recorded_input_of_set(const std::string& set);
 std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& report,
                                                              std::size_t most = SIZE_MAX);
 
+/// Returns the field of a column in the first line of a report in CSV; empty where there is none.
+/// Errors: InputError where the file cannot be read.
+std::string read_first_in_column(const std::string& report, std::string_view column);
+
 /// Returns the values of these attributes, with empty texts for those that this tool has not
 /// recorded.
 std::vector<std::string> values_of(const Record& record, const std::vector<const char*>& names);

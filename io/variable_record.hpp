@@ -11,11 +11,13 @@
 
 namespace qrtool {
 
+/// Recorded as "yes" where the stored numbers were read.
+inline constexpr const char* raw_values_name = "netcdf_raw_values";
 /// The attributes of an output that record what changed the stored numbers, and what the user
 /// chose.
 inline constexpr std::array variable_names{"netcdf_missing_value", "netcdf_default_fill",
                                            "netcdf_unsigned",      "netcdf_scale_factor",
-                                           "netcdf_add_offset",    "netcdf_raw_values"};
+                                           "netcdf_add_offset",    raw_values_name};
 /// Recorded as "yes" where nothing says whether rows or columns are stored first.
 inline constexpr const char* order_guessed_name = "hdf5_order_guessed";
 

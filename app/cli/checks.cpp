@@ -138,7 +138,8 @@ void check_by(const SolveOptions& o) {
     throw UsageError("--by is for a table, and --groups for A and B", "leave one of them away");
   if (is_table && o.system.response.empty())
     throw UsageError("--by is for a table, with --response",
-                     "qrtool solve TABLE OUT.csv --response LIST --by COLUMN");
+                     "qrtool solve TABLE OUT.csv --response LIST --by COLUMN; A and B in other "
+                     "files have --groups FILE:/path");
   if (!is_table && !o.system.response.empty())
     throw UsageError("--groups is for A and B in files; a table has --by",
                      "--by COLUMN is one regression for each group of a table");

@@ -209,8 +209,18 @@ bool CommandLine::has_many() const {
   return many_ != nullptr && parser_->app.get_option(many_option_)->count() > 0;
 }
 
-/// Checks the words of the line that are no options; `extra` are those that have no place.
-void CommandLine::take_words(Args extra) const {
+/// The flag right before the last word; empty where there is another word.
+std::string CommandLine::flag_before_last(const Args& args) const {
+  if (args.size() < 2) return {};
+  const std::string& word = args[args.size() - 2];
+  const CLI::Option* option =
+      word.starts_with('-') ? parser_->app.get_option_no_throw(word) : nullptr;
+  return option != nullptr && is_flag(*option) ? word : "";
+}
+
+/// Checks the words of the line that are no options; `extra` are those that have no place. `flag`:
+/// what stands before the last word.
+void CommandLine::take_words(Args extra, const std::string& flag) const {
   for (const std::string& arg : extra) {
     if (arg == "--") break;
     if (arg.size() > 1 && arg.starts_with('-')) throw unknown_option(arg);
@@ -228,8 +238,10 @@ void CommandLine::take_words(Args extra) const {
     many_->insert(many_->end(), extra.begin(), extra.end());
     return;
   }
-  if (!extra.empty())
-    throw usage_error(fmt::format("unexpected argument '{}'", escape(extra.front())));
+  if (extra.empty()) return;
+  const std::string what = fmt::format("unexpected argument '{}'", escape(extra.front()));
+  if (extra.size() > 1 || flag.empty()) throw usage_error(what);
+  throw UsageError(what, fmt::format("{} takes no value; leave the last word away", flag));
 }
 
 bool CommandLine::takes_next_word(const std::string& word) const {
@@ -250,6 +262,7 @@ bool CommandLine::parse(Args args) {
     args[i] += "=--";
     args.erase(args.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }
+  const std::string flag = flag_before_last(args);
   std::reverse(args.begin(), args.end());  // CLI11 takes arguments from the back
   try {
     parser_->app.parse(args);
@@ -258,7 +271,7 @@ bool CommandLine::parse(Args args) {
   } catch (const CLI::ParseError& error) {
     throw in_our_words(error.what());
   }
-  take_words(parser_->app.remaining());
+  take_words(parser_->app.remaining(), flag);
   for (const auto& [name, text, set] : parser_->values) {
     // CLI11 takes the next word as the value even where it is an option.
     if (text.empty() || (text.starts_with("--") && text != "--"))

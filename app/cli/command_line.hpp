@@ -110,7 +110,8 @@ class CommandLine {
  private:
   struct Parser;
 
-  void take_words(Args extra) const;
+  void take_words(Args extra, const std::string& flag) const;
+  std::string flag_before_last(const Args& args) const;
   bool has_many() const;
   UsageError unknown_option(const std::string& arg) const;
   UsageError in_our_words(const std::string& message) const;

@@ -291,6 +291,7 @@ struct Elsewhere {
 constexpr Elsewhere statistics[] = {
     {.option = "--predict", .hint = "predictions are A X with the new rows as A: in NumPy a @ x"},
     {.option = "--group", .hint = "--by COLUMN is one regression for each group of a table"},
+    {.option = "--hat", .hint = "--leverage writes the diagonal of the hat matrix"},
     {.option = "--dummies",
      .hint = "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
     {.option = "--p-values",

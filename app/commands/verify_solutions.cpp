@@ -133,13 +133,28 @@ void check_solutions(const SolveInputs& inputs, const Reader& x) {
                                join(dims_of(inputs.b->source()), "x"), join(expected, "x")));
 }
 
-/// There is one for each number of B.
-void require_residuals(const SolveInputs& inputs, const Reader& residuals) {
-  const Dims found = dims_of(residuals.source()), b = dims_of(inputs.b->source());
+/// What lies beside X and has a number for each number of B; null: it is not there.
+struct FitsBeside {
+  std::unique_ptr<Reader> fitted, residuals;
+
+  void require_unchanged() const {
+    for (const Reader* reader : {fitted.get(), residuals.get()})
+      if (reader != nullptr) reader->require_unchanged();
+  }
+  std::size_t workspace_bytes(ElementType type) const {
+    std::size_t bytes = 0;
+    for (const Reader* reader : {fitted.get(), residuals.get()})
+      if (reader != nullptr) bytes += reader->workspace_bytes(type);
+    return bytes;
+  }
+};
+
+void require_shape_of_b(const SolveInputs& inputs, const Reader& beside, std::string_view name) {
+  const Dims found = dims_of(beside.source()), b = dims_of(inputs.b->source());
   if (count_of(found) == count_of(b)) return;
-  throw InputError(fmt::format("{}: the residuals are {}, and B is {}",
-                               escape(residuals.source().file), join(found, "x"), join(b, "x")),
-                   "they belong to another B: solve again with --residuals --force");
+  throw InputError(fmt::format("{}: {} has the shape {}, and B is {}", escape(beside.source().file),
+                               name, join(found, "x"), join(b, "x")),
+                   fmt::format("it belongs to another B: solve again with --{} --force", name));
 }
 
 /// The type that x is judged by. Text is read as float64, but may say that it holds float32.
@@ -157,11 +172,31 @@ void match_numbers(SolveInputs& inputs, std::unique_ptr<Reader>& x) {
   inputs.b = read_as_complex(std::move(inputs.b), {});
 }
 
+/// Opens residuals and fitted values, and says in `inputs` that they are checked.
+FitsBeside open_fits(const VerifyOptions& o, const Limits& limits, bool as_complex,
+                     SolveInputs& inputs) {
+  const auto open = [&](const char* name) {
+    std::unique_ptr<Reader> reader =
+        open_beside_solutions(o.solutions, name, limits.threads, memory_of_file(limits));
+    if (!reader) return reader;
+    require_shape_of_b(inputs, *reader, name);
+    if (as_complex) reader = read_as_complex(std::move(reader), {});
+    inputs.fits.type = type_of_solutions(reader->source());
+    return reader;
+  };
+  FitsBeside fits;
+  fits.fitted = open("fitted");
+  fits.residuals = open("residuals");
+  inputs.fits.checks_fitted = fits.fitted != nullptr;
+  inputs.fits.checks_residuals = fits.residuals != nullptr;
+  return fits;
+}
+
 /// The solutions that are listed one by one.
 struct Listed {
   index_t solution;
   SolutionReport report;
-  bool has_other_residuals = false;
+  FitReport fit = {};
 };
 
 struct VerifiedSolutions {
@@ -193,11 +228,11 @@ VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
                           for (const MatrixFindings& each : findings)
                             out.verdict.add_matrix(each, job.problem.k());
                         }};
-  if (job.residuals != nullptr)
+  if (job.inputs.fits.any())
     sink.keep_fits = [&](index_t first, std::span<const FitReport> fits) {
       for (Listed& one : out.listed)
         if (one.solution >= first && one.solution < first + std::ssize(fits))
-          one.has_other_residuals = fits[one.solution - first].has_other_residuals;
+          one.fit = fits[one.solution - first];
     };
   out.times = run_solve_stages<T>(job, sink);
   return out;
@@ -212,8 +247,10 @@ std::string line_of(const Listed& one, const Dims& dims) {
   if (std::isnan(r.backward_error))
     return name + " fails: it holds numbers, and too few rows count for it";
   if (!std::isfinite(r.backward_error)) return name + " fails: it holds NaN or Inf";
-  if (one.has_other_residuals)
+  if (one.fit.has_other_residuals)
     return name + " fails: the residuals beside it are not b - A x within their bar";
+  if (one.fit.has_other_fitted)
+    return name + " fails: the fitted values beside it are not A x within their bar";
   std::string text =
       fmt::format("{} {}: {}", name, r.status == Status::ok ? "passes" : "fails",
                   error_text("backward error", r.backward_error, r.bar, " of its bar"));
@@ -276,31 +313,27 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   check_solutions(inputs, *x);
   match_numbers(inputs, x);
   fit_weights(inputs, real_of(type_of_solutions(x->source())));
-  std::unique_ptr<Reader> residuals =
-      open_beside_solutions(o.solutions, "residuals", all.threads, memory_of_file(all));
-  if (residuals) {
-    require_residuals(inputs, *residuals);
-    if (is_complex(x->source().type)) residuals = read_as_complex(std::move(residuals), {});
-    inputs.fits = {.type = type_of_solutions(residuals->source()), .checks = true};
-  }
+  const FitsBeside fits = open_fits(o, all, is_complex(x->source().type), inputs);
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
   problem.only_checks = true;
   // Another program's solutions are not held to the least norm, which only this tool promises.
   problem.rank.is_basic = recorded.solution != "least-norm";
-  const Limits limits =
-      limits_beside_files(inputs, problem.type, x->workspace_bytes(problem.type), all);
+  const Limits limits = limits_beside_files(
+      inputs, problem.type, x->workspace_bytes(problem.type) + fits.workspace_bytes(problem.type),
+      all);
   const SolvePlan plan = plan_solve(inputs.shape(), problem, limits);
   const SolveJob job{.inputs = inputs,
                      .problem = problem,
                      .plan = plan,
                      .limits = limits,
                      .x = x.get(),
-                     .residuals = residuals.get()};
+                     .fitted = fits.fitted.get(),
+                     .residuals = fits.residuals.get()};
   const VerifiedSolutions found =
       with_type(problem.type, [&](auto zero) { return verify_typed<decltype(zero)>(o, job); });
   inputs.require_unchanged();
   x->require_unchanged();
-  if (residuals) residuals->require_unchanged();
+  fits.require_unchanged();
   const VerifyAnswer answer =
       answer_of(found, o.solutions, inputs.sides.solution_dims, problem.type);
   if (o.json) {

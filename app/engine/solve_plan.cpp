@@ -45,8 +45,7 @@ std::size_t group_bytes(const SystemsShape& shape, const SolveProblem& p, const 
   const index_t of_x =
       p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
   return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
-         of_fit * static_cast<std::size_t>(shape.fits.fitted + shape.fits.residuals +
-                                           shape.fits.checks) +
+         of_fit * static_cast<std::size_t>(shape.fits.arrays()) +
          static_cast<std::size_t>(plan.group_size) *
              (sizeof(SolutionReport) + sizeof(MatrixFindings) + sizeof(FitReport) +
               6 * sizeof(double));

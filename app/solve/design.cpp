@@ -12,7 +12,10 @@
 #include "core/join.hpp"
 #include "core/text.hpp"
 #include "core/whole_number.hpp"
+#include "io/contents.hpp"
 #include "io/file/input_file.hpp"
+#include "io/time_units.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -51,6 +54,7 @@ class VectorReader final : public Reader {
     });
     source_.type = is_single ? ElementType::float32 : ElementType::float64;
     source_.dimensions = {};
+    describe();
   }
 
   void read(index_t, BatchView<float> out) override { read_some(0, out[0]); }
@@ -68,6 +72,27 @@ class VectorReader final : public Reader {
 
  private:
   static constexpr index_t at_once_ = 1 << 16;  // numbers
+
+  /// What the vectors' own sources say of how they are read; of several times in their order.
+  void describe() {
+    std::vector<std::string> units, calendars;
+    for (const auto& vector : vectors_) {
+      const Source& of_vector = vector->source();
+      source_.notes.insert(source_.notes.end(), of_vector.notes.begin(), of_vector.notes.end());
+      if (std::string note = check_time(of_vector.details, source_.file, of_vector.dataset);
+          !note.empty())
+        source_.notes.push_back(std::move(note));
+      if (std::string word = word_of(of_vector.details, time_units_name); !word.empty()) {
+        units.push_back(std::move(word));
+        calendars.push_back(word_of(of_vector.details, time_calendar_name));
+      }
+    }
+    if (!units.empty())
+      source_.details = {{time_units_name, join(units, ", ")},
+                         {time_calendar_name, join(calendars, ", ")}};
+    const std::string raw = word_of(vectors_.front()->source().details, raw_values_name);
+    if (!raw.empty()) source_.details.emplace_back(raw_values_name, raw);
+  }
 
   template <class T>
   void read_some(index_t first, MatrixView<T> out) {
@@ -92,7 +117,33 @@ std::string path_of(const std::string& file, const std::string& name) {
   return fmt::format("{}:{}{}", file, name.starts_with('/') ? "" : "/", name);
 }
 
+/// The column that an item of --polynomial seems to mean, whatever stands behind it; t for none.
+std::string column_of(const std::string& item) {
+  const std::string name = item.substr(0, item.find_first_of(":^*"));
+  return name.empty() ? "t" : escape(name);
+}
+
+/// Whether a file of datasets has a vector of this name.
+bool has_vector(const std::string& file, const std::string& name) {
+  return std::ranges::any_of(list_entries(file), [&](const Entry& entry) {
+    return entry.dims.size() == 1 && name_in_output(entry.name) == name_in_output(name);
+  });
+}
+
 }  // namespace
+
+void refuse_vectors_without_a(const std::string& path, const std::string& polynomial) {
+  const std::string file = split_location(path).file;
+  if (!has_datasets(file)) return;
+  std::vector<std::string> vectors;
+  for (const auto& [column, degree] : parse_polynomial(polynomial))
+    if (!whole_number(column) && has_vector(file, column)) vectors.push_back(column);
+  if (vectors.empty()) return;
+  throw InputError(fmt::format("{}: --polynomial: {} is a vector of the file, and no column of A",
+                               escape(file), escape(vectors.front())),
+                   fmt::format("qrtool solve {} B OUT --a {} --polynomial {} makes A of vectors",
+                               escape(file), escape(join(vectors, ",")), escape(polynomial)));
+}
 
 std::vector<Polynomial> parse_polynomial(std::string_view text) {
   std::vector<Polynomial> all;
@@ -105,7 +156,7 @@ std::vector<Polynomial> parse_polynomial(std::string_view text) {
       throw UsageError(
           fmt::format("--polynomial: {} is not COLUMN:DEGREE, with a degree from 1 to {}",
                       escape(item), most_degree),
-          "for t and t^2 give t:2");
+          fmt::format("for {0} and its square give {0}:2", column_of(item)));
     all.push_back({.column = item.substr(0, colon), .degree = static_cast<int>(*degree)});
   }
   return all;
@@ -134,6 +185,10 @@ Design design_of(const SystemOptions& o, const std::vector<std::string>& names, 
 
 std::unique_ptr<Reader> open_vectors(const std::string& file, const std::string& list,
                                      const InputSpec& spec) {
+  if (!has_datasets(split_location(file).file))
+    throw UsageError(fmt::format("{}: --a names datasets of a file, and this has none",
+                                 escape(split_location(file).file)),
+                     "leave --a away: all of its columns are those of A");
   std::vector<std::unique_ptr<Reader>> vectors;
   for (const std::string& name : split(list, ',')) {
     InputSpec one = spec;

@@ -21,6 +21,10 @@ struct Polynomial {
 /// The items of --polynomial. Errors: UsageError where the text is no such list.
 std::vector<Polynomial> parse_polynomial(std::string_view text);
 
+/// Refuses powers of vectors of the file where --a does not make A of vectors. Errors: InputError,
+/// UsageError.
+void refuse_vectors_without_a(const std::string& path, const std::string& polynomial);
+
 /// The columns of A with their powers, and their names.
 struct Design {
   std::vector<ColumnPower> columns;

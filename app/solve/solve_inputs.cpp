@@ -16,8 +16,11 @@
 #include "core/host.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
+#include "io/contents.hpp"
 #include "io/csv/columns.hpp"
+#include "io/file/input_file.hpp"
 #include "io/part_reader.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -90,6 +93,20 @@ TableRoles roles_of(const Source& source, const SystemOptions& o) {
     throw InputError(fmt::format("{}: no column is left for A", file),
                      "--intercept adds a column of ones");
   return roles;
+}
+
+void refuse_dataset_as_file(const std::string& file, const std::string& a) {
+  const std::string of_a = split_location(a).file;
+  if (file.empty() || std::filesystem::exists(split_location(file).file)) return;
+  if (!has_datasets(of_a)) return;
+  for (const Entry& entry : list_entries(of_a)) {
+    if (entry.name != file && name_in_output(entry.name) != file) continue;
+    const std::string named = escape(of_a + ":" + entry.name);
+    throw InputError(
+        fmt::format("cannot read '{}': there is no such file, but {} has such a dataset",
+                    escape(file), escape(of_a)),
+        fmt::format("name both: {}", named));
+  }
 }
 
 void require_table(const std::string& path) {
@@ -223,7 +240,7 @@ RecordedInput recorded_weights(const SolveFiles& files) {
   RecordedInput weights;
   for (const RecordedInput* recorded : {&files.recorded_a, &files.recorded_b})
     for (const auto& pair : recorded->details)
-      if (pair.first == "netcdf_raw_values") weights.details.push_back(pair);
+      if (pair.first == raw_values_name) weights.details.push_back(pair);
   return weights;
 }
 
@@ -256,6 +273,14 @@ InputSpec array_spec(const std::string& file, const Limits& limits) {
           .threads = limits.threads,
           .memory_bytes = memory_of_file(limits),
           .takes_vectors = true};
+}
+
+/// Describes the vectors of --a: read as stored where the user says so, or solutions to verify do.
+InputSpec vector_spec(const SolveFiles& files, const Limits& limits) {
+  InputSpec spec = array_spec({}, limits);
+  const bool were_raw = !word_of(files.recorded_a.details, raw_values_name).empty();
+  spec.raw_values = (files.raw_values || were_raw) && takes_order(files.a);
+  return spec;
 }
 
 /// Checks that there are m weights, or as many as B has, in its shape.
@@ -327,8 +352,12 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
       throw UsageError(
           fmt::format("{}: --a names columns of a table with --response", escape(files.a)),
           fmt::format("--columns {} chooses the columns of A", escape(options.a)));
+    refuse_dataset_as_file(files.b, files.a);
+    refuse_dataset_as_file(options.weights, files.a);
     require_csv(files, options.weights);
     require_hdf5(files, options.weights);
+    if (options.a.empty() && !options.polynomial.empty())
+      refuse_vectors_without_a(files.a, options.polynomial);
     inputs.a = options.a.empty() ? open_one({.path = files.a,
                                              .dataset = {},
                                              .order = order,
@@ -336,7 +365,7 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
                                              .memory_bytes = memory_of_file(limits),
                                              .takes_complex = true},
                                             files, files.recorded_a)
-                                 : open_vectors(files.a, options.a, array_spec({}, limits));
+                                 : open_vectors(files.a, options.a, vector_spec(files, limits));
     InputSpec of_b = array_spec(files.b, limits);
     of_b.takes_complex = true;
     inputs.b = open_one(std::move(of_b), files, files.recorded_b);

@@ -60,6 +60,10 @@ struct SolveFiles {
 /// and X.
 inline std::size_t memory_of_file(const Limits& limits) { return limits.host_bytes / 4; }
 
+/// Refuses a file that is not there where it is the name of a dataset in the file of A. Errors:
+/// InputError.
+void refuse_dataset_as_file(const std::string& file, const std::string& a);
+
 /// Opens A, B and the weights. Errors: InputError where the shapes do not fit; UsageError where
 /// they fit in two ways.
 SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,

@@ -24,7 +24,7 @@ struct GroupChunk {
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;  // one for each right side
   HostMemory fitted, residuals;          // in the places of b; null: not wanted
-  HostMemory given;                      // residuals that are checked
+  GivenFits given;
   std::vector<FitReport> fits;
 };
 
@@ -71,7 +71,7 @@ class GroupSteps {
     const auto fit_bytes = static_cast<std::size_t>(groups * p.m * size) * size_of(wishes.type);
     if (wishes.fitted) chunk.fitted = allocate_host(fit_bytes);
     if (wishes.residuals) chunk.residuals = allocate_host(fit_bytes);
-    if (wishes.checks) chunk.given = allocate_host(fit_bytes);
+    chunk.given = GivenFits(wishes, groups * p.m * size);
     chunk.fits.resize(chunk.reports.size());
     return chunk;
   }
@@ -101,7 +101,7 @@ class GroupSteps {
         [&](index_t i, index_t g, index_t count) {
           if (size == 0) return;
           read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
-          if (chunk.given) read_given(job_, g * size, count * size, i * size, chunk.given);
+          read_given(job_, g * size, count * size, i * size, chunk.given);
           if (!has_own_weights()) return;
           Real<T>* w = chunk.w.view()[i].data;
           read_numbers(*job_.inputs.w, g * size, count * size, w);
@@ -216,7 +216,8 @@ class GroupSteps {
                       .sides = block_of(chunk),
                       .fitted = chunk.fitted.get(),
                       .residuals = chunk.residuals.get(),
-                      .given = chunk.given.get(),
+                      .given_fitted = chunk.given.fitted.get(),
+                      .given_residuals = chunk.given.residuals.get(),
                       .reports = chunk.fits};
     for (index_t g = 0; g < chunk.count; ++g) block.a.push_back(a_of(chunk, g));
     fits_->run(block);
@@ -313,13 +314,24 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
 
 }  // namespace
 
+GivenFits::GivenFits(const FitWishes& wishes, index_t numbers) {
+  const std::size_t bytes = static_cast<std::size_t>(numbers) * size_of(wishes.type);
+  if (wishes.checks_fitted) fitted = allocate_host(bytes);
+  if (wishes.checks_residuals) residuals = allocate_host(bytes);
+}
+
 void read_given(const SolveJob& job, index_t first, index_t count, index_t place,
-                const HostMemory& given) {
-  std::byte* const to =
-      given.get() + static_cast<std::size_t>(place) * size_of(job.inputs.fits.type);
-  with_type(job.inputs.fits.type, [&](auto zero) {
-    read_numbers(*job.residuals, first, count, reinterpret_cast<decltype(zero)*>(to));
-  });
+                const GivenFits& given) {
+  const auto read = [&](Reader* from, const HostMemory& memory) {
+    if (!memory) return;
+    std::byte* const to =
+        memory.get() + static_cast<std::size_t>(place) * size_of(job.inputs.fits.type);
+    with_type(job.inputs.fits.type, [&](auto zero) {
+      read_numbers(*from, first, count, reinterpret_cast<decltype(zero)*>(to));
+    });
+  };
+  read(job.fitted, given.fitted);
+  read(job.residuals, given.residuals);
 }
 
 template <class T>

@@ -39,14 +39,21 @@ struct SolveJob {
   const SolvePlan& plan;
   const Limits& limits;
   Reader* x = nullptr;
-  Reader* residuals = nullptr;  // with x, where inputs.fits.checks: they are checked, too
+  // With x, each where inputs.fits says that it is checked, too.
+  Reader *fitted = nullptr, *residuals = nullptr;
   SolveDevice* device = nullptr;
 };
 
-/// Reads residuals that are checked: `count` from number `first` of their file on, in the type of
-/// inputs.fits, to number `place` of `given`.
+/// Numbers of fits that are checked, in the places of b and the type of FitWishes; null: not given.
+struct GivenFits {
+  GivenFits() = default;
+  GivenFits(const FitWishes& wishes, index_t numbers);
+
+  HostMemory fitted, residuals;
+};
+/// Reads `count` numbers from number `first` of B on to number `place` of what is given.
 void read_given(const SolveJob& job, index_t first, index_t count, index_t place,
-                const HostMemory& given);
+                const GivenFits& given);
 
 struct SolveTimes {
   double start = 0;  // until the first read: engines, programs of a device

@@ -35,7 +35,7 @@ TallFits<T>::TallFits(const SolveJob& job, const SolveSink<T>& sink, StageSecond
                        .w = Batch<T>(1, rows_at_once_, of_w),
                        .fitted = wishes.fitted ? allocate_host(fit_bytes) : nullptr,
                        .residuals = wishes.residuals ? allocate_host(fit_bytes) : nullptr,
-                       .given = wishes.checks ? allocate_host(fit_bytes) : nullptr});
+                       .given = GivenFits(wishes, rows_at_once_ * sides_)});
 }
 
 template <class T>
@@ -61,7 +61,7 @@ void TallFits<T>::Steps::read(Chunk& chunk) const {
   const index_t of_group = m * std::max<index_t>(fits.job_.plan.group_size, 1);
   const index_t start = fits.item_of(group) * of_group + first_side * m + chunk.first * sides;
   read_numbers(*in.b, start, chunk.count * sides, chunk.b.view().data);
-  if (chunk.given) read_given(fits.job_, start, chunk.count * sides, 0, chunk.given);
+  read_given(fits.job_, start, chunk.count * sides, 0, chunk.given);
   if (!in.w) return;
   T* const w = chunk.w.view().data;
   const index_t first = in.w_is_shared ? chunk.first : start;
@@ -91,7 +91,8 @@ void TallFits<T>::Steps::work(Chunk& chunk) {
                     .x = x.data(),
                     .fitted = again == nullptr ? chunk.fitted.get() : nullptr,
                     .residuals = again == nullptr ? chunk.residuals.get() : nullptr,
-                    .given = chunk.given.get(),
+                    .given_fitted = chunk.given.fitted.get(),
+                    .given_residuals = chunk.given.residuals.get(),
                     .scale_a = again == nullptr ? 1 : again->scaled.a,
                     .scale_b = again == nullptr ? 1 : again->scaled.b},
                    sums);

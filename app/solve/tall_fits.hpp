@@ -27,7 +27,8 @@ class TallFits {
   struct Chunk {
     index_t first = 0, count = 0;
     Batch<T> a, b, w;
-    HostMemory fitted, residuals, given;
+    HostMemory fitted, residuals;
+    GivenFits given;
   };
   /// A sweep that writes nothing: it finds the largest entry of A, or sums of scaled data.
   struct Again {

@@ -34,6 +34,7 @@ void add_sums(FitSums& to, const fit::Sums& from, const double* gradient) {
   to.sums.r_squares += from.r_squares;
   to.sums.a_squares += from.a_squares;
   to.sums.apart_squares += from.apart_squares;
+  to.sums.fitted_apart_squares += from.fitted_apart_squares;
   for (std::size_t j = 0; j < to.gradient.size(); ++j) to.gradient[j] += gradient[j];
 }
 void add_sums(std::span<FitSums> to, std::span<const FitSums> from) {
@@ -75,7 +76,8 @@ FitRows<T> part_of(const FitRows<T>& rows, index_t first, index_t count, Element
   if (rows.w != nullptr) part.w += first * rows.w_row_step;
   part.fitted = place_in(rows.fitted, type, entry);
   part.residuals = place_in(rows.residuals, type, entry);
-  part.given = place_in(rows.given, type, entry);
+  part.given_fitted = place_in(rows.given_fitted, type, entry);
+  part.given_residuals = place_in(rows.given_residuals, type, entry);
   return part;
 }
 
@@ -257,7 +259,8 @@ void FitWorker<T>::add_block(const FitRows<T>& rows, std::span<FitSums> sums) {
           .is_single = is_single,
           .fitted = place_in(rows.fitted, wishes_.type, entry),
           .residuals = place_in(rows.residuals, wishes_.type, entry),
-          .given = place_in(rows.given, wishes_.type, entry),
+          .given_fitted = place_in(rows.given_fitted, wishes_.type, entry),
+          .given_residuals = place_in(rows.given_residuals, wishes_.type, entry),
           .sums = found.data(),
           .gradient = gradient_.data()};
       run_kernel(tile_, sides, workspace_.view().data);
@@ -312,12 +315,12 @@ FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const 
   const double bar = std::max(report.bar, fit_bar(problem, wishes));
   // Where a closer bound was needed for x, the residuals must be those from which it was found.
   const double apart = std::abs(std::sqrt(sums.r_squares) - residual_norm);
-  const bool agrees = apart <= bar * std::hypot(norms.a * norms.x, norms.b);
   const double largest_apart = bar * std::hypot(norms.a * norms.x, norms.b);
-  fit.has_other_residuals = !(std::sqrt(sums.apart_squares) <= largest_apart) ||
-                            (wishes.checks && !(fit.orthogonality <= bar) && !agrees);
-  if (report.status == Status::ok &&
-      (fit.has_other_residuals || (!(fit.orthogonality <= bar) && !agrees)))
+  const bool has_own = fit.orthogonality <= bar || apart <= largest_apart;
+  fit.has_other_fitted = !(std::sqrt(sums.fitted_apart_squares) <= largest_apart);
+  fit.has_other_residuals =
+      !(std::sqrt(sums.apart_squares) <= largest_apart) || (wishes.checks_residuals && !has_own);
+  if (report.status == Status::ok && (fit.has_other_fitted || fit.has_other_residuals || !has_own))
     report.status = Status::above_bar;
   return fit;
 }
@@ -401,7 +404,8 @@ FitRows<T> FitEngine<T>::rows_of(const FitBlock<T>& block, Range range,
           .x = x.data(),
           .fitted = place_in(block.fitted, type, start),
           .residuals = place_in(block.residuals, type, start),
-          .given = place_in(block.given, type, start)};
+          .given_fitted = place_in(block.given_fitted, type, start),
+          .given_residuals = place_in(block.given_residuals, type, start)};
 }
 
 template <class T>

@@ -43,7 +43,8 @@ double r_squared(const Spread& b, double residual_norm, bool has_intercept);
 struct FitReport {
   double r_squared = not_measured;
   double orthogonality = not_measured;  // of the residuals, by the formula above
-  bool has_other_residuals = false;     // residuals were given, and are not those of x
+  // Numbers were given, and are not those of x.
+  bool has_other_fitted = false, has_other_residuals = false;
 };
 
 /// The powers of two by which A and b were multiplied.
@@ -67,9 +68,9 @@ struct FitRows {
   index_t row_step = 1, side_step = 0;
   const Real<T>* w = nullptr;
   index_t w_row_step = 1, w_side_step = 0;
-  const double* x = nullptr;                     // count x n
-  void *fitted = nullptr, *residuals = nullptr;  // null: not wanted
-  const void* given = nullptr;                   // residuals that are checked; null: none
+  const double* x = nullptr;                                       // count x n
+  void *fitted = nullptr, *residuals = nullptr;                    // null: not wanted
+  const void *given_fitted = nullptr, *given_residuals = nullptr;  // are checked; null: none
   double scale_a = 1, scale_b = 1;
 };
 
@@ -77,16 +78,19 @@ struct FitRows {
 struct FitWishes {
   bool fitted = false, residuals = false;
   ElementType type = ElementType::float64;  // of both
-  bool checks = false;                      // residuals are given, and nothing is written
-  bool any() const { return fitted || residuals || checks; }
+  // These are given, and nothing is written.
+  bool checks_fitted = false, checks_residuals = false;
+  bool any() const { return arrays() > 0; }
+  /// The numbers in memory for each number of b.
+  int arrays() const { return fitted + residuals + checks_fitted + checks_residuals; }
 };
 
 /// The bar of the residuals: that of solutions of the coarser type, X's or theirs.
 double fit_bar(const SolveProblem& problem, const FitWishes& wishes);
 
 /// Judges the fit of a right side by the sums of all its rows, and the gradient A^H W r (n), for x
-/// (n) that has this report. Where the residuals are not those that were judged, the status becomes
-/// above_bar. A and b were multiplied by the scales.
+/// (n) that has this report. Where the residuals are not those that were judged, or given fitted
+/// values are not A x, the status becomes above_bar. A and b were multiplied by the scales.
 template <class S>
 FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const fit::Sums& sums,
                     const S* gradient, const S* x, SolutionReport& report, const FitScales& scales);
@@ -147,9 +151,9 @@ template <class T>
 struct FitBlock {
   std::vector<const T*> a;
   index_t group_size = 1;
-  RightSideBlock<T> sides = {};                  // with x and reports
-  void *fitted = nullptr, *residuals = nullptr;  // in the places of b
-  const void* given = nullptr;                   // so, too
+  RightSideBlock<T> sides = {};                                    // with x and reports
+  void *fitted = nullptr, *residuals = nullptr;                    // in the places of b
+  const void *given_fitted = nullptr, *given_residuals = nullptr;  // so, too
   std::span<FitReport> reports = {};
 };
 

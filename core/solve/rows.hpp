@@ -12,15 +12,16 @@
 
 namespace qrtool {
 
-/// The sum of x_i y_i.
-template <class S>
+/// The sum of x_i y_i, or of conj(x_i) y_i.
+template <class S, bool conjugates = false>
 S dot(const S* x, const S* y, index_t count) {
   if constexpr (is_complex_number<S>) {
     double re = 0, im = 0;
 #pragma omp simd reduction(+ : re, im)
     for (index_t i = 0; i < count; ++i) {
-      re += x[i].real() * y[i].real() - x[i].imag() * y[i].imag();
-      im += x[i].real() * y[i].imag() + x[i].imag() * y[i].real();
+      const double imaginary = conjugates ? -x[i].imag() : x[i].imag();
+      re += x[i].real() * y[i].real() - imaginary * y[i].imag();
+      im += x[i].real() * y[i].imag() + imaginary * y[i].real();
     }
     return {re, im};
   } else {
@@ -31,20 +32,9 @@ S dot(const S* x, const S* y, index_t count) {
   }
 }
 
-/// The sum of conj(x_i) y_i.
 template <class S>
 S conjugate_dot(const S* x, const S* y, index_t count) {
-  if constexpr (is_complex_number<S>) {
-    double re = 0, im = 0;
-#pragma omp simd reduction(+ : re, im)
-    for (index_t i = 0; i < count; ++i) {
-      re += x[i].real() * y[i].real() + x[i].imag() * y[i].imag();
-      im += x[i].real() * y[i].imag() - x[i].imag() * y[i].real();
-    }
-    return {re, im};
-  } else {
-    return dot(x, y, count);
-  }
+  return dot<S, true>(x, y, count);
 }
 
 /// y -= factor x

@@ -109,11 +109,16 @@ std::string item_of(std::size_t column, const Table& table) {
 
 namespace {
 
+std::string hint_of_columns(const char* option, const Table& table) {
+  return table.has_header ? fmt::format("the columns are {}", list_of_names(table))
+                          : fmt::format("give the columns by their numbers, from 1: {} 1", option);
+}
+
 [[noreturn]] void throw_no_column(const char* option, const std::string& name, const Table& table,
                                   const std::string& place) {
   if (!table.has_header)
     throw InputError(fmt::format("{}there is no header with a column '{}'", place, escape(name)),
-                     fmt::format("give the columns by their numbers, from 1: {} 1", option));
+                     hint_of_columns(option, table));
   std::vector<std::string_view> candidates;
   for (const TableColumn& column : table.columns) candidates.push_back(column.name);
   const std::string what = fmt::format("{}there is no column '{}'", place, escape(name));
@@ -121,7 +126,7 @@ namespace {
     throw InputError(what, fmt::format("ranges are by number: {} {}", option, range));
   const std::string_view near = nearest(name, candidates);
   throw InputError(what + (near.empty() ? "" : fmt::format("; did you mean '{}'?", escape(near))),
-                   fmt::format("the columns are {}", list_of_names(table)));
+                   hint_of_columns(option, table));
 }
 
 index_t find_name(const char* option, const std::string& name, const Table& table,
@@ -180,7 +185,8 @@ std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
   const auto add = [&](index_t column, const std::string& text) {
     if (is_chosen.at(static_cast<std::size_t>(column)))
       throw UsageError(fmt::format("{}: '{}' names column {} a second time", list.option,
-                                   escape(text), column + 1));
+                                   escape(text), column + 1),
+                       "name it once");
     is_chosen[static_cast<std::size_t>(column)] = true;
     chosen.push_back(column);
   };
@@ -196,7 +202,8 @@ std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
     }
     if (is_outside)
       throw InputError(fmt::format("{}{} {}: there are {} columns", place, list.option,
-                                   escape(item.text), width));
+                                   escape(item.text), width),
+                       hint_of_columns(list.option, table));
     refuse_two_meanings(list.option, item, table, place);
     for (index_t column = item.first; column <= last; ++column) add(column - 1, item.text);
   }

@@ -63,13 +63,13 @@ void require_recorded(const std::string& path, const OpenFiles& files, const Fac
                   report));
 }
 
-/// The leverages beside factors, where their report has their checksum.
-void require_leverages(const std::string& path, const FactorCodec& codec, const Record& record) {
-  const auto recorded = record.find(leverage_checksum);
+/// Leverages beside factors; `recorded` is their checksum, empty where the report has none.
+void require_leverages(const std::string& path, const FactorCodec& codec,
+                       const std::string& recorded) {
   const std::string file = factor_file(path, "leverage");
-  if (recorded == record.end() || !file_exists(file)) return;
+  if (recorded.empty() || !file_exists(file)) return;
   const std::unique_ptr<Reader> reader = codec.open(file, /*is_vector=*/true, /*threads=*/1).reader;
-  if (checksum_text(block_hash_of(*reader)) == recorded->second) return;
+  if (checksum_text(block_hash_of(*reader)) == recorded) return;
   throw InputError(fmt::format("{}: {} are not the leverages that {} describes", escape(path),
                                escape(file), escape(report_file(path, codec.report_ending))),
                    "the files are of different runs, or were changed: factor again with --force, "
@@ -82,14 +82,17 @@ void apply_report(const FactorCodec& codec, const OpenFiles& files, StoredFactor
   if (codec.report_ending == ".csv") {
     refuse_two_modes(factors, files);
     const std::string report = report_file(path, codec.report_ending);
-    const auto recorded = file_exists(report) ? read_csv_checksums(report) : std::nullopt;
+    if (!file_exists(report)) return;
+    require_leverages(path, codec, read_first_in_column(report, leverage_checksum));
+    const auto recorded = read_csv_checksums(report);
     if (recorded) require_recorded(path, files, codec, *recorded);
     return;
   }
   StoredReport report = read_report_of_set(path);
   apply_record(report.record, escape(path), factors);
   refuse_two_modes(factors, files);
-  require_leverages(path, codec, report.record);
+  const auto of_leverages = report.record.find(leverage_checksum);
+  if (of_leverages != report.record.end()) require_leverages(path, codec, of_leverages->second);
   if (!report.checksums.empty()) require_recorded(path, files, codec, report.checksums);
   factors.tries = std::move(report.tries);
 }

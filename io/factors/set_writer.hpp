@@ -2,6 +2,7 @@
 // set_writer.hpp: writes a set of files, such as out.Q.csv, out.R.csv and out.report.csv.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,7 +42,10 @@ class SetWriter final : public ArraysWriter<File> {
       this->arrays_.push_back(std::make_unique<File>(spec, dataset));
     if (is_standard_output(spec.path)) return;
     report_path_ = report_file(spec.path, codec.report_ending);
-    const ReportOfSet set{.attributes = attributes_of_report(spec)};
+    has_leverages_ = std::ranges::any_of(
+        spec.datasets, [](const MatrixDataset& each) { return each.name == "leverage"; });
+    const ReportOfSet set{.attributes = attributes_of_report(spec),
+                          .has_leverages = has_leverages_};
     if (has_checksums(spec))
       report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
     if (!spec.numbers.empty())
@@ -81,8 +85,7 @@ class SetWriter final : public ArraysWriter<File> {
   }
   void finish(FileSet& files) override {
     for (const auto& file : this->arrays_) file->finish(files);
-    if (report_ && has_leverages_)
-      report_->add_attribute(leverage_checksum, checksum_text(leverages_.value()));
+    if (report_ && has_leverages_) report_->bind_leverages(leverages_.value());
     if (report_) report_->finish(files);
     if (solution_report_) solution_report_->finish(files);
     for (const std::string& path : obsolete_) files.add_obsolete(path);
@@ -99,9 +102,7 @@ class SetWriter final : public ArraysWriter<File> {
   template <class T>
   void add_fit(std::string_view dataset, std::span<const T> values) {
     if (solution_report_) solution_report_->add(dataset, values);
-    if (!report_) return;
-    leverages_.add(values, threads_);
-    has_leverages_ = true;
+    if (report_) leverages_.add(values, threads_);
   }
 
   const FactorCodec& codec_;

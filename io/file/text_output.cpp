@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/read_write_at.hpp"
 #include "io/file/scratch_file.hpp"
 
 namespace qrtool {
@@ -92,6 +93,12 @@ void TextOutput::go_back(std::uint64_t position) {
   if (ftruncate(descriptor_, offset) != 0 || lseek(descriptor_, offset, SEEK_SET) != offset)
     fail(errno);
   flushed_ = position;
+}
+
+void TextOutput::replace(std::uint64_t position, std::string text) {
+  flush();
+  if (const int error = write_at(descriptor_, position, {iovec{text.data(), text.size()}}))
+    fail(error);
 }
 
 void TextOutput::finish(FileSet& files) {

@@ -42,6 +42,8 @@ class TextOutput {
   /// Return how many bytes of text there are, and go back to an earlier value of that number.
   std::uint64_t position() const { return flushed_ + buffer_.size(); }
   void go_back(std::uint64_t position);
+  /// Writes text in the place of as many bytes that there are from `position` on.
+  void replace(std::uint64_t position, std::string text);
   const std::string& path() const { return path_; }
 
   static constexpr std::size_t full_bytes = std::size_t{1} << 20;

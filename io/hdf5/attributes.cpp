@@ -13,18 +13,14 @@ namespace {
   throw_damaged_attribute(file, innermost_error(take_error()));
 }
 
-/// An attribute that is there, with its type and its dimensions.
-struct Attribute {
-  Attribute(const InputFile& file, hid_t object, const char* name)
-      : handle(H5Aopen(object, name, H5P_DEFAULT), H5Aclose),
-        type(handle ? H5Aget_type(handle) : H5I_INVALID_HID, H5Tclose),
-        space(handle ? H5Aget_space(handle) : H5I_INVALID_HID, H5Sclose) {
-    if (!type || !space) throw_unreadable(file);
-  }
-  Handle handle, type, space;
-};
-
 }  // namespace
+
+Attribute::Attribute(const InputFile& file, hid_t object, const char* name)
+    : handle(H5Aopen(object, name, H5P_DEFAULT), H5Aclose),
+      type(handle ? H5Aget_type(handle) : H5I_INVALID_HID, H5Tclose),
+      space(handle ? H5Aget_space(handle) : H5I_INVALID_HID, H5Sclose) {
+  if (!type || !space) throw_unreadable(file);
+}
 
 bool has_attribute(const InputFile& file, hid_t object, const char* name) {
   const htri_t exists = H5Aexists(object, name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attributes.hpp: reads attributes of an object that are text or a few numbers.
+// attributes.hpp: opens attributes of an object, and reads those that are text or a few numbers.
 #pragma once
 
 #include <hdf5.h>
@@ -10,6 +10,13 @@
 #include "io/hdf5/dataset.hpp"
 
 namespace qrtool::hdf5 {
+
+/// An attribute that is there, with its type and its dimensions. Errors: InputError.
+struct Attribute {
+  Attribute(const InputFile& file, hid_t object, const char* name);
+
+  Handle handle, type, space;
+};
 
 /// Whether `object` has such an attribute. Errors: InputError.
 bool has_attribute(const InputFile& file, hid_t object, const char* name);

@@ -243,7 +243,8 @@ void Hdf5Reader::describe_source() {
   source_.order_is_stated = part_.order_is_stated;
   source_.order_reason = part_.order_reason;
   source_.details = record_of(dataset_.variable);
-  if (part_.raw_values) source_.details.emplace_back("netcdf_raw_values", "yes");
+  if (part_.raw_values) source_.details.emplace_back(raw_values_name, "yes");
+  source_.details.insert(source_.details.end(), part_.details.begin(), part_.details.end());
   for (const std::string& note : dataset_.variable.notes)
     source_.notes.push_back(fmt::format("{}: {}", dataset_.shown, note));
   std::vector<index_t> extents;

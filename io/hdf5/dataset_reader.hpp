@@ -27,6 +27,7 @@ struct DatasetPart {
   bool raw_values = false;                 // the attributes of the variable do not count
   std::vector<Dimension> dimensions = {};  // of the source
   VectorAs vector = VectorAs::no;
+  TextPairs details = {};          // of the source, besides those of its variable
   std::vector<Range> ranges = {};  // of the stored dimensions, with steps of 1; empty: all is read
   std::string selection = {};      // as text
   int threads = 1;

@@ -26,16 +26,15 @@ constexpr const char* copied_attributes[] = {"units", "calendar", "long_name", "
 std::vector<std::string> paths_of_scales(const InputFile& file, const Dataset& dataset) {
   const std::size_t rank = dataset.dims.size();
   if (rank == 0 || !has_attribute(file, dataset.handle, "DIMENSION_LIST")) return {};
-  const Handle attribute(H5Aopen(dataset.handle, "DIMENSION_LIST", H5P_DEFAULT), H5Aclose);
-  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
-  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
-  const Handle reference(
-      type && H5Tget_class(type) == H5T_VLEN ? H5Tget_super(type) : H5I_INVALID_HID, H5Tclose);
+  const Attribute attribute(file, dataset.handle, "DIMENSION_LIST");
+  const Handle& type = attribute.type;
+  const Handle reference(H5Tget_class(type) == H5T_VLEN ? H5Tget_super(type) : H5I_INVALID_HID,
+                         H5Tclose);
   std::vector<std::string> paths;
   std::vector<hvl_t> lists(rank);
-  if (!space || !reference || H5Tequal(reference, H5T_STD_REF_OBJ) <= 0 ||
-      H5Sget_simple_extent_npoints(space) != static_cast<hssize_t>(rank) ||
-      H5Aread(attribute, type, lists.data()) < 0) {
+  if (!reference || H5Tequal(reference, H5T_STD_REF_OBJ) <= 0 ||
+      H5Sget_simple_extent_npoints(attribute.space) != static_cast<hssize_t>(rank) ||
+      H5Aread(attribute.handle, type, lists.data()) < 0) {
     H5Eclear2(H5E_DEFAULT);
     return {};
   }
@@ -49,7 +48,7 @@ std::vector<std::string> paths_of_scales(const InputFile& file, const Dataset& d
     H5Iget_name(scale, path.data(), path.size());
     path.pop_back();
   }
-  H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists.data());
+  H5Dvlen_reclaim(type, attribute.space, H5P_DEFAULT, lists.data());
   H5Eclear2(H5E_DEFAULT);
   return paths;
 }

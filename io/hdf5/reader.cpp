@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "core/text.hpp"
+#include "io/hdf5/attributes.hpp"
 #include "io/hdf5/dataset_reader.hpp"
 #include "io/hdf5/dimension_scales.hpp"
 #include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
+#include "io/time_units.hpp"
 
 namespace qrtool {
 namespace {
@@ -121,6 +123,10 @@ std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
   const hdf5::OrderEvidence evidence = hdf5::stated_order(*file, dataset);
   std::vector<Dimension> dimensions =
       selected_dimensions(hdf5::read_dimensions(*file, dataset), ranges, /*is_transposed=*/false);
+  TextPairs details;
+  if (is_vector && !spec.raw_values)
+    details = time_details(hdf5::string_attribute(*file, dataset.handle, "units"),
+                           hdf5::string_attribute(*file, dataset.handle, "calendar"));
   auto reader =
       hdf5::read_dataset(file, std::move(dataset),
                          DatasetPart{.stated = evidence.order,
@@ -128,6 +134,7 @@ std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
                                      .raw_values = spec.raw_values,
                                      .dimensions = std::move(dimensions),
                                      .vector = is_vector ? VectorAs::column : VectorAs::no,
+                                     .details = std::move(details),
                                      .ranges = without_steps(ranges),
                                      .selection = named.selection.text,
                                      .threads = spec.threads,

@@ -64,16 +64,14 @@ std::vector<std::string> read_source_datasets(const InputFile& file) {
   constexpr hssize_t most = 1 << 20;
   constexpr const char* name = "source_datasets";
   if (!has_attribute(file, file.handle, name) || !read_recorded(file).by_qrtool) return {};
-  const Handle attribute(H5Aopen(file.handle, name, H5P_DEFAULT), H5Aclose);
-  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
-  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
-  const hssize_t count = space ? H5Sget_simple_extent_npoints(space) : -1;
-  if (count < 1 || count > most || H5Tis_variable_str(type) <= 0) {
+  const Attribute attribute(file, file.handle, name);
+  const hssize_t count = H5Sget_simple_extent_npoints(attribute.space);
+  if (count < 1 || count > most || H5Tis_variable_str(attribute.type) <= 0) {
     take_error();
     throw InputError(
         fmt::format("{}: damaged HDF5 file (its attribute {} cannot be read)", file.shown, name));
   }
-  return heap_texts(file, attribute, static_cast<std::size_t>(count));
+  return heap_texts(file, attribute.handle, static_cast<std::size_t>(count));
 }
 
 std::string report_of(const std::string& source) {

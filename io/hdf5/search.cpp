@@ -50,6 +50,9 @@ Dataset as_matrices(Dataset dataset) {
                                   dataset.dims.size(), shape_text(dataset.dims));
     if (dataset.dims.size() == 1) {
       dataset.problem += fmt::format(", {0}x1 or 1x{0}", dataset.dims.front());
+      dataset.hint =
+          "store it so, by a.reshape(-1, 1) or a.reshape(1, -1) in NumPy; solve takes vectors as "
+          "the columns of A by --a NAME";
     }
   }
   return dataset;

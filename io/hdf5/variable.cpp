@@ -69,13 +69,14 @@ std::optional<double> as_stored(const StoredType& stored, const Variable& variab
 }
 
 /// The bits of the integers of 64 bits that an attribute of whole numbers names.
-std::vector<std::uint64_t> long_numbers(hid_t dataset, const char* name, std::size_t count) {
-  const Handle attribute(H5Aopen(dataset, name, H5P_DEFAULT), H5Aclose);
-  const Handle type(H5Aget_type(attribute), H5Tclose);
+std::vector<std::uint64_t> long_numbers(const InputFile& file, hid_t dataset, const char* name,
+                                        std::size_t count) {
+  const Attribute attribute(file, dataset, name);
   std::vector<std::uint64_t> bits(count);
-  const bool is_signed = H5Tget_sign(type) != H5T_SGN_NONE;
-  if (H5Tget_class(type) != H5T_INTEGER ||
-      H5Aread(attribute, is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64, bits.data()) < 0) {
+  const bool is_signed = H5Tget_sign(attribute.type) != H5T_SGN_NONE;
+  if (H5Tget_class(attribute.type) != H5T_INTEGER ||
+      H5Aread(attribute.handle, is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64, bits.data()) <
+          0) {
     H5Eclear2(H5E_DEFAULT);
     return {};
   }
@@ -98,7 +99,8 @@ void add_missing(const InputFile& file, hid_t dataset, const StoredType& stored,
       variable.notes.push_back(
           fmt::format("its {} is not between 1 and 16 numbers, and is not used", name));
     std::vector<std::uint64_t> exact;
-    if (variable.is_long && !values.empty()) exact = long_numbers(dataset, name, values.size());
+    if (variable.is_long && !values.empty())
+      exact = long_numbers(file, dataset, name, values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double value = values[i];
       if (std::isnan(value)) continue;

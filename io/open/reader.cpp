@@ -270,7 +270,7 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
     const bool is_recorded = spec.order == Order::automatic && recorded.order != Order::automatic;
     if (is_recorded) spec.order = recorded.order;
     spec.order_is_guess = is_recorded && !word_of(recorded.details, order_guessed_name).empty();
-    spec.raw_values = spec.raw_values || !word_of(recorded.details, "netcdf_raw_values").empty();
+    spec.raw_values = spec.raw_values || !word_of(recorded.details, raw_values_name).empty();
   }
   if (format.takes_csv_options) spec.csv = with_recorded(spec.csv, recorded.details);
   const std::string& named = spec.dataset.empty() ? location.dataset : spec.dataset;

@@ -215,6 +215,11 @@ class ComplexSystems(FolderTest):
             total = (abs(b.astype("c16"))**2).sum(0)
             np.testing.assert_allclose(out["report_r_squared"], 1 - variance * 27 / total, **within)
             self.assertLessEqual(out["report_orthogonality"].max(), U[kind] * 30)
+            # Of the residuals as they are stored, whose rounding is what there is to measure.
+            stored = out["residuals"].astype("c16")
+            measured = np.linalg.norm(wide.conj().T @ stored, axis=0) / (
+                np.linalg.norm(wide) * np.linalg.norm(stored, axis=0))
+            np.testing.assert_allclose(out["report_orthogonality"], measured, rtol=1e-6, atol=1e-16)
             self.assertEqual(list(out["report_degrees_of_freedom"]), [27, 27])
 
     def test_precision(self):
@@ -278,11 +283,18 @@ class ComplexSystems(FolderTest):
         np.testing.assert_allclose(x, reference[0], atol=1e-13)
         np.testing.assert_allclose(np.load("x.residuals.npy")[:, 0], b[0] - a[0] @ reference[0],
                                    atol=1e-13)
-        wrong = np.load("x.residuals.npy")
-        wrong[2] += 1e-9j
-        np.save("x.residuals.npy", wrong)
-        self.assertIn("of different runs",
-                      run("verify", "a.csv", "b.csv", "x.npy", status=3).stderr)
+        for name, words in (("residuals", "not b - A x"), ("fitted", "not A x")):
+            for out in ("x.npy", "x.h5"):
+                run("solve", "a.csv", "b.csv", out, "-f", f"--{name}")
+                run("verify", "a.csv", "b.csv", out)
+            wrong = np.load(f"x.{name}.npy")
+            wrong[2] += 1e-9j
+            np.save(f"x.{name}.npy", wrong)
+            self.assertIn("of different runs",
+                          run("verify", "a.csv", "b.csv", "x.npy", status=3).stderr)
+            with h5py.File("x.h5", "r+") as file:
+                file[name][...] = file[name][...] + 1e-9j * (np.arange(len(wrong)) == 2)[:, None]
+            self.assertIn(words, run("verify", "a.csv", "b.csv", "x.h5", status=1).stdout)
 
     def test_dry_run_says_what_would_run(self):
         np.save("a.npy", self.draw(100, 8, 4, kind="c8"))

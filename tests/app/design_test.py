@@ -87,7 +87,7 @@ class Design(FolderTest):
             self.assertIn(words, said("solve", "in.h5", "in.h5:/b", "y.h5", "--a", names, status=3))
         self.assertIn("A has no column v", said("solve", "in.h5", "in.h5:/b", "y.h5", "--a",
                                                 "obs/t", "--polynomial", "v:2", status=3))
-        self.assertIn("t:2", said("solve", "in.h5", "in.h5:/b", "y.h5", "--a", "obs/t",
+        self.assertIn("v:2", said("solve", "in.h5", "in.h5:/b", "y.h5", "--a", "obs/t",
                                   "--polynomial", "v", status=2))
 
     def test_powers_of_a_table(self):

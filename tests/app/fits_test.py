@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`qrtool solve --residuals --fitted` and R^2 agree with NumPy and R on every route, in every shape
 of B and in every format, and are those of x as it is written."""
+import itertools
 import json
 import os
 import pathlib
@@ -16,6 +17,10 @@ import numpy as np
 from tool import FolderTest, has_device, run, said
 
 ROOT = pathlib.Path(sys.argv[2])
+
+# What verify says of numbers that were changed.
+WRONG = {"residuals": "the residuals beside it are not b - A x",
+         "fitted": "the fitted values beside it are not A x"}
 
 R_FIT = """
 t <- read.csv(commandArgs(TRUE)[1])
@@ -272,11 +277,26 @@ class Fits(FolderTest):
         report = json.loads(pathlib.Path("o.report.json").read_text(encoding="utf-8"))["report"]
         np.testing.assert_allclose(report["r_squared"]["values"], found["r_squared"])
         # The files of a run are bound together.
-        np.save("o.residuals.npy", found["residuals"][::-1])
-        self.assertIn("are not the solutions", said("verify", "in.h5:/A", "in.h5:/b", "o.npy",
-                                                    status=3))
+        for ending, name in itertools.product(("csv", "tsv", "mtx", "npy"), WRONG):
+            run("solve", "in.h5:/A", "in.h5:/b", f"o.{ending}", f"--{name}", "-f")
+            self.turn(f"o.{name}.{ending}")
+            self.assertIn("are not the solutions",
+                          said("verify", "in.h5:/A", "in.h5:/b", f"o.{ending}", status=3))
         run("solve", "in.h5:/A", "in.h5:/b", "o.npy", "-f")
         self.assertFalse(os.path.exists("o.residuals.npy") or os.path.exists("o.fitted.npy"))
+
+    @staticmethod
+    def turn(path):
+        """Turns the rows of a file upside down."""
+        if path.endswith(".npy"):
+            np.save(path, np.load(path)[::-1])
+            return
+        lines = pathlib.Path(path).read_text(encoding="ascii").splitlines()
+        head = [line for line in lines if line[0] in "#%"]
+        if path.endswith(".mtx"):  # the shape
+            head.append(lines[len(head)])
+        pathlib.Path(path).write_text("\n".join(head + lines[len(head):][::-1]) + "\n",
+                                      encoding="ascii")
 
     def test_vectors_in_every_format(self):
         """A right side that is one row comes in parts where it is tall."""
@@ -346,51 +366,57 @@ class Fits(FolderTest):
         for more in (("--a", "t"), ("--intercept",)):
             self.assertIn(f"--groups contradicts {more[0]}", said(*files, *more, status=2))
 
-    def test_verify_measures_residuals(self):
+    def test_verify_measures_fits(self):
         """In every format, on every route, with weights and gaps: those of another x are found."""
         a, b = self.random.standard_normal((40, 3)), self.random.standard_normal((40, 25))
         b[3, 4] = np.nan
         w = self.random.uniform(0, 2, 40)
         np.save("a.npy", a)
-        np.save("b.npy", b)
         np.save("w.npy", w)
         options = ("--weights", "w.npy")
-        for out in ("o.npy", "o.npz", "o.h5"):
-            for kind in ("f8", "f4"):
-                np.save("b.npy", b.astype(kind))
-                command = ("a.npy", "b.npy", out, *options)
-                run("solve", *command, "-f", "--residuals", "--missing", "skip", "--rows", "first")
+        for out, kind in itertools.product(("o.npy", "o.npz", "o.h5"), ("f8", "f4")):
+            np.save("b.npy", b.astype(kind))
+            command = ("a.npy", "b.npy", out, *options)
+            for wanted in (("residuals",), ("fitted",), ("residuals", "fitted")):
+                run("solve", *command, "-f", *(f"--{name}" for name in wanted), "--missing", "skip",
+                    "--rows", "first")
                 run("verify", *command)
-                if out != "o.h5":
-                    continue
-                # One number of one right side, by far less than anyone would see.
-                with h5py.File(out, "r+") as file:
-                    r = file["residuals"][...]
-                    r[7, 11] *= 1 + (1e-9 if kind == "f8" else 1e-2)
-                    file["residuals"][...] = r
-                text = said("verify", *command, status=1)
-                self.assertIn("solution 11 fails: the residuals beside it are not b - A x", text)
-                self.assertIn("24 of 25 pass", text)
-                # A number where a row is missing.
-                with h5py.File(out, "r+") as file:
-                    r[7, 11] /= 1 + (1e-9 if kind == "f8" else 1e-2)
-                    r[3, 4] = 0
-                    file["residuals"][...] = r
-                self.assertIn("solution 4 fails: the residuals", said("verify", *command, status=1))
+                for name in wanted:
+                    if out == "o.h5":
+                        self.change_numbers(command, name, kind)
         # By rows, and where squares leave the range of float64.
         a, b = self.random.standard_normal((60000, 2)), 1e180 * self.random.standard_normal(60000)
         with h5py.File("tall.h5", "w") as file:
             file["A"], file["b"] = a * 1e170, b
         command = ("tall.h5:/A", "tall.h5:/b", "t.h5")
-        run("solve", *command, "-f", "--residuals", "--memory", "12MiB", "--variant", "cpu/tall")
-        run("verify", *command)
-        with h5py.File("t.h5", "r+") as file:
-            x = np.linalg.lstsq(a, b / 1e180, rcond=None)[0]
-            r = b / 1e180 - a @ x
-            self.assertAlmostEqual(file["report/r_squared"][0],
-                                   1 - r @ r / np.sum((b / 1e180) ** 2), places=12)
-            file["residuals"][17] = 0
-        self.assertIn("not b - A x", said("verify", *command, status=1))
+        for name, words in WRONG.items():
+            run("solve", *command, "-f", f"--{name}", "--memory", "12MiB", "--variant", "cpu/tall")
+            run("verify", *command)
+            with h5py.File("t.h5", "r+") as file:
+                x = np.linalg.lstsq(a, b / 1e180, rcond=None)[0]
+                r = b / 1e180 - a @ x
+                self.assertAlmostEqual(file["report/r_squared"][0],
+                                       1 - r @ r / np.sum((b / 1e180) ** 2), places=12)
+                file[name][17] = 0
+            self.assertIn(words, said("verify", *command, status=1))
+
+    def change_numbers(self, command, name, kind):
+        """One number of one right side, by far less than anyone would see; and a number where a
+        row is missing."""
+        with h5py.File("o.h5", "r+") as file:
+            right = file[name][...]
+            wrong, filled = right.copy(), right.copy()
+            wrong[7, 11] *= 1 + (1e-9 if kind == "f8" else 1e-2)
+            filled[3, 4] = 0
+            file[name][...] = wrong
+        text = said("verify", *command, status=1)
+        self.assertIn(f"solution 11 fails: {WRONG[name]}", text)
+        self.assertIn("24 of 25 pass", text)
+        for numbers, status in ((filled, 1), (right, 0)):
+            with h5py.File("o.h5", "r+") as file:
+                file[name][...] = numbers
+            text = said("verify", *command, status=status)
+            self.assertEqual(f"solution 4 fails: {WRONG[name]}" in text, status == 1)
 
     def test_certified_r_squared(self):
         """Of all eleven sets of NIST to at least 8 digits, where 1 - R^2 has them."""

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`qrtool solve --leverage` and `factor --leverage` agree with NumPy and with hatvalues of R, and
 what has no leverages of its own is refused by name."""
+import csv
 import pathlib
 import shutil
 import subprocess
@@ -51,16 +52,43 @@ class Leverage(FolderTest):
             return file["leverage"][...]
 
     def test_the_report_of_factors_binds_them(self):
+        for ending, report, kind, matrices in (
+                ("npy", "json", "f8", 3), ("csv", "csv", "f8", 3), ("tsv", "csv", "f4", 1200),
+                ("csv", "csv", "f4", 1), ("mtx", "json", "f8", 1)):
+            a = self.random.standard_normal((matrices, 9, 4)).astype(kind)
+            np.save("a.npy", a if matrices > 1 else a[0])
+            out, file = f"q.{ending}", pathlib.Path(f"q.leverage.{ending}")
+            for others in ((), ("--mode", "r", "--check", "none")):
+                run("factor", "a.npy", out, "--leverage", "-f", *others)
+                run("verify", "a.npy", out)
+                run("info", out)
+            of_run = file.read_bytes()
+            if ending == "npy":
+                h = np.load(file)
+                h[1, 2] += 1e-3
+                np.save(file, h)
+            else:  # the first number of the last line
+                lines = file.read_text(encoding="ascii").splitlines()
+                lines[-1] = lines[-1].replace("0.", "0.1", 1)
+                file.write_text("\n".join(lines) + "\n", encoding="ascii")
+            self.assertNotEqual(file.read_bytes(), of_run)
+            self.assertIn(f"q.leverage.{ending} are not the leverages that q.report.{report} "
+                          "describes", said("verify", "a.npy", out, status=3))
+            file.unlink()
+            run("verify", "a.npy", out)
+            pathlib.Path(f"q.report.{report}").unlink()
+
+    def test_the_table_of_a_report_says_it_once(self):
+        """In the first line, so that the leverages need not be known before the others."""
         np.save("a.npy", self.random.standard_normal((3, 9, 4)))
-        run("factor", "a.npy", "q.npy", "--leverage")
-        run("verify", "a.npy", "q.npy")
-        h = np.load("q.leverage.npy")
-        h[1, 2] += 1e-3
-        np.save("q.leverage.npy", h)
-        self.assertIn("q.leverage.npy are not the leverages that q.report.json describes",
-                      said("verify", "a.npy", "q.npy", status=3))
-        pathlib.Path("q.leverage.npy").unlink()
-        run("verify", "a.npy", "q.npy")
+        run("factor", "a.npy", "q.csv", "--leverage")
+        with open("q.report.csv", encoding="ascii") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(list(rows[0])[-2:], ["checksum", "leverage_checksum"])
+        self.assertRegex(rows[0]["leverage_checksum"], "^0x(?!0{16})[0-9a-f]{16}$")
+        self.assertEqual([row["leverage_checksum"] for row in rows[1:]], ["", ""])
+        run("factor", "a.npy", "q.csv", "-f")
+        self.assertNotIn("leverage", pathlib.Path("q.report.csv").read_text(encoding="ascii"))
 
     def test_small_and_large(self):
         for kind, atol in (("f4", 1e-7), ("f8", 1e-12)):

@@ -53,6 +53,14 @@ def vectors():
 VECTORS = vectors()
 
 
+def times(**attributes):
+    file = io.BytesIO()
+    with h5py.File(file, "w") as h5:
+        h5["t"] = B
+        h5["t"].attrs.update(attributes)
+    return file.getvalue()
+
+
 @dataclasses.dataclass
 class Mistake:
     """A command that is refused: what is said, and the hint. `follow` turns the command into the
@@ -158,6 +166,39 @@ MISTAKES = [
         "there.h5 --device H200x", "o.h5")),
     Mistake("solve x.csv there.h5 --response y --device H200x", 4, "H200x", "devices", follow=(
         "there.h5 (.*) --device H200x", r"o.csv \1")),
+]
+
+# First steps with vectors, weights, groups and what is written beside x.
+MISTAKES += [
+    Mistake("solve t.h5 b.npy o.h5 --polynomial t:2", 3, "t is a vector of the file",
+            "qrtool solve t.h5 B OUT --a t --polynomial t:2 makes A of vectors", "t.h5", VECTORS,
+            follow=("--poly", "--a t --poly")),
+    Mistake("solve t.h5 b.npy o.h5 --a t --polynomial t^2", 2, "t^2 is not COLUMN:DEGREE",
+            "for t and its square give t:2", "t.h5", VECTORS, follow=(r"t\^2", "t:2")),
+    Mistake("solve t.h5 b.npy o.h5 --a t --polynomial :2", 2, ":2 is not COLUMN:DEGREE",
+            "for t and its square give t:2", "t.h5", VECTORS, follow=(" :2", " t:2")),
+    Mistake("solve t.h5:/t b.npy o.h5", 3, "has rank 1 (6)", "as the columns of A by --a NAME",
+            "t.h5", VECTORS, follow=("(.*):/t (.*)", r"\1 \2 --a t")),
+    Mistake("solve t.h5 u o.h5 --a t", 3, "there is no such file, but t.h5 has such a dataset",
+            "name both: t.h5:/u", "t.h5", VECTORS, follow=(" u ", " t.h5:/u ")),
+    Mistake("solve t.h5 b.npy o.h5 --a t --weights u", 3, "but t.h5 has such a dataset",
+            "name both: t.h5:/u", "t.h5", VECTORS, follow=("u$", "t.h5:/u")),
+    Mistake("solve t.h5:/plane b.npy o.csv --groups t", 3, "but t.h5 has such a dataset",
+            "name both: t.h5:/t", "t.h5", VECTORS, follow=("t$", "t.h5:/t")),
+    Mistake("solve t.npz u o.h5 --a t", 3, "but t.npz has such a dataset", "name both: t.npz:u",
+            "t.npz", npz(t=B, u=B), follow=(" u ", " t.npz:u ")),
+    Mistake("solve a.npy b.npy o.npy --a x", 2, "--a names datasets of a file, and this has none",
+            "leave --a away: all of its columns", follow=(" --a x", "")),
+    Mistake("solve a.npy b.npy o.npy --residuals r.npy", 2, "unexpected argument 'r.npy'",
+            "--residuals takes no value; leave the last word away", follow=(" r.npy", "")),
+    Mistake("solve a.npy b.npy o.npy --hat", 2, "there is no option '--hat'",
+            "--leverage writes the diagonal of the hat matrix", follow=("--hat", "--leverage")),
+    Mistake("solve a.npy b.npy o.csv --by b.npy", 2, "--by is for a table, with --response",
+            "A and B in other files have --groups FILE:/path", follow=("--by", "--groups")),
+    Mistake("solve x.csv o.csv --response y --by 9", 3, "--by 9: there are 3 columns",
+            "the columns are a, b, y", follow=("9", "a")),
+    Mistake("solve x.csv o.csv --response y --by a,1", 2, "'1' names column 1 a second time",
+            "name it once", follow=("a,1", "a")),
 ]
 
 # Options that contradict each other, and values that they do not take.
@@ -396,6 +437,12 @@ MISTAKES += [
     Mistake("verify c.npy q.npz", 3, "A is complex128, and Q is float64",
             "with numbers of one kind, real or complex", "c.npy", npy(1j * A),
             prepare="factor a.npy q.npz", follow=("c.npy", "a.npy")),
+    Mistake("solve t.h5 b.npy o.h5 --a t", 3, "/t has the units 'fortnights since 1950-01-01'",
+            "attrs['units'] = 'days since 1950-01-01'; or --raw-values", "t.h5",
+            times(units="fortnights since 1950-01-01"), follow=("$", " --raw-values")),
+    Mistake("solve t.h5 b.npy o.h5 --a t", 3, "/t has the calendar '360'",
+            "attrs['calendar'] = '360_day'; or --raw-values", "t.h5",
+            times(units="days since 1950-01-01", calendar="360"), follow=("$", " --raw-values")),
     Mistake("generate --kind haar --complex --special --shape 3x3 o.h5", 2,
             "--special is for real matrices", "leave --special or --complex away",
             follow=(" --complex", "")),

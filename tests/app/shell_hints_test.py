@@ -70,10 +70,14 @@ CASES = [
     Case("qrtool verify a.npy f.npy", r"or (remove) the leverages", "rm f.leverage.npy && {0}",
          "sh('qrtool factor a.npy f.npy -q --leverage')\n"
          "numpy.save('f.leverage.npy', 0 * numpy.load('f.leverage.npy'))"),
-    Case("qrtool verify a.npy b.npy s.h5", r"solve again with --residuals (--force)",
-         "qrtool solve a.npy b.npy s.h5 --residuals {1} && {0}",
+    Case("qrtool verify a.npy b.npy s.h5", r"solve again with (--residuals) (--force)",
+         "qrtool solve a.npy b.npy s.h5 {1} {2} && {0}",
          "sh('qrtool solve a.npy b.npy s.h5 -q --residuals')\n"
          "with h5py.File('s.h5', 'a') as file: del file['residuals']; file['residuals'] = B[:2]"),
+    Case("qrtool verify a.npy b.npy s.h5", r"solve again with (--fitted) (--force)",
+         "qrtool solve a.npy b.npy s.h5 {1} {2} && {0}",
+         "sh('qrtool solve a.npy b.npy s.h5 -q --fitted')\n"
+         "with h5py.File('s.h5', 'a') as file: del file['fitted']; file['fitted'] = B[:2]"),
     Case("qrtool verify a.npy f.npy", r"(factor) again with (--force)",
          "qrtool {1} a.npy f.npy {2} && {0}",
          "sh('qrtool factor a.npy f.npy -q'); write('f.report.json', '{')"),

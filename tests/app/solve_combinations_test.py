@@ -18,7 +18,7 @@ import numpy as np
 
 QRTOOL = sys.argv[1]
 SHARE = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-EXIT_USAGE = 2
+REFUSALS = (2, 3)  # of the command line, and of a file that does not fit its options
 # Kind of input -> A and B, and the words that belong to them.
 INPUTS = {"one": (["A.npy", "b.npy"], []), "sides": (["A.npy", "B.npy"], []),
           "batch": (["As.npy", "bs.npy"], []), "hdf5": (["d.h5:/A", "d.h5:/B"], []),
@@ -90,7 +90,7 @@ class SolveCombinations(unittest.TestCase):
                                  else OUTPUTS[number % len(OUTPUTS)])
         done = subprocess.run([QRTOOL, "solve", *inputs, output, *own, *words], text=True,
                               capture_output=True, cwd=folder, timeout=120, check=False)
-        if done.returncode == EXIT_USAGE:
+        if done.returncode in REFUSALS:
             is_clear = any(name in done.stderr for name in pair) and "hint: " in done.stderr
             return "" if is_clear else done.stderr
         if done.returncode != 0:

@@ -68,6 +68,88 @@ class Variables(VariableTest):
         self.assertEqual(recorded["right_side_netcdf_scale_factor"], "0.01")
         self.assertEqual(recorded["right_side_netcdf_add_offset"], "280")
 
+    def write_times(self, units, calendar=None, dtype="f8", **attributes):
+        """Writes t.nc with a time coordinate and a series; returns both, as they are stored."""
+        times = numpy.cumsum(self.rng.integers(1, 40, 30)).astype(dtype)
+        series = self.rng.standard_normal(30)
+        with netCDF4.Dataset("t.nc", "w") as file:
+            file.createDimension("time", 30)
+            time = file.createVariable("time", dtype, ("time",))
+            time.set_auto_maskandscale(False)
+            attributes["units"] = units
+            time.setncatts(attributes | ({"calendar": calendar} if calendar else {}))
+            time[:] = times
+            file.createVariable("v", "f8", ("time",))[:] = series
+        return times, series
+
+    def solve_times(self, *options, out="x.h5", code=0):
+        return self.solve("t.nc", "t.nc:/v", out, "--a", "time", "--polynomial", "time:2",
+                          "--intercept", "-f", *options, code=code)
+
+    def test_times_are_what_has_passed_in_their_calendar(self):
+        seconds = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "months": 30 * 86400}
+        for units, calendar in (("days since 1950-01-01", None), ("Days since 1582-10-01", None),
+                                ("hours since 1900-01-01 00:00:0.0", "Gregorian"),
+                                ("minutes since 2000-02-28", "noleap"),
+                                ("seconds since 1970-01-01T00:00:00Z", "proleptic_gregorian"),
+                                ("days since 1950-02-30", "360_day"),
+                                ("days since 1996-01-01", "365_day"),
+                                ("days since 1950-02-29", "all_leap"),
+                                ("months since 1960-01-01", "360_day")):
+            times, series = self.write_times(units, calendar)
+            self.assertEqual(self.solve_times("-q"), "")
+            dates = netCDF4.num2date(times, units, (calendar or "standard").lower(),
+                                     only_use_cftime_datetimes=True)
+            passed = numpy.array([(date - dates[0]).total_seconds() for date in dates])
+            unit = seconds[units.split()[0].lower()]
+            # From the first date on, and then from the reference.
+            wanted = numpy.polynomial.Polynomial(
+                lstsq(numpy.vander(passed / unit, 3, increasing=True), series))(
+                    numpy.polynomial.Polynomial([-times[0], 1])).coef
+            with h5py.File("x.h5") as file:
+                numpy.testing.assert_allclose(file["X"][:], wanted, rtol=1e-8)
+            attributes = self.attributes()
+            self.assertEqual(attributes["netcdf_time_units"], units)
+            self.assertEqual(attributes["netcdf_time_calendar"], calendar or "standard")
+            self.assertEqual(qrtool("verify", "t.nc", "t.nc:/v", "x.h5")[::2], (0, ""))
+        self.assertIn("time units months since 1960-01-01, time calendar 360_day",
+                      self.solve_times("-v"))
+        self.solve_times(out="x.csv")
+        self.assertEqual(qrtool("verify", "t.nc", "t.nc:/v", "x.csv")[::2], (0, ""))
+
+    def test_months_and_years_of_several_lengths_are_noted(self):
+        for units, calendar, is_noted in (("months since 1960-01-01", None, True),
+                                          ("months since 1960-01-01", "noleap", True),
+                                          ("years since 1960-01-01", "noleap", False),
+                                          ("year since 1960-01-01", "standard", True)):
+            self.write_times(units, calendar)
+            self.assertEqual("not equally long in the calendar" in self.solve_times(), is_noted)
+
+    def test_unknown_times_are_refused_by_name(self):
+        for attribute, wrong, right in (("units", "fortnights since 1950-01-01", "days"),
+                                        ("units", "hors since 1950-01-01", "hours"),
+                                        ("calendar", "360", "360_day"),
+                                        ("calendar", "none", "standard")):
+            words = {"units": "days since 1950-01-01", attribute: wrong}
+            self.write_times(**words)
+            text = self.solve_times(code=3)
+            self.assertIn(f"t.nc: /time has the {attribute} '{wrong}'", text)
+            exec(re.search(r"for example (h5py.*'); or ", text)[1])  # pylint: disable=exec-used
+            self.solve_times()
+            self.assertTrue(self.attributes()["netcdf_time_" + attribute].startswith(right))
+
+    def test_vectors_as_they_are_stored(self):
+        times, series = self.write_times("hours since 1900-01-01", dtype="i2", scale_factor=24.0,
+                                         add_offset=788400.0)
+        for options, numbers in (((), 24.0 * times + 788400), (("--raw-values",), 1.0 * times)):
+            self.solve_times("-q", *options)
+            with h5py.File("x.h5") as file:
+                fitted = numpy.vander(numbers, 3, increasing=True) @ file["X"][:]
+            wanted = numpy.vander(times - times.mean(), 3)
+            numpy.testing.assert_allclose(fitted, wanted @ lstsq(wanted, series), atol=1e-6)
+            self.assertEqual("netcdf_raw_values" in self.attributes(), bool(options))
+            self.assertEqual(qrtool("verify", "t.nc", "t.nc:/v", "x.h5")[0], 0)
+
     def test_raw_values(self):
         write_netcdf("s.nc", self.u, "i2", scale_factor=0.01, add_offset=280.0)
         raw = lstsq(self.v, self.u.astype(float))

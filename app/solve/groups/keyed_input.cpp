@@ -107,6 +107,7 @@ ArrayRows::ArrayRows(const SolveOptions& o, const Limits& limits)
     : in_(open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values},
                             o.system, o.order, limits)) {
   require_real(in_, "--groups");
+  refuse_dataset_as_file(o.groups, o.a);
   InputSpec spec{.path = o.groups,
                  .dataset = {},
                  .order = Order::row,

@@ -131,7 +131,7 @@ class Fit : Lanes<double, double> {
     sums.b.most = largest_of(most);
     sums.b.least = -largest_of(least);
     sums.a_squares = sum_of(a_squares);
-    sums.apart_squares = 0;
+    sums.apart_squares = sums.fitted_apart_squares = 0;
     V squares{};
     for (index_t i = 0; i < rows_.rows; i += lanes) {
       const V wi = get(w + i), d = wi > 0 ? get(b + i) - sums.b.mean : V{};
@@ -175,29 +175,35 @@ class Fit : Lanes<double, double> {
       put(r_ + at, sides_.skips_missing ? (b == b ? f : nan) : f);
     });
     if (sides_.fitted != nullptr) write(static_cast<Out*>(sides_.fitted));
+    if (sides_.given_fitted != nullptr)
+      compare(static_cast<const Out*>(sides_.given_fitted), &Sums::fitted_apart_squares,
+              [](index_t, V) {});
     for_vectors([&](index_t at, index_t) {
       const V r = get(b_ + at) - get(r_ + at);
-      const bool is_stored = sides_.residuals != nullptr || sides_.given != nullptr;
+      const bool is_stored = sides_.residuals != nullptr || sides_.given_residuals != nullptr;
       put(r_ + at, is_stored ? rounded<Out>(r) : r);
     });
     if (sides_.residuals != nullptr) write(static_cast<Out*>(sides_.residuals));
-    if (sides_.given != nullptr) take_given(static_cast<const Out*>(sides_.given));
+    if (sides_.given_residuals != nullptr)
+      compare(static_cast<const Out*>(sides_.given_residuals), &Sums::apart_squares,
+              [&](index_t at, V x) { put(r_ + at, x); });
   }
-  /// Puts the given residuals in the place of r, and sums up how far apart they are.
-  template <class Out>
-  void take_given(const Out* given) {
+  /// Sums up how far the given numbers are from those in r_, which are rounded as they were, and
+  /// calls use(place in r_, given).
+  template <class Out, class Use>
+  void compare(const Out* given, double Sums::*apart_squares, Use use) {
     V apart[most_sides] = {};
     read(given, sides_.row_step, sides_.side_step, [&](index_t c, index_t i, V stored) {
       const V x = stored * sides_.scale, w = get(weights_of(c) + i);
-      const V r = get(r_ + c * stride_ + i), d = x - r;
+      const V r = rounded<Out>(get(r_ + c * stride_ + i)), d = x - r;
       V squares = w > 0 ? w * d * d : V{};
       const index_t rows = rows_from(i);
       for (index_t l = 0; l < rows; ++l)
         if (r[l] != r[l] && x[l] == x[l]) squares[l] = __builtin_inf();
       apart[c] += squares;
-      put(r_ + c * stride_ + i, x);
+      use(c * stride_ + i, x);
     });
-    for (index_t c = 0; c < sides_.count; ++c) sides_.sums[c].apart_squares = sum_of(apart[c]);
+    for (index_t c = 0; c < sides_.count; ++c) sides_.sums[c].*apart_squares = sum_of(apart[c]);
   }
   /// Calls use(place in b_, w_ and r_, row) for all vectors of right sides.
   template <class Use>

@@ -21,9 +21,9 @@ struct Spread {
 struct Sums {
   Spread b = {};
   double r_squares = 0, a_squares = 0;  // sum w r^2, sum w ||a||^2
-  // sum w (given - r)^2; not finite where a given residual is NaN and its row counts, or the
-  // reverse
-  double apart_squares = 0;
+  // sum w (given - r)^2, and the same of fitted values; not finite where a given number is NaN and
+  // its row counts, or the reverse
+  double apart_squares = 0, fitted_apart_squares = 0;
 };
 
 /// Rows of A, widened: column j is a[j stride], ... A row that is not to count holds zeros, and
@@ -47,9 +47,10 @@ struct Sides {
   bool skips_missing = false;                    // a row with NaN in b does not count
   bool is_single = false;                        // fitted values and residuals are float32
   void *fitted = nullptr, *residuals = nullptr;  // null: not wanted
-  const void* given = nullptr;  // residuals that were stored: they are summed up in place of r
-  Sums* sums = nullptr;         // one for each side, which are set
-  double* gradient = nullptr;   // count x n: A'W r is added to it
+  // Numbers that were stored: the residuals are summed up in place of r.
+  const void *given_fitted = nullptr, *given_residuals = nullptr;
+  Sums* sums = nullptr;        // one for each side, which are set
+  double* gradient = nullptr;  // count x n: A'W r is added to it
 };
 
 struct Kernels {

@@ -406,12 +406,14 @@ TEST_F(CsvReaderTest, Columns) {
       {"ab",
        "x.csv:1:1: there is no column 'ab' | the columns are name, a, b, "
        "c, 2019"},
-      {"2-9", "x.csv:1:1: --columns 2-9: there are 5 columns"},
-      {"2020", "x.csv:1:1: --columns 2020: there are 5 columns"}};
+      {"2-9",
+       "x.csv:1:1: --columns 2-9: there are 5 columns | the columns are name, a, b, c, 2019"},
+      {"2020",
+       "x.csv:1:1: --columns 2020: there are 5 columns | the columns are name, a, b, c, 2019"}};
   for (const auto& each : wrong)
     EXPECT_EQ(error_of<InputError>([&] { open_text(text, options(each.first)); }), each.second);
   EXPECT_EQ(error_of<UsageError>([&] { open_text(text, options("2-4,c")); }),
-            "--columns: 'c' names column 4 a second time");
+            "--columns: 'c' names column 4 a second time | name it once");
   // A name of the list that is in the first line makes the line a header.
   EXPECT_EQ(open_text(text, {.columns = "a,b"})->source().m, 2);
   // The names of R's header begin with the second column.

@@ -13,6 +13,10 @@ namespace {
 
 class Hdf5SearchTest : public FileTest {};
 
+const std::string hint_of_vector =
+    " | store it so, by a.reshape(-1, 1) or a.reshape(1, -1) in NumPy; solve takes vectors as the "
+    "columns of A by --a NAME";
+
 TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
   const hdf5::Session session;
   {
@@ -35,7 +39,8 @@ TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
   EXPECT_EQ(input_error("a.h5", "g"),
             "a.h5: /g is a group; it holds /g/B | choose one, as in a.h5:/g/B");
   EXPECT_EQ(input_error("a.h5", "labels"),
-            "a.h5: dataset /labels has rank 1 (5); a matrix has two dimensions, 5x1 or 1x5");
+            "a.h5: dataset /labels has rank 1 (5); a matrix has two dimensions, 5x1 or 1x5" +
+                hint_of_vector);
   EXPECT_EQ(error_of<UsageError>([] { open_file("a.h5:/A", "/B"); }),
             "a.h5:/A: a dataset is named here and by --dataset as well");
 }
@@ -123,7 +128,8 @@ TEST_F(Hdf5SearchTest, NamesCannotSteerTheTerminal) {
   write_numbers("a.h5", "\x1b]0;pwned\x07", H5T_IEEE_F64LE, {4});
   EXPECT_EQ(
       input_error("a.h5"),
-      "a.h5: dataset /\\x1b]0;pwned\\x07 has rank 1 (4); a matrix has two dimensions, 4x1 or 1x4");
+      "a.h5: dataset /\\x1b]0;pwned\\x07 has rank 1 (4); a matrix has two dimensions, 4x1 or 1x4" +
+          hint_of_vector);
 }
 
 /// Writes /A and /g/A, and then `value` over a number of the local heap of / (0) or /g (1), `at`
