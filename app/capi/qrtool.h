@@ -198,8 +198,8 @@ typedef struct qrtool_report {
 typedef struct qrtool_factor_options {
   size_t size;
   int32_t mode, sign, check, arithmetic; /* the enums above */
-  int32_t pivoting;                      /* 1: A[:, p] = Q R, |r_ii| falling; real matrices alone */
-  int32_t condition; /* 1: reports get rank and condition; real matrices alone */
+  int32_t pivoting;                      /* 1: A[:, p] = Q R, |r_ii| falling */
+  int32_t condition;                     /* 1: reports get rank and condition */
 } qrtool_factor_options;
 
 /* The places for factors, of A's type, and for what is found. A place that the mode does not give

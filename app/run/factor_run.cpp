@@ -101,8 +101,6 @@ std::string in_one_line(std::string_view text) {
 void refuse_for_complex(const FactorOptions& o, const Source& source) {
   if (!is_complex(source.type)) return;
   const std::pair<bool, const char*> refused[] = {{o.precision.is_mixed, "--precision mixed"},
-                                                  {o.pivot, "--pivot"},
-                                                  {o.condition, "--condition"},
                                                   {o.leverage, "--leverage"}};
   for (const auto& [is_given, name] : refused) {
     if (!is_given) continue;

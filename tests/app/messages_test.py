@@ -371,9 +371,8 @@ MISTAKES += [
 
 # Of complex matrices.
 MISTAKES += [
-    Mistake("factor c.npy o.h5 --pivot", 2, "is complex128, and --pivot is for real matrices",
-            "leave --pivot away", "c.npy", npy(1j * A), follow=(" --pivot", "")),
-    Mistake("factor c.npy o.h5 --precision mixed", 2, "and --precision mixed is for real",
+    Mistake("factor c.npy o.h5 --precision mixed", 2,
+            "is complex128, and --precision mixed is for real matrices",
             "leave --precision mixed away", "c.npy", npy(1j * A),
             follow=(" --precision mixed", "")),
     Mistake("factor c.npy o.h5 --backend opencl", 2, "are factored on the CPU alone",
