@@ -389,8 +389,6 @@ MISTAKES += [
             "leave --intercept away", "c.npy", npy(1j * A), follow=(" --intercept", "")),
     Mistake("solve c.npy b.npy o.csv --groups b.npy", 2, "and --groups is for real systems",
             "leave --groups away", "c.npy", npy(1j * A), follow=(" --groups b.npy", "")),
-    Mistake("solve c.npy b.npy o.h5 --leverage", 2, "and --leverage is for real systems",
-            "leave --leverage away", "c.npy", npy(1j * A), follow=(" --leverage", "")),
     Mistake("factor c.csv o.h5", 3, "is a complex number, and the first rows are real ones",
             "write a number of the first row as a complex one", "c.csv",
             b"1\n2\n3\n4\n" * 6 + b"1+2j\n"),
