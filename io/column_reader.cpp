@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // column_reader.cpp: chosen columns of the matrices of another reader.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "core/complex_arithmetic.hpp"
 #include "io/column_powers.hpp"
 
 namespace qrtool {
@@ -30,16 +32,19 @@ class ColumnReader final : public Reader {
   }
   void require_unchanged() const override { reader_->require_unchanged(); }
   std::size_t workspace_bytes(ElementType type) const override {
-    const auto numbers = static_cast<std::size_t>(at_once_ + reader_->source().n);
-    return reader_->workspace_bytes(type) + numbers * size_of(type);
+    const auto numbers = static_cast<std::size_t>(at_once_ + numbers_of_row());
+    return reader_->workspace_bytes(type) + numbers * size_of(real_of(type));
   }
 
  private:
   static constexpr index_t at_once_ = 1 << 16;  // numbers
 
+  /// The real numbers in a row of the other reader.
+  index_t numbers_of_row() const { return parts_in(source_.type) * reader_->source().n; }
+
   template <class T>
   void read_matrices(index_t first, BatchView<T> out) {
-    const index_t m = source_.m, all = reader_->source().n, size = m * all;
+    const index_t m = source_.m, all = numbers_of_row(), size = m * all;
     if (size == 0 || size > at_once_) {
       for (index_t b = 0; b < out.count; ++b) read_some(first + b, 0, out[b]);
       return;
@@ -50,14 +55,16 @@ class ColumnReader final : public Reader {
     for (index_t b = 0; b < out.count; b += step) {
       const BatchView<T> some = matrices.view().slice(0, std::min(step, out.count - b));
       reader_->read(first + b, some);
-      for (index_t i = 0; i < some.count; ++i) choose<T>(some[i], out[b + i]);
+      for (index_t i = 0; i < some.count; ++i) choose_parts<T>(some[i], out[b + i]);
     }
   }
+  /// A power that overflows is infinite: NaN would be a missing number.
   template <class T>
   static T raised(T x, int power) {
-    double product = static_cast<double>(x);
-    for (int k = 1; k < power; ++k) product *= static_cast<double>(x);
-    return static_cast<T>(product);
+    auto result = static_cast<Wide<T>>(x);
+    for (int k = 1; k < power; ++k) result = product(result, static_cast<Wide<T>>(x));
+    if (is_nan(result) && !is_nan(x)) return std::numeric_limits<Real<T>>::infinity();
+    return static_cast<T>(result);
   }
   /// to := the chosen columns of some rows.
   template <class T>
@@ -68,16 +75,24 @@ class ColumnReader final : public Reader {
       for (const auto& [column, power] : columns_) *entry++ = raised(from(i, column), power);
     }
   }
+  /// The same for the real numbers of real or complex rows.
+  template <class T>
+  void choose_parts(MatrixView<const T> from, MatrixView<T> to) const {
+    if (is_complex(source_.type))
+      choose<std::complex<T>>(as_complex(from), as_complex(to));
+    else
+      choose<T>(from, to);
+  }
   /// Reads all columns of a few rows at a time.
   template <class T>
   void read_some(index_t matrix, index_t first_row, MatrixView<T> out) {
-    const index_t all = reader_->source().n;
+    const index_t all = numbers_of_row();
     const index_t step = std::max<index_t>(1, at_once_ / std::max<index_t>(all, 1));
     const Batch<T> rows(1, std::min(step, out.rows), all);
     for (index_t i = 0; i < out.rows; i += step) {
       const MatrixView<T> some = rows.view()[0].row_block(0, std::min(step, out.rows - i));
       reader_->read_rows(matrix, first_row + i, some);
-      choose<T>(some, out.row_block(i, some.rows));
+      choose_parts<T>(some, out.row_block(i, some.rows));
     }
   }
 

@@ -43,8 +43,6 @@ void require_offered(const Problem& p, const qrtool_factor_options& o) {
     throw UsageError("mode raw has LAPACK's signs; sign may not be positive");
   if (p.mode == Mode::raw && p.pivots)
     throw UsageError("mode raw is not pivoted; use reduced or r");
-  if (is_complex(p.type) && (p.ranks() || p.arithmetic == Arithmetic::mixed))
-    throw UsageError("pivoting, condition and mixed are for real matrices");
   if (p.arithmetic == Arithmetic::mixed && p.type != ElementType::float32)
     throw UsageError("mixed is for float32 matrices");
 }

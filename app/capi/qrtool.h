@@ -198,8 +198,8 @@ typedef struct qrtool_report {
 typedef struct qrtool_factor_options {
   size_t size;
   int32_t mode, sign, check, arithmetic; /* the enums above */
-  int32_t pivoting;                      /* 1: A[:, p] = Q R, |r_ii| falling; real matrices alone */
-  int32_t condition; /* 1: reports get rank and condition; real matrices alone */
+  int32_t pivoting;                      /* 1: A[:, p] = Q R, |r_ii| falling */
+  int32_t condition;                     /* 1: reports get rank and condition */
 } qrtool_factor_options;
 
 /* The places for factors, of A's type, and for what is found. A place that the mode does not give
@@ -266,10 +266,10 @@ typedef struct qrtool_solve_options {
   size_t size;
   double rank_tolerance; /* of A's columns scaled to norm 1; 0: u max(16, 2n) */
   double ridge;          /* min ||A x - b||^2 + ridge ||x||^2 */
-  int32_t intercept;    /* 1: column 0 of A is all ones, and the ridge leaves its x alone; real A */
-  int32_t basic;        /* 1: zeros in place of the solution of least norm */
-  int32_t skip_missing; /* 1: a row with NaN in A or b is left out */
-  int32_t least_norm;   /* 1: x of least norm where too few rows count; 0: NaN and a status */
+  int32_t intercept;     /* 1: column 0 of A is all ones, and the ridge leaves its x alone */
+  int32_t basic;         /* 1: zeros in place of the solution of least norm */
+  int32_t skip_missing;  /* 1: a row with NaN in A or b is left out */
+  int32_t least_norm;    /* 1: x of least norm where too few rows count; 0: NaN and a status */
 } qrtool_solve_options;
 
 /* The places for x (n x p for each place of the batch), its standard errors, and what is found. */

@@ -109,8 +109,6 @@ SolveProblem problem_of(const Systems<T>& s, const qrtool_solve_options& o) {
     throw UsageError(fmt::format("rank_tolerance is {}; it may be 0 to 1", o.rank_tolerance));
   for (const std::int32_t flag : {o.intercept, o.basic, o.skip_missing, o.least_norm})
     require_within("a flag of qrtool_solve_options", flag, 1);
-  if (is_complex_number<T> && o.intercept == 1)
-    throw UsageError("intercept is for real matrices; give a column of ones");
   const index_t n = s.a.cols;
   const bool has_se = s.se.is_there();
   if (has_se && (s.a.rows <= n || o.ridge > 0))

@@ -136,9 +136,9 @@ struct RowFactor<T>::State {
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
-  std::optional<GramProbe<T>> probe;    // for R alone
-  std::optional<ErrorProbe> estimator;  // for Q and R
-  std::optional<RankAndOrder> pivoted;  // where rank or condition are asked for
+  std::optional<GramProbe<T>> probe;            // for R alone
+  std::optional<ErrorProbe> estimator;          // for Q and R
+  std::optional<RankAndOrder<double>> pivoted;  // where rank or condition are asked for
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it

@@ -97,19 +97,12 @@ std::string in_one_line(std::string_view text) {
   return line;
 }
 
-/// Errors: UsageError where complex matrices are not offered what the options ask for.
-void refuse_for_complex(const FactorOptions& o, const Source& source) {
-  if (!is_complex(source.type)) return;
-  const std::pair<bool, const char*> refused[] = {{o.precision.is_mixed, "--precision mixed"},
-                                                  {o.pivot, "--pivot"},
-                                                  {o.condition, "--condition"},
-                                                  {o.leverage, "--leverage"}};
-  for (const auto& [is_given, name] : refused) {
-    if (!is_given) continue;
-    throw UsageError(fmt::format("{}: is {}, and {} is for real matrices", escape(source.file),
-                                 source.stored_type, name),
-                     fmt::format("leave {} away", name));
-  }
+/// Errors: UsageError where complex matrices are to be factored in mixed precision.
+void refuse_mixed_complex(const FactorOptions& o, const Source& source) {
+  if (!o.precision.is_mixed || !is_complex(source.type)) return;
+  throw UsageError(fmt::format("{}: is {}, and --precision mixed is for real matrices",
+                               escape(source.file), source.stored_type),
+                   "leave --precision mixed away");
 }
 
 }  // namespace
@@ -156,7 +149,7 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .csv = o.csv,
                                               .raw_values = o.raw_values,
                                               .takes_complex = true});
-  refuse_for_complex(o, input->source());
+  refuse_mixed_complex(o, input->source());
   if (!o.quiet) print_source_notes(input->source());
   if (!o.quiet) note_empty_selection(input->source());
   return input;

@@ -26,21 +26,23 @@ double bar_of(const SolveProblem& problem) {
 }
 
 /// Some rows of one A with their weights and right side, in memory.
+template <class S>
 struct LeverageRows {
-  Batch<double> a;
+  Batch<S> a;
   std::vector<double> b, w;
   std::vector<double> factors;  // the roots of the weights; NaN: the row is missing
 };
 
 /// Reads rows, and finds out which count.
+template <class S>
 class LeverageReader {
  public:
   explicit LeverageReader(const LeverageJob& job) : in_(job), problem_(job.problem) {}
 
-  void read(index_t matrix, index_t first, index_t count, LeverageRows& rows) const {
+  void read(index_t matrix, index_t first, index_t count, LeverageRows<S>& rows) const {
     const index_t n = problem_.n;
-    if (rows.a.view().rows < count) rows.a = Batch<double>(1, count, n);
-    if (n > 0) in_.a.read_rows(matrix, first, rows.a.view()[0].row_block(0, count));
+    if (rows.a.view().rows < count) rows.a = Batch<S>(1, count, n);
+    if (n > 0) in_.a.read_rows(matrix, first, interleaved(rows.a.view()[0].row_block(0, count)));
     rows.factors.assign(static_cast<std::size_t>(count), 1.0);
     if (in_.w) {
       rows.w.resize(rows.factors.size());
@@ -50,26 +52,25 @@ class LeverageReader {
     if (!in_.b) return;
     rows.b.resize(rows.factors.size());
     in_.b(matrix, first, count, rows.b.data());
-    const MatrixView<double> a = rows.a.view()[0];
+    const MatrixView<S> a = rows.a.view()[0];
     for (index_t i = 0; i < count; ++i) {
-      const double* row = n > 0 ? &a(i, 0) : nullptr;
-      if (std::isnan(rows.b[i]) ||
-          std::any_of(row, row + n, [](double x) { return std::isnan(x); }))
+      const S* row = n > 0 ? &a(i, 0) : nullptr;
+      if (std::isnan(rows.b[i]) || std::any_of(row, row + n, [](S x) { return is_nan(x); }))
         rows.factors[i] = not_measured;
     }
   }
 
   /// W^1/2 A of some of the rows; false where an entry that counts is not finite.
-  bool weigh(const LeverageRows& rows, index_t first, MatrixView<double> to) const {
-    bool is_finite = true;
+  bool weigh(const LeverageRows<S>& rows, index_t first, MatrixView<S> to) const {
+    bool all_are_finite = true;
     for (index_t i = 0; i < to.rows; ++i) {
       const double factor = rows.factors[static_cast<std::size_t>(first + i)];
       for (index_t j = 0; j < to.cols; ++j) {
-        to(i, j) = factor > 0 ? rows.a.view()[0](first + i, j) * factor : 0;
-        is_finite = is_finite && std::isfinite(to(i, j));
+        to(i, j) = factor > 0 ? rows.a.view()[0](first + i, j) * factor : S(0);
+        all_are_finite = all_are_finite && is_finite(to(i, j));
       }
     }
-    return is_finite;
+    return all_are_finite;
   }
 
  private:
@@ -77,7 +78,8 @@ class LeverageReader {
   const SolveProblem& problem_;
 };
 
-/// Computes the leverages of all matrices, and writes them.
+/// Computes the leverages of all matrices, and writes them. S is float64 or complex128.
+template <class S>
 class LeverageRun {
  public:
   LeverageRun(const LeverageJob& job, Writer& output)
@@ -94,7 +96,7 @@ class LeverageRun {
       return failed_;
     }
     const auto budget = static_cast<index_t>(limits_.host_bytes / 4);
-    const index_t of_matrix = problem_.m * (problem_.n + 4) * index_t{sizeof(double)};
+    const index_t of_matrix = problem_.m * (problem_.n + 4) * index_t{sizeof(S)};
     const index_t at_once = std::clamp<index_t>(std::min(budget, chunk_bytes) / of_matrix, 1, 4096);
     for (index_t first = 0; first < matrices; first += at_once)
       run_small(first, std::min(at_once, matrices - first));
@@ -112,9 +114,9 @@ class LeverageRun {
     for (index_t k = 0; k < count; ++k) reader_.read(first + k, 0, m, small_[k]);
     parallel_for(count, limits_.threads, [&](index_t k, int) {
       const std::span<double> own(&leverages[k * m], static_cast<std::size_t>(m));
-      const Batch<double> rows(1, m, problem_.n);
+      const Batch<S> rows(1, m, problem_.n);
       if (reader_.weigh(small_[k], 0, rows.view()[0])) {
-        reports[k] = small_leverages(problem_, rows.view()[0], own);
+        reports[k] = small_leverages<S>(problem_, rows.view()[0], own);
       } else {
         std::fill(own.begin(), own.end(), not_measured);
       }
@@ -125,26 +127,26 @@ class LeverageRun {
   }
 
   void run_large(index_t matrix) {
-    LeverageRows rows;
+    LeverageRows<S> rows;
     index_t at = 0;
-    bool is_finite = true;
-    const LeverageReport report = large_leverages(
+    bool all_are_finite = true;
+    const LeverageReport report = large_leverages<S>(
         problem_, threads(),
         [&](index_t first, index_t count) {
           reader_.read(matrix, first, count, rows);
           at = first;
-          const Batch<double> weighted(1, 1, problem_.n);
+          const Batch<S> weighted(1, 1, problem_.n);
           for (index_t i = 0; i < count; ++i)
-            is_finite = reader_.weigh(rows, i, weighted.view()[0]) && is_finite;
+            all_are_finite = reader_.weigh(rows, i, weighted.view()[0]) && all_are_finite;
         },
-        [&](index_t first, MatrixView<double> to) { reader_.weigh(rows, first - at, to); },
+        [&](index_t first, MatrixView<S> to) { reader_.weigh(rows, first - at, to); },
         [&](index_t first, std::span<const double> found) {
           std::vector<double> leverages(found.begin(), found.end());
-          if (!is_finite) std::fill(leverages.begin(), leverages.end(), not_measured);
+          if (!all_are_finite) std::fill(leverages.begin(), leverages.end(), not_measured);
           mark(rows, first - at, leverages);
           write(matrix * problem_.m + first, leverages);
         });
-    keep(matrix, is_finite ? report : LeverageReport{});
+    keep(matrix, all_are_finite ? report : LeverageReport{});
   }
 
   /// Fewer threads where their blocks do not fit the memory.
@@ -153,7 +155,7 @@ class LeverageRun {
     const index_t rows = leverage_block_rows(problem_.n);
     const auto needed = [&] {
       return leverage_bytes(problem_, count) +
-             static_cast<std::size_t>(count * rows * (problem_.n + 4)) * sizeof(double);
+             static_cast<std::size_t>(count * rows * (problem_.n + 4)) * sizeof(S);
     };
     while (count > 1 && needed() > limits_.host_bytes) --count;
     if (needed() > limits_.host_bytes)
@@ -166,7 +168,7 @@ class LeverageRun {
   }
 
   /// A missing row has NaN, and a row of weight 0 the leverage 0, without rounding errors.
-  static void mark(const LeverageRows& rows, index_t first, std::span<double> leverages) {
+  static void mark(const LeverageRows<S>& rows, index_t first, std::span<double> leverages) {
     for (std::size_t i = 0; i < leverages.size(); ++i) {
       const double factor = rows.factors[static_cast<std::size_t>(first) + i];
       if (!(factor > 0)) leverages[i] = factor;
@@ -174,7 +176,7 @@ class LeverageRun {
   }
 
   void write(index_t first, std::span<const double> leverages) {
-    if (problem_.type == ElementType::float64) {
+    if (real_of(problem_.type) == ElementType::float64) {
       output_.write_part("leverage", first, leverages);
       return;
     }
@@ -191,8 +193,8 @@ class LeverageRun {
   const Limits& limits_;
   Writer& output_;
   bool has_report_;
-  LeverageReader reader_;
-  std::vector<LeverageRows> small_;
+  LeverageReader<S> reader_;
+  std::vector<LeverageRows<S>> small_;
   index_t failed_ = 0;
 };
 
@@ -200,7 +202,7 @@ class LeverageRun {
 
 MatrixDataset leverage_dataset(const std::vector<index_t>& leading, index_t m, ElementType type) {
   return {.name = "leverage",
-          .type = type,
+          .type = real_of(type),
           .rows = 1,
           .cols = m,
           .is_vector = true,
@@ -224,7 +226,9 @@ NumberDataset leverage_column(const std::vector<index_t>& leading, const SolvePr
 }
 
 index_t write_leverages(const LeverageJob& job, Writer& output) {
-  return LeverageRun(job, output).run(job.matrices);
+  if (is_complex(job.problem.type))
+    return LeverageRun<std::complex<double>>(job, output).run(job.matrices);
+  return LeverageRun<double>(job, output).run(job.matrices);
 }
 
 }  // namespace qrtool

@@ -18,7 +18,7 @@ using ReadOfRows =
 /// The matrices of a run.
 struct LeverageJob {
   Reader& a;
-  ReadOfRows b = {};  // their right sides, whose missing rows are left out; empty: none are
+  ReadOfRows b = {};  // NaN for a row that their right sides lack; empty: they lack none
   ReadOfRows w = {};  // weights; empty: all 1
   index_t matrices = 1;
   const SolveProblem& problem;

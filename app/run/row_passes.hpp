@@ -122,12 +122,12 @@ struct QPass {
   LeafQr<T>& leaves;
   const TallTree<T>& tree;
   MatrixView<const T> r;
-  int threads;                  // that measure
-  Writer* output;               // of the rank that keeps; null elsewhere
-  ErrorMeter total;             // started with R, without any rows
-  const RankAndOrder* pivoted;  // with the columns in another order; null: as they are
-  bool measures;                // else `total` gets no rows
-  ErrorProbe* estimator;        // gets all rows, unless it is null
+  int threads;                          // that measure
+  Writer* output;                       // of the rank that keeps; null elsewhere
+  ErrorMeter total;                     // started with R, without any rows
+  const RankAndOrder<double>* pivoted;  // with the columns in another order; null: as they are
+  bool measures;                        // else `total` gets no rows
+  ErrorProbe* estimator;                // gets all rows, unless it is null
   const RowsDone& done;
   const std::size_t sums_of_a_leaf = measures ? total.sums().size() : 0;
   PassSeconds seconds = {};

@@ -369,10 +369,8 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
     InputSpec of_b = array_spec(files.b, limits);
     of_b.takes_complex = true;
     inputs.b = open_one(std::move(of_b), files, files.recorded_b);
-    match_numbers(inputs);
-    if (options.intercept) require_real(inputs, "--intercept");
-    if (!options.polynomial.empty()) require_real(inputs, "--polynomial");
     complete_design(files, options, inputs);
+    match_numbers(inputs);
   }
   if (!options.weights.empty() && !inputs.w)
     inputs.w = open_one(array_spec(options.weights, limits), files, recorded_weights(files));

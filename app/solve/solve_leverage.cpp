@@ -4,10 +4,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <complex>
+#include <vector>
+
 #include "core/error.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
+namespace {
+
+/// Reads right sides: NaN where a row is missing.
+ReadOfRows gaps_of(Reader& reader, index_t m) {
+  if (!is_complex(reader.source().type))
+    return [&reader, m](index_t matrix, index_t first, index_t count, double* numbers) {
+      read_numbers(reader, matrix * m + first, count, numbers);
+    };
+  return [&reader, m](index_t matrix, index_t first, index_t count, double* numbers) {
+    std::vector<std::complex<double>> b(static_cast<std::size_t>(count));
+    read_numbers(reader, matrix * m + first, count, b.data());
+    std::ranges::transform(b, numbers, [](auto x) { return is_nan(x) ? not_measured : 0; });
+  };
+}
+
+}  // namespace
 
 void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem) {
   const bool has_one =
@@ -30,19 +50,17 @@ void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem
 
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits, bool has_report) {
-  const auto read_of = [&problem](Reader& reader, bool is_shared) -> ReadOfRows {
-    return [&reader, is_shared, m = problem.m](index_t matrix, index_t first, index_t count,
-                                               double* numbers) {
-      read_numbers(reader, is_shared ? first : matrix * m + first, count, numbers);
-    };
-  };
   LeverageJob job{.a = *inputs.a,
                   .matrices = count_of(inputs.sides.a_leading),
                   .problem = problem,
                   .limits = limits,
                   .has_report = has_report};
-  if (problem.skips_missing) job.b = read_of(*inputs.b, false);
-  if (inputs.w) job.w = read_of(*inputs.w, inputs.w_is_shared);
+  if (problem.skips_missing) job.b = gaps_of(*inputs.b, problem.m);
+  if (inputs.w)
+    job.w = [&inputs, m = problem.m](index_t matrix, index_t first, index_t count,
+                                     double* numbers) {
+      read_numbers(*inputs.w, inputs.w_is_shared ? first : matrix * m + first, count, numbers);
+    };
   return job;
 }
 

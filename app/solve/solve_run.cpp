@@ -14,7 +14,6 @@
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/name_dimensions.hpp"
-#include "app/solve/complex_sides.hpp"
 #include "app/solve/fit_outputs.hpp"
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_leverage.hpp"
@@ -73,10 +72,7 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
         fmt::format("{}: --confidence needs more rows than columns, and A is {}x{}",
                     escape(result_.a.file), problem_.m, problem_.n),
         "without spare rows nothing says how large the errors of b are; leave --confidence away");
-  if (options.leverage) {
-    require_real(inputs, "--leverage");
-    require_one_leverage(inputs, problem_);
-  }
+  if (options.leverage) require_one_leverage(inputs, problem_);
   problem_.wants_covariance = options.covariance;
   if (options.covariance && problem_.m <= problem_.n)
     throw InputError(

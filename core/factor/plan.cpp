@@ -238,7 +238,7 @@ void fit_rows(Plan& plan, const Limits& limits) {
     workspace += GramProbe<float>::worker_bytes(shape);
     state += GramProbe<float>::bytes(shape);
   }
-  const std::size_t ranking = p.ranks() ? RankAndOrder::workspace_bytes(p) : 0;
+  const std::size_t ranking = p.ranks() ? ranking_bytes(p) : 0;
   plan.threads = limits.threads;
   while (plan.threads > 1 && workspace * plan.threads > limits.host_bytes / 4) --plan.threads;
   plan.scratch_bytes = limits.has_scratch ? state : 0;

@@ -12,11 +12,6 @@
 #include "core/ratios.hpp"
 
 namespace qrtool {
-namespace {
-
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-}  // namespace
 
 template <class T>
 void permute_columns(MatrixView<T> a, std::span<const index_t> permutation) {
@@ -42,12 +37,15 @@ std::vector<index_t> permutation_of(std::span<const double> numbers) {
   return permutation;
 }
 
-struct RankAndOrder::Pivoted {
-  Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr;
+template <class S>
+struct RankAndOrder<S>::Pivoted {
+  using RowMajor = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Eigen::ColPivHouseholderQR<householder::Matrix<S>> qr;
   RowMajor q, r;  // Q2, and R2 2^-scale
 };
 
-RankAndOrder::RankAndOrder(const Problem& problem)
+template <class S>
+RankAndOrder<S>::RankAndOrder(const Problem& problem)
     : problem_(problem),
       rule_{.tolerance = default_rank_tolerance(problem.type, problem.n) *
                          (precision_of(problem).u / precision_of(problem.type).u),
@@ -56,51 +54,59 @@ RankAndOrder::RankAndOrder(const Problem& problem)
       permutation_(static_cast<std::size_t>(problem.pivots ? problem.n : 0)),
       pivoted_(std::make_unique<Pivoted>()) {}
 
-RankAndOrder::~RankAndOrder() = default;
-RankAndOrder::RankAndOrder(RankAndOrder&&) noexcept = default;
+template <class S>
+RankAndOrder<S>::~RankAndOrder() = default;
+template <class S>
+RankAndOrder<S>::RankAndOrder(RankAndOrder&&) noexcept = default;
 
-std::size_t RankAndOrder::workspace_bytes(const Problem& problem) {
+std::size_t ranking_bytes(const Problem& problem) {
   const auto k = static_cast<std::size_t>(problem.k()), n = static_cast<std::size_t>(problem.n);
   // R as it is, in the RankedFactor three times, and pivoted three times; Q2.
-  return (7 * k * n + 2 * k * k) * sizeof(double);
+  return (7 * k * n + 2 * k * k) * sizeof(double) *
+         static_cast<std::size_t>(parts_in(problem.type));
 }
 
+template <class S>
 template <class T>
-void RankAndOrder::set(MatrixView<const T> r, int scale) {
+void RankAndOrder<S>::set(MatrixView<const T> r, int scale) {
   scale_ = scale;
-  const MatrixView<double> scaled = scaled_.view()[0];
+  const MatrixView<S> scaled = scaled_.view()[0];
   for (index_t i = 0; i < scaled.rows; ++i)
     for (index_t j = 0; j < scaled.cols; ++j)
-      scaled(i, j) = j < i ? 0 : std::ldexp(static_cast<double>(r(i, j)), -scale);
+      scaled(i, j) = j < i ? S(0) : scaled_by(static_cast<S>(r(i, j)), -scale);
   factor_.set(scaled, rule_);
 }
 
-void RankAndOrder::enter(MatrixReport& line) const {
+template <class S>
+void RankAndOrder<S>::enter(MatrixReport& line) const {
   if (problem_.pivots) line.rank = static_cast<std::int32_t>(factor_.rank());
   if (problem_.wants_condition) line.condition = factor_.condition();
 }
 
-void RankAndOrder::pivot() {
-  const MatrixView<double> scaled = scaled_.view()[0];
+template <class S>
+void RankAndOrder<S>::pivot() {
+  const MatrixView<S> scaled = scaled_.view()[0];
   const index_t k = problem_.k(), n = problem_.n;
   Pivoted& p = *pivoted_;
   std::iota(permutation_.begin(), permutation_.end(), index_t{0});
   p.r.resize(k, n);
   p.q.resize(k, k);
   if (k == 0) return;
-  p.qr.compute(Eigen::Map<const RowMajor>(scaled.data, k, n));
-  householder::Matrix<double> q(k, k);
-  householder::form_q<double>(p.qr.matrixQR(), p.qr.hCoeffs(), q);
+  p.qr.compute(Eigen::Map<const typename Pivoted::RowMajor>(scaled.data, k, n));
+  householder::Matrix<S> q(k, k);
+  // Eigen has tau of H^H.
+  householder::form_q<S>(p.qr.matrixQR(), p.qr.hCoeffs().conjugate(), q);
   p.q = q;
-  p.r = p.qr.matrixR().topRows(k).triangularView<Eigen::Upper>();
+  p.r = p.qr.matrixR().topRows(k).template triangularView<Eigen::Upper>();
   for (index_t j = 0; j < n; ++j)
     permutation_[static_cast<std::size_t>(j)] = p.qr.colsPermutation().indices()(j);
   std::vector<int> signs;
-  for (index_t i = 0; i < k; ++i) signs.push_back(p.r(i, i) < 0 ? -1 : 1);
+  for (index_t i = 0; i < k; ++i) signs.push_back(real_part(p.r(i, i)) < 0 ? -1 : 1);
   apply_signs(signs);
 }
 
-void RankAndOrder::apply_signs(const std::vector<int>& signs) {
+template <class S>
+void RankAndOrder<S>::apply_signs(const std::vector<int>& signs) {
   for (index_t i = 0; i < problem_.k(); ++i) {
     if (signs[static_cast<std::size_t>(i)] > 0) continue;
     pivoted_->r.row(i) *= -1;
@@ -108,62 +114,70 @@ void RankAndOrder::apply_signs(const std::vector<int>& signs) {
   }
 }
 
-double RankAndOrder::diagonal_ratio() const {
+template <class S>
+double RankAndOrder<S>::diagonal_ratio() const {
   if (problem_.k() == 0) return 0;
   const Eigen::ArrayXd diagonal = pivoted_->r.diagonal().array().abs();
   return diagonal.maxCoeff() > 0 ? diagonal.minCoeff() / diagonal.maxCoeff() : 0;
 }
 
-void RankAndOrder::share(Comm& comm) {
+template <class S>
+void RankAndOrder<S>::share(Comm& comm) {
   pivoted_->q.resize(problem_.k(), problem_.k());
   broadcast(comm, permutation_.data(), permutation_.size());
   broadcast(comm, pivoted_->q.data(), static_cast<std::size_t>(pivoted_->q.size()));
 }
 
+template <class S>
 template <class T>
-void RankAndOrder::store_r(MatrixView<T> r) const {
+void RankAndOrder<S>::store_r(MatrixView<T> r) const {
   for (index_t i = 0; i < r.rows; ++i)
     for (index_t j = 0; j < r.cols; ++j)
       // + 0 turns -0 into +0, whose sign would be that of the R that was pivoted.
-      r(i, j) = j < i ? T(0) : static_cast<T>(std::ldexp(pivoted_->r(i, j), scale_)) + T(0);
+      r(i, j) = j < i ? T(0) : static_cast<T>(scaled_by(pivoted_->r(i, j), scale_)) + T(0);
 }
 
+template <class S>
 template <class T>
-void RankAndOrder::multiply(MatrixView<T> q, int threads) const {
+void RankAndOrder<S>::multiply(MatrixView<T> q, int threads) const {
   // Rows of Q that are multiplied together, and all that a thread takes at a time.
   constexpr index_t at_once = 4, piece = 64 * at_once;
   const index_t k = problem_.k();
-  const RowMajor& q2 = pivoted_->q;
-  const auto multiply_rows = [&](index_t first, index_t rows, double* sums) {
-    std::fill_n(sums, at_once * k, 0.0);
+  const auto& q2 = pivoted_->q;
+  const auto multiply_rows = [&](index_t first, index_t rows, S* sums) {
+    std::fill_n(sums, at_once * k, S(0));
     for (index_t l = 0; l < k; ++l) {
-      const double* from = q2.data() + l * k;
+      const S* from = q2.data() + l * k;
       for (index_t i = 0; i < rows; ++i) {
-        const auto factor = static_cast<double>(q(first + i, l));
-        double* to = sums + i * k;
+        const auto factor = static_cast<S>(q(first + i, l));
+        S* to = sums + i * k;
 #pragma omp simd
-        for (index_t j = 0; j < k; ++j) to[j] += factor * from[j];
+        for (index_t j = 0; j < k; ++j) to[j] += product(factor, from[j]);
       }
     }
     for (index_t i = 0; i < rows; ++i)
       for (index_t j = 0; j < k; ++j) q(first + i, j) = static_cast<T>(sums[i * k + j]);
   };
   parallel_for((q.rows + piece - 1) / piece, threads, [&](index_t number, int) {
-    std::vector<double> sums(static_cast<std::size_t>(at_once * k));
+    std::vector<S> sums(static_cast<std::size_t>(at_once * k));
     const index_t end = std::min((number + 1) * piece, q.rows);
     for (index_t i = number * piece; i < end; i += at_once)
       multiply_rows(i, std::min(at_once, end - i), sums.data());
   });
 }
 
+template class RankAndOrder<double>;
+template class RankAndOrder<std::complex<double>>;
+
 #define QRTOOL_FOR(T)                                                     \
   template void permute_columns(MatrixView<T>, std::span<const index_t>); \
-  template void RankAndOrder::set(MatrixView<const T>, int);              \
-  template void RankAndOrder::store_r(MatrixView<T>) const;               \
-  template void RankAndOrder::multiply(MatrixView<T>, int) const;
+  template void RankAndOrder<Wide<T>>::set(MatrixView<const T>, int);     \
+  template void RankAndOrder<Wide<T>>::store_r(MatrixView<T>) const;      \
+  template void RankAndOrder<Wide<T>>::multiply(MatrixView<T>, int) const;
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
-template void permute_columns(MatrixView<std::complex<double>>, std::span<const index_t>);
 
 }  // namespace qrtool

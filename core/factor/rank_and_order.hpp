@@ -6,7 +6,7 @@
 //
 // P brings the columns of R, and so those of A, into an order in which |r_ii| of R2 falls: column i
 // is the one that has the most left after the columns before it were projected out. All is in
-// float64. Source: LAPACK geqp3, applied to R.
+// float64, or in complex128 where A is complex. Source: LAPACK geqp3, applied to R.
 #pragma once
 
 #include <memory>
@@ -28,16 +28,20 @@ void permute_columns(MatrixView<T> a, std::span<const index_t> permutation);
 /// A permutation from its stored numbers, which count from 0; empty where they are none.
 std::vector<index_t> permutation_of(std::span<const double> numbers);
 
-/// Pivots R of one matrix after another. Not thread-safe: each thread needs its own object.
+/// The bytes that a RankAndOrder takes.
+std::size_t ranking_bytes(const Problem& problem);
+
+/// Pivots R of one matrix after another; S is float64 or complex128. Not thread-safe: each thread
+/// needs its own object.
+template <class S>
 class RankAndOrder {
  public:
   explicit RankAndOrder(const Problem& problem);
   ~RankAndOrder();
   RankAndOrder(RankAndOrder&&) noexcept;
 
-  static std::size_t workspace_bytes(const Problem& problem);
-
-  /// Takes r (k x n); entries below its diagonal do not count. `scale` is that of A.
+  /// Takes r (k x n), whose type T has the Wide<T> S; entries below its diagonal do not count.
+  /// `scale` is that of A.
   template <class T>
   void set(MatrixView<const T> r, int scale);
   /// Enters rank and condition, as far as they are asked for.
@@ -46,7 +50,7 @@ class RankAndOrder {
   /// digits: with a condition number of 1e7, columns scaled to norm 1, it has few left.
   bool is_near_deficient() const { return !(factor_.scaled_condition() < 1e7); }
 
-  /// Forms P, Q2 and R2, with r_ii >= 0.
+  /// Forms P, Q2 and R2, with a real r_ii >= 0.
   void pivot();
   /// The signs of R2's rows and of Q2's columns change where `signs`, which has k entries, are -1.
   void apply_signs(const std::vector<int>& signs);
@@ -68,8 +72,8 @@ class RankAndOrder {
   Problem problem_;
   RankRule rule_;
   int scale_ = 0;
-  Batch<double> scaled_;  // R 2^-scale
-  RankedFactor<double> factor_;
+  Batch<S> scaled_;  // R 2^-scale
+  RankedFactor<S> factor_;
   std::vector<index_t> permutation_;
   std::unique_ptr<Pivoted> pivoted_;
 };

@@ -34,7 +34,12 @@ MatrixView<const T> r_of(const Problem& p, const Factors<T>& out, index_t b) {
 }
 
 ErrorFinder::Shape shape_of(const Problem& p, int threads) {
-  return {.m = p.m, .n = p.n, .q_cols = p.q_cols(), .r_rows = p.r_rows(), .most_threads = threads};
+  return {.m = p.m,
+          .n = p.n,
+          .q_cols = p.q_cols(),
+          .r_rows = p.r_rows(),
+          .most_threads = threads,
+          .is_complex = is_complex(p.type)};
 }
 
 /// A variant whose threads share every matrix has one worker.
@@ -71,9 +76,9 @@ class RankedBackend::Worker {
   /// Whether R is not enough to decide on the rank.
   bool rank(const Factors<T>& out, index_t b, MatrixReport& line) {
     if (!has_factors(line)) return false;
-    r_.set<T>(r_of(problem_, out, b), line.scale);
+    r_.set(r_of(problem_, out, b), line.scale);
     r_.enter(line);
-    return sizeof(T) == 8 && is_by_gram(line.route) && r_.is_near_deficient();
+    return sizeof(Real<T>) == 8 && is_by_gram(line.route) && r_.is_near_deficient();
   }
 
   void pivot(MatrixView<const T> a, const Factors<T>& out, index_t b, MatrixReport& line) {
@@ -82,7 +87,7 @@ class RankedBackend::Worker {
       std::iota(p.data, p.data + p.cols, 0.0);
       return;
     }
-    r_.set<T>(r_of(problem_, out, b), line.scale);
+    r_.set(r_of(problem_, out, b), line.scale);
     r_.pivot();
     if (problem_.wants_q()) {
       const MatrixView<T> q = out.q[b];
@@ -103,7 +108,7 @@ class RankedBackend::Worker {
     r_.apply_signs(signs);
     for (index_t i = 0; i < q.rows; ++i)
       for (index_t j = 0; j < top.cols; ++j)  // + 0 as in rows that RankAndOrder multiplies
-        q(i, j) = q(i, j) * static_cast<T>(signs[static_cast<std::size_t>(j)]) + T(0);
+        q(i, j) = q(i, j) * static_cast<Real<T>>(signs[static_cast<std::size_t>(j)]) + T(0);
   }
 
   void measure(MatrixView<const T> a, const Factors<T>& out, index_t b, MatrixReport& line) {
@@ -111,10 +116,12 @@ class RankedBackend::Worker {
     for (index_t i = 0; i < a.rows; ++i) std::copy_n(&a(i, 0), a.cols, &permuted(i, 0));
     permute_columns(permuted, r_.permutation());
     const MatrixView<const T> q = problem_.wants_q() ? out.q[b] : MatrixView<T>{};
-    if (meter_) {
-      meter_->start<T>(out.r[b], line.scale);
-      add_rows_by_parts<T>(permuted, q, out.r[b], {part_rows_, threads_}, *meter_);
-      return enter_errors(problem_, meter_->finish(), line);
+    if constexpr (!is_complex_number<T>) {  // which no variant takes by rows
+      if (meter_) {
+        meter_->start<T>(out.r[b], line.scale);
+        add_rows_by_parts<T>(permuted, q, out.r[b], {part_rows_, threads_}, *meter_);
+        return enter_errors(problem_, meter_->finish(), line);
+      }
     }
     const auto bars_of = [&](const Errors& errors) {
       return standard_bars(problem_.m, problem_.n, precision_of(problem_), errors);
@@ -126,7 +133,7 @@ class RankedBackend::Worker {
   Problem problem_;
   int threads_;
   index_t part_rows_;
-  RankAndOrder r_;
+  RankAndOrder<Wide<T>> r_;
   Batch<T> permuted_;  // A[:, P]
   // One of these where something is measured.
   std::optional<ErrorMeter> meter_;  // of rows in parts
@@ -134,7 +141,9 @@ class RankedBackend::Worker {
 };
 
 struct RankedBackend::Workers {
-  std::tuple<std::vector<Worker<float>>, std::vector<Worker<double>>> by_type;
+  std::tuple<std::vector<Worker<float>>, std::vector<Worker<double>>,
+             std::vector<Worker<std::complex<float>>>, std::vector<Worker<std::complex<double>>>>
+      by_type;
 };
 
 RankedBackend::RankedBackend(SecondTry& backend)
@@ -146,7 +155,7 @@ RankedBackend::~RankedBackend() = default;
 
 std::size_t RankedBackend::workspace_bytes(const Problem& problem, int threads_per_matrix) {
   if (!problem.ranks()) return 0;
-  std::size_t bytes = RankAndOrder::workspace_bytes(problem);
+  std::size_t bytes = ranking_bytes(problem);
   if (problem.pivots && problem.check != Check::none)
     bytes += problem.input_bytes() +
              ErrorFinder::workspace_bytes(shape_of(problem, threads_per_matrix), problem.check);
@@ -168,7 +177,7 @@ ChunkSeconds RankedBackend::decide_by_reflectors(const Plan& plan, BatchView<con
                                                  const Factors<T>& out,
                                                  std::span<MatrixReport> report) {
   const std::uint8_t tries = report.front().tries;
-  const ChunkSeconds seconds = reflectors_.factor(plan, a, out, report);
+  const ChunkSeconds seconds = factor_on<T>(reflectors_, plan, a, out, report);
   report.front().route = Route::reflectors;
   report.front().tries = tries;
   workers<T>(plan).front().rank(out, 0, report.front());
@@ -178,7 +187,7 @@ ChunkSeconds RankedBackend::decide_by_reflectors(const Plan& plan, BatchView<con
 template <class T>
 ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, BatchView<const T> a,
                                             const Factors<T>& out, std::span<MatrixReport> report) {
-  ChunkSeconds seconds = backend_.factor(plan, a, out, report);
+  ChunkSeconds seconds = factor_on<T>(backend_, plan, a, out, report);
   if (!plan.problem.ranks()) return seconds;
   const auto start = Clock::now();
   std::vector<Worker<T>>& all = workers<T>(plan);
@@ -209,6 +218,19 @@ ChunkSeconds RankedBackend::factor(const Plan& plan, BatchView<const float> a,
 
 ChunkSeconds RankedBackend::factor(const Plan& plan, BatchView<const double> a,
                                    const Factors<double>& out, std::span<MatrixReport> report) {
+  return factor_and_rank(plan, a, out, report);
+}
+
+ChunkSeconds RankedBackend::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                                           const Factors<std::complex<float>>& out,
+                                           std::span<MatrixReport> report) {
+  return factor_and_rank(plan, a, out, report);
+}
+
+ChunkSeconds RankedBackend::factor_complex(const Plan& plan,
+                                           BatchView<const std::complex<double>> a,
+                                           const Factors<std::complex<double>>& out,
+                                           std::span<MatrixReport> report) {
   return factor_and_rank(plan, a, out, report);
 }
 

@@ -26,6 +26,12 @@ class RankedBackend final : public BackendAround {
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                              const Factors<std::complex<float>>& out,
+                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                              const Factors<std::complex<double>>& out,
+                              std::span<MatrixReport> report) override;
 
   /// Returns the memory that a worker takes, in bytes.
   static std::size_t workspace_bytes(const Problem& problem, int threads_per_matrix);

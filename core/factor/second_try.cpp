@@ -196,6 +196,18 @@ ChunkSeconds Reflectors::factor(const Plan& plan, BatchView<const double> a,
   return factor_somehow(plan, a, out, report);
 }
 
+ChunkSeconds Reflectors::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                                        const Factors<std::complex<float>>& out,
+                                        std::span<MatrixReport> report) {
+  return factor_somehow(plan, a, out, report);
+}
+
+ChunkSeconds Reflectors::factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                                        const Factors<std::complex<double>>& out,
+                                        std::span<MatrixReport> report) {
+  return factor_somehow(plan, a, out, report);
+}
+
 /// Factors matrices again that are all above their bar.
 template <class T>
 ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const Factors<T>& out,

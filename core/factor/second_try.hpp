@@ -35,6 +35,12 @@ class Reflectors final : public BackendAround {
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
+                              const Factors<std::complex<float>>& out,
+                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                              const Factors<std::complex<double>>& out,
+                              std::span<MatrixReport> report) override;
 
   /// What the device said where it failed and the CPU took its matrices; empty if it never failed.
   const std::string& trouble() const { return trouble_; }

@@ -2,6 +2,7 @@
 // complex_fit.cpp: fitted values, residuals and R^2 of complex systems, row after row.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/parallel.hpp"
 #include "core/solve/fit.hpp"
@@ -115,6 +116,24 @@ void FitEngine<std::complex<R>>::scale(Side& side) const {
   for (S& xj : side.x) xj = scaled_by(xj, side.exponent_of_b - side.exponent_of_a);
 }
 
+/// Sums up |b - mean|^2 for R^2 with an intercept; exactly 0 where b is constant.
+template <class R>
+void FitEngine<std::complex<R>>::spread_around_mean(Side& side) const {
+  fit::Spread& spread = side.sums.b;
+  const auto for_rows = [&](auto use) {
+    for (index_t i = 0; i < problem_.m; ++i)
+      if (side.weights[i] > 0) use(side.weights[i], scaled_by(side.right(i), side.exponent_of_b));
+  };
+  std::optional<S> first;
+  for_rows([&](double, S b) { first = first.value_or(b); });
+  // Differences from one of them lose nothing where the mean is far from 0.
+  S sum = 0;
+  for_rows([&](double w, S b) { sum += w * (b - *first); });
+  const S mean = sum / spread.weight;
+  spread.squares = 0;
+  for_rows([&](double w, S b) { spread.squares += w * square_of(b - *first - mean); });
+}
+
 template <class R>
 template <class Out>
 void FitEngine<std::complex<R>>::add_rows(const FitBlock<T>& block, Side& side) const {
@@ -166,6 +185,7 @@ FitReport FitEngine<std::complex<R>>::fit(const FitBlock<T>& block, index_t s) c
   Side side = side_of(block, s);
   find_weights(side);
   scale(side);
+  if (problem_.has_intercept) spread_around_mean(side);
   if (real_of(wishes_.type) == ElementType::float32)
     add_rows<std::complex<float>>(block, side);
   else

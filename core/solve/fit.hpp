@@ -207,6 +207,7 @@ class FitEngine<std::complex<R>> {
   Side side_of(const FitBlock<T>& block, index_t s) const;
   void find_weights(Side& side) const;
   void scale(Side& side) const;
+  void spread_around_mean(Side& side) const;
   template <class Out>
   void add_rows(const FitBlock<T>& block, Side& side) const;
   FitReport fit(const FitBlock<T>& block, index_t s) const;

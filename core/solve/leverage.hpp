@@ -4,7 +4,8 @@
 //   h_i = ||row i of the first r columns of Q||^2,  W^1/2 A P = Q R,  0 <= h_i <= 1,  sum h_i = r
 //
 // with pivoted columns and the rank r. A ridge adds its rows to A, and h_i is then the diagonal of
-// W^1/2 A (A'WA + l I)^-1 A'W^1/2, whose sum is below r. Everything is float64.
+// W^1/2 A (A'WA + l I)^-1 A'W^1/2, whose sum is below r. Everything is float64, or complex128 where
+// A is complex; a transpose is then a conjugate one.
 //
 // A small matrix gives Q by Householder reflectors. A large one is read in blocks of rows, three
 // times: R by a tree of blocks; G = Z'Z of Z = A P R^-1, which departs from the identity by the
@@ -33,21 +34,24 @@ bool is_small_for_leverage(index_t m, index_t n);
 index_t leverage_block_rows(index_t n);
 
 /// Writes the data rows first .. first + rows.rows - 1 of W^1/2 A to `rows`; a row that does not
-/// count is zero. It may be called by several threads.
-using WeightedRows = std::function<void(index_t first, MatrixView<double> rows)>;
+/// count is zero. It may be called by several threads. S is float64 or complex128.
+template <class S>
+using WeightedRows = std::function<void(index_t first, MatrixView<S> rows)>;
 /// Takes the leverages of the rows first, ... in ascending order, between 0 and 1.
 using KeepLeverages = std::function<void(index_t first, std::span<const double> leverages)>;
 
 /// Computes the leverages of all rows of a small matrix, by one thread. rows: m x n, which are
 /// overwritten.
-LeverageReport small_leverages(const SolveProblem& problem, MatrixView<double> rows,
+template <class S>
+LeverageReport small_leverages(const SolveProblem& problem, MatrixView<S> rows,
                                std::span<double> leverages);
 
 /// Computes the leverages of a large matrix. `read` is called for a wave of blocks before them, by
 /// one thread, so that they can be brought into memory.
+template <class S>
 LeverageReport large_leverages(const SolveProblem& problem, int threads,
                                const std::function<void(index_t first, index_t count)>& read,
-                               const WeightedRows& rows, const KeepLeverages& keep);
+                               const WeightedRows<S>& rows, const KeepLeverages& keep);
 
 /// Host bytes that large_leverages takes.
 std::size_t leverage_bytes(const SolveProblem& problem, int threads);

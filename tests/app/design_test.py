@@ -47,14 +47,102 @@ class Design(FolderTest):
             np.testing.assert_allclose(found["r_squared"],
                                        1 - found["residual_norm"] ** 2 / total, atol=1e-12)
 
-    def test_a_ridge_leaves_it_alone(self):
-        a, b = self.random.standard_normal((30, 3)), 50 + self.random.standard_normal(30)
+    def draw(self, *shape):
+        parts = self.random.standard_normal((2, *shape))
+        return parts[0] + 1j * parts[1]
+
+    def test_ones_before_complex_columns(self):
+        """A complex A or b, or both: bits of ones in the file, and R^2 around a complex mean."""
+        for shape, rows in (((20, 3), "first"), ((50, 12, 4), "last"), ((3, 300, 40), "last")):
+            for a, b in ((self.draw(*shape), self.draw(*shape[:-1])),
+                         (self.random.standard_normal(shape), 7j + self.draw(*shape[:-1])),
+                         (self.draw(*shape), self.random.standard_normal(shape[:-1]))):
+                ones = np.concatenate([np.ones((*shape[:-1], 1)), a], axis=-1)
+                with h5py.File("in.h5", "w") as file:
+                    file["A"], file["ones"], file["b"] = a, ones, b
+                np.save("f.npy", np.asfortranarray(a))
+                run("solve", "in.h5:/ones", "in.h5:/b", "wanted.h5", "-f")
+                wanted = self.results("wanted.h5")
+                for name in ("in.h5:/A", "f.npy"):
+                    run("solve", name, "in.h5:/b", "x.h5", "-f", "--intercept", "--leverage")
+                    found = self.results("x.h5")
+                    for each, values in wanted.items():
+                        if each != "r_squared":
+                            np.testing.assert_array_equal(found[each], values, err_msg=each)
+                    run("verify", name, "in.h5:/b", "x.h5")
+                total = np.sum(abs(b - b.mean(-1, keepdims=True)) ** 2, -1)
+                np.testing.assert_allclose(found["r_squared"],
+                                           1 - found["residual_norm"] ** 2 / total, atol=1e-12)
+
+    def test_r_squared_around_a_complex_mean(self):
+        """With weights and missing rows, far from 0, and of a constant b, which has none."""
+        a, b, w = self.draw(40, 2), 1e6 * (3 - 4j) + self.draw(40), self.random.uniform(0, 2, 40)
+        b[5], a[7, 1], w[9] = complex(1, np.nan), complex(np.nan, 1), 0
         np.save("a.npy", a)
         np.save("b.npy", b)
-        run("solve", "a.npy", "b.npy", "x.npy", "--intercept", "--ridge", "4")
-        centred, mean = a - a.mean(0), a.mean(0)
-        x = np.linalg.solve(centred.T @ centred + 4 * np.eye(3), centred.T @ (b - b.mean()))
-        np.testing.assert_allclose(np.load("x.X.npy"), [b.mean() - mean @ x, *x], rtol=1e-10)
+        np.save("w.npy", w)
+        run("solve", "a.npy", "b.npy", "x.h5", "--intercept", "--weights", "w.npy", "--missing",
+            "skip", "--residuals")
+        run("verify", "a.npy", "b.npy", "x.h5", "--weights", "w.npy")
+        found = self.results("x.h5")
+        w[[5, 7]] = 0
+        a, b = np.nan_to_num(a), np.nan_to_num(b)
+        root = np.sqrt(w)
+        x = np.linalg.lstsq(np.column_stack([np.ones(40), a]) * root[:, None], b * root,
+                            rcond=None)[0]
+        np.testing.assert_allclose(found["X"], x, rtol=0, atol=1e-8)  # of 5e6
+        total = np.sum(w * abs(b - np.sum(w * b) / w.sum()) ** 2)
+        np.testing.assert_allclose(found["r_squared"], 1 - found["residual_norm"] ** 2 / total,
+                                   rtol=1e-6)
+        for constant in (0, 1 - 2j, 0.1 + 0.1j):
+            np.save("b.npy", np.full(40, constant))
+            np.save("a.npy", a)
+            run("solve", "a.npy", "b.npy", "x.h5", "-f", "--intercept", "--weights", "w.npy")
+            self.assertTrue(np.isnan(self.results("x.h5")["r_squared"]))
+        np.save("b.npy", np.full(40, complex(np.inf, 1)))
+        run("solve", "a.npy", "b.npy", "x.h5", "-f", "--intercept", status=1)
+        self.assertTrue(np.isnan(self.results("x.h5")["r_squared"]))
+
+    def test_powers_of_complex_columns(self):
+        t, b = self.draw(40), self.draw(40)
+        np.save("t.npy", t[:, None])
+        np.save("b.npy", b)
+        run("solve", "t.npy", "b.npy", "x.h5", "--polynomial", "1:3", "--intercept")
+        run("verify", "t.npy", "b.npy", "x.h5")
+        columns = np.stack([t**k for k in range(4)], 1)
+        np.testing.assert_allclose(self.results("x.h5")["X"],
+                                   np.linalg.lstsq(columns, b, rcond=None)[0], rtol=1e-9)
+        # Vectors of real numbers and a complex b.
+        with h5py.File("in.h5", "w") as file:
+            file["t"], file["u"], file["b"] = t.real, t.imag, b
+        run("solve", "in.h5", "in.h5:/b", "x.h5", "-f", "--a", "t,u", "--polynomial", "t:2",
+            "--intercept")
+        run("verify", "in.h5", "in.h5:/b", "x.h5")
+        with h5py.File("x.h5") as file:
+            self.assertEqual(file.attrs["columns"], "(intercept),t,t^2,u")
+        columns = np.stack([np.ones(40), t.real, t.real**2, t.imag], 1)
+        np.testing.assert_allclose(self.results("x.h5")["X"],
+                                   np.linalg.lstsq(columns, b, rcond=None)[0], rtol=1e-9)
+        # A power that overflows is no missing number.
+        t[3] = 1e200 + 1e200j
+        np.save("t.npy", t[:, None])
+        for missing in ("skip", "error"):
+            run("solve", "t.npy", "b.npy", "x.h5", "-f", "--polynomial", "1:3", "--missing",
+                missing, status=1)
+            self.assertTrue(np.isnan(self.results("x.h5")["X"]).all())
+
+    def test_a_ridge_leaves_it_alone(self):
+        for turn in (1, 1 + 2j):
+            a, b = self.random.standard_normal((30, 3)) * turn, 50 + self.draw(30)
+            if turn == 1:
+                b = b.real
+            np.save("a.npy", a)
+            np.save("b.npy", b)
+            run("solve", "a.npy", "b.npy", "x.npy", "-f", "--intercept", "--ridge", "4")
+            centred, mean = a - a.mean(0), a.mean(0)
+            gram = centred.conj().T @ centred + 4 * np.eye(3)
+            x = np.linalg.solve(gram, centred.conj().T @ (b - b.mean()))
+            np.testing.assert_allclose(np.load("x.X.npy"), [b.mean() - mean @ x, *x], rtol=1e-10)
 
     def test_vectors_and_powers(self):
         t, u = self.random.uniform(1, 2, 40), self.random.standard_normal(40)

@@ -3,6 +3,7 @@
 """`qrtool solve --leverage` and `factor --leverage` agree with NumPy and with hatvalues of R, and
 what has no leverages of its own is refused by name."""
 import csv
+import itertools
 import pathlib
 import shutil
 import subprocess
@@ -25,19 +26,25 @@ cat(format(hatvalues(lm(y ~ . - w, t, weights = t$w, na.action = na.exclude)), d
 
 def hat(a, rank=None, ridge=0.0):
     """By the singular values of columns scaled to norm 1."""
-    a = a.astype(float)
+    a = a.astype("c16" if a.dtype.kind == "c" else "f8")
     norms = np.linalg.norm(a, axis=0)
     if ridge:
-        return np.einsum("ij,ij->i", a, np.linalg.solve(a.T @ a + ridge * np.eye(a.shape[1]),
-                                                        a.T).T)
+        gram = a.conj().T @ a + ridge * np.eye(a.shape[1])
+        return np.einsum("ij,ij->i", a, np.linalg.solve(gram, a.conj().T).T).real
     u = np.linalg.svd(a / np.where(norms > 0, norms, 1), full_matrices=False)[0]
-    return np.sum(u[:, :rank] ** 2, axis=1)
+    return np.sum(abs(u[:, :rank]) ** 2, axis=1)
 
 
 class Leverage(FolderTest):
     def setUp(self):
         super().setUp()
         self.random = np.random.default_rng(17)
+
+    def draw(self, shape, kind="f8"):
+        a = self.random.standard_normal(shape)
+        if kind[0] == "c":
+            a = a + 1j * self.random.standard_normal(shape)
+        return a.astype(kind)
 
     def solve(self, *options, status=0, **arrays):
         with h5py.File("in.h5", "w") as file:
@@ -91,32 +98,35 @@ class Leverage(FolderTest):
         self.assertNotIn("leverage", pathlib.Path("q.report.csv").read_text(encoding="ascii"))
 
     def test_small_and_large(self):
-        for kind, atol in (("f4", 1e-7), ("f8", 1e-12)):
+        for kind, atol in (("f4", 1e-7), ("f8", 1e-12), ("c8", 1e-7), ("c16", 1e-12)):
             for shape in ((12, 4), (300, 30), (5, 5), (9, 1), (70001, 6), (3000, 140)):
-                a = self.random.standard_normal(shape).astype(kind) * np.logspace(0, 6, shape[1])
-                a = a.astype(kind)
-                b = self.random.standard_normal((shape[0], 11)).astype(kind)
+                a = (self.draw(shape, kind) * np.logspace(0, 6, shape[1])).astype(kind)
+                b = self.draw((shape[0], 11), kind)
                 found = self.solve("--rows", "first" if shape[0] != shape[1] else "matrix", A=a,
                                    b=b)
-                self.assertEqual(found.dtype, kind)
+                self.assertEqual(found.dtype, "f4" if kind in ("f4", "c8") else "f8")
+                self.assertTrue((0 <= found).all() and (found <= 1).all())
+                self.assertAlmostEqual(found.sum(dtype=float), shape[1], delta=1e3 * atol)
                 np.testing.assert_allclose(found, hat(a), atol=atol)
 
     def test_a_batch(self):
-        a, b = self.random.standard_normal((2, 70, 9, 3)), self.random.standard_normal((2, 70, 9))
-        a[1, 3, :, 2] = a[1, 3, :, 0]
-        a[1, 4, 2, 1] = np.nan
-        found = self.solve("--rows", "last", A=a, b=b, status=1)
-        self.assertEqual(found.shape, (2, 70, 9))
-        for index in np.ndindex(2, 70):
-            if index == (1, 4):
-                self.assertTrue(np.isnan(found[index]).all())
-            else:
-                rank = 2 if index == (1, 3) else 3
-                np.testing.assert_allclose(found[index], hat(a[index], rank), atol=1e-13)
+        for kind, turn, bad in (("f8", 1, np.nan), ("c16", 1j, complex(1, np.nan))):
+            a, b = self.draw((2, 70, 9, 3), kind), self.draw((2, 70, 9), kind)
+            a[1, 3, :, 2] = a[1, 3, :, 0] * turn
+            a[1, 4, 2, 1] = bad
+            a[1, 5] = 0
+            found = self.solve("--rows", "last", A=a, b=b, status=1)
+            self.assertEqual(found.shape, (2, 70, 9))
+            for index in np.ndindex(2, 70):
+                if index == (1, 4):
+                    self.assertTrue(np.isnan(found[index]).all())
+                else:
+                    rank = {(1, 3): 2, (1, 5): 0}.get(index, 3)
+                    np.testing.assert_allclose(found[index], hat(a[index], rank), atol=1e-13)
 
     def test_rank_ridge_and_weights(self):
-        for m in (40, 60000):
-            a, b = self.random.standard_normal((m, 5)), self.random.standard_normal(m)
+        for kind, m in itertools.product(("f8", "c16"), (40, 60000)):
+            a, b = self.draw((m, 5), kind), self.draw(m, kind)
             w = self.random.uniform(0, 2, m)
             w[3] = 0
             found = self.solve(A=a, b=b, w=w)
@@ -126,7 +136,7 @@ class Leverage(FolderTest):
             np.testing.assert_allclose(found, hat(a * np.sqrt(w)[:, None], ridge=7.5), atol=1e-12)
             a[:, 4] = a[:, 1] - a[:, 2]
             np.testing.assert_allclose(self.solve(A=a, b=b), hat(a, 4), atol=1e-12)
-            b[7] = a[9, 1] = np.nan
+            b[7] = a[9, 1] = np.nan if kind == "f8" else complex(1, np.nan)
             found = self.solve("--missing", "skip", A=a, b=b)
             kept = np.isfinite(b) & np.isfinite(a).all(axis=1)
             self.assertTrue(np.isnan(found[~kept]).all())
@@ -146,19 +156,27 @@ class Leverage(FolderTest):
                 np.testing.assert_allclose(found, exact, atol=max(100 * 2.2e-16 * condition, 1e-13))
 
     def test_bits_do_not_depend_on_threads(self):
-        a, b = self.random.standard_normal((50000, 7)), self.random.standard_normal(50000)
-        one = self.solve("--threads", "1", A=a, b=b)
-        np.testing.assert_array_equal(self.solve("--threads", "3", A=a, b=b), one)
+        for kind in ("f8", "c16"):
+            a, b = self.draw((50000, 7), kind), self.draw(50000, kind)
+            one = self.solve("--threads", "1", A=a, b=b)
+            np.testing.assert_array_equal(self.solve("--threads", "3", A=a, b=b), one)
+
+    def test_a_real_matrix_beside_complex_right_sides(self):
+        a, b = self.draw((30, 4)), self.draw(30, "c16")
+        np.testing.assert_allclose(self.solve(A=a, b=b), hat(a), atol=1e-13)
+        np.testing.assert_allclose(self.solve(A=a + 1j * a[::-1], b=b.real), hat(a + 1j * a[::-1]),
+                                   atol=1e-13)
 
     def test_every_format(self):
-        a, b = self.random.standard_normal((12, 4)), self.random.standard_normal((12, 2))
-        found = self.solve("--rows", "matrix", A=a, b=b)
-        for ending in ("npz", "csv", "mtx", "npy"):
-            run("solve", "in.h5:/A", "in.h5:/b", f"o.{ending}", "--leverage", "-f")
-            run("verify", "in.h5:/A", "in.h5:/b", f"o.{ending}")
-        np.testing.assert_array_equal(np.load("o.npz")["leverage"], found)
-        np.testing.assert_array_equal(np.load("o.leverage.npy"), found)
-        np.testing.assert_array_equal(np.loadtxt("o.leverage.csv", delimiter=","), found)
+        for kind in ("f8", "c16"):
+            a, b = self.draw((12, 4), kind), self.draw((12, 2), kind)
+            found = self.solve("--rows", "matrix", A=a, b=b)
+            for ending in ("npz", "csv", "mtx", "npy"):
+                run("solve", "in.h5:/A", "in.h5:/b", f"o.{ending}", "--leverage", "-f")
+                run("verify", "in.h5:/A", "in.h5:/b", f"o.{ending}")
+            np.testing.assert_array_equal(np.load("o.npz")["leverage"], found)
+            np.testing.assert_array_equal(np.load("o.leverage.npy"), found)
+            np.testing.assert_array_equal(np.loadtxt("o.leverage.csv", delimiter=","), found)
 
     @unittest.skipUnless(shutil.which("Rscript"), "needs R")
     def test_r_agrees(self):
@@ -219,6 +237,28 @@ class Leverage(FolderTest):
             self.assertFalse(pathlib.Path("q.leverage.npy").exists())
         self.assertIn("standard output takes R", said("factor", "a.npy", "-", "--mode", "r",
                                                       "--leverage", status=2))
+
+    def test_factor_of_complex_matrices(self):
+        for shape in ((30, 5), (4, 3, 20, 7), (6, 3), (50000, 3), (3, 4, 9)):
+            a = self.draw(shape, "c16")
+            if len(shape) == 4:
+                a[1, 1, :, 6] = a[1, 1, :, 0] - 1j * a[1, 1, :, 5]
+            np.save("a.npy", a)
+            for more in ((), ("--mode", "raw"), ("--pivot",), ("--precision", "single")):
+                run("factor", "a.npy", "q.h5", "-f", "--leverage", *more)
+                run("verify", "a.npy", "q.h5")
+                with h5py.File("q.h5") as file:
+                    found = file["leverage"][...]
+                self.assertEqual((found.shape, found.dtype.kind), (shape[:-1], "f"))
+                for index in np.ndindex(shape[:-2]):
+                    rank = 6 if index == (1, 1) else min(shape[-2:])
+                    np.testing.assert_allclose(found[index], hat(a[index], rank),
+                                               atol=1e-7 if more[-1:] == ("single",) else 1e-12)
+                    self.assertAlmostEqual(found[index].sum(dtype=float), rank, delta=1e-4)
+            for out in ("q.npy", "q.npz", "q.csv"):
+                run("factor", "a.npy", out, "-f", "--leverage")
+                run("verify", "a.npy", out)
+            np.testing.assert_array_equal(np.load("q.leverage.npy"), np.load("q.npz")["leverage"])
 
     def test_what_has_none_is_refused(self):
         a, b = self.random.standard_normal((8, 2)), self.random.standard_normal((8, 3))

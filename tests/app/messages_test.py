@@ -412,9 +412,8 @@ MISTAKES += [
 
 # Of complex matrices.
 MISTAKES += [
-    Mistake("factor c.npy o.h5 --pivot", 2, "is complex128, and --pivot is for real matrices",
-            "leave --pivot away", "c.npy", npy(1j * A), follow=(" --pivot", "")),
-    Mistake("factor c.npy o.h5 --precision mixed", 2, "and --precision mixed is for real",
+    Mistake("factor c.npy o.h5 --precision mixed", 2,
+            "is complex128, and --precision mixed is for real matrices",
             "leave --precision mixed away", "c.npy", npy(1j * A),
             follow=(" --precision mixed", "")),
     Mistake("solve a.npy b.npy o.h5 --weights c.npy", 3,
@@ -424,13 +423,9 @@ MISTAKES += [
     Mistake("solve c.csv o.csv --by a --response y", 3, "holds complex numbers",
             "and for A and B of solve, each a file or a dataset of its own", "c.csv",
             b"a,b,y\n1,1+2j,2\n1,2+1j,3\n", follow=(r"solve c.csv (\S+) .*", r"factor c.csv \1")),
-    Mistake("solve c.npy b.npy o.h5 --intercept", 2,
-            "c.npy: A or b is complex, and --intercept is for real systems",
-            "leave --intercept away", "c.npy", npy(1j * A), follow=(" --intercept", "")),
-    Mistake("solve c.npy b.npy o.csv --groups b.npy", 2, "and --groups is for real systems",
+    Mistake("solve c.npy b.npy o.csv --groups b.npy", 2,
+            "c.npy: A or b is complex, and --groups is for real systems",
             "leave --groups away", "c.npy", npy(1j * A), follow=(" --groups b.npy", "")),
-    Mistake("solve c.npy b.npy o.h5 --leverage", 2, "and --leverage is for real systems",
-            "leave --leverage away", "c.npy", npy(1j * A), follow=(" --leverage", "")),
     Mistake("factor c.csv o.h5", 3, "is a complex number, and the first rows are real ones",
             "write a number of the first row as a complex one", "c.csv",
             b"1\n2\n3\n4\n" * 6 + b"1+2j\n"),

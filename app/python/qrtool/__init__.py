@@ -231,7 +231,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     missing: "error": an x whose b or a has NaN is NaN; "skip": rows with NaN are left out.
     least_norm: x of least norm where too few rows count, which is NaN otherwise.
     errors: standard errors of x are one more result.
-    device: as of qr(). Weights and standard errors are real; an intercept is for real matrices.
+    device: as of qr(). Weights and standard errors are real.
     report: one more result, a record for each x: residual_norm, backward_error, least_norm_error,
         their bar, degrees_of_freedom, condition, scaled_condition, status, rank, tries."""
     matrix, sides = _matrices(a, "a"), array_of(b, "b")

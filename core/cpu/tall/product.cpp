@@ -8,8 +8,8 @@
 namespace qrtool {
 namespace {
 
-const product::Kernels& product_kernels() {
-  static constexpr std::array all{QRTOOL_EACH_SET(product, products)};
+const tall_product::Kernels& product_kernels() {
+  static constexpr std::array all{QRTOOL_EACH_SET(tall_product, products)};
   return *supported(all).front();
 }
 

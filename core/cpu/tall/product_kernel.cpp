@@ -11,7 +11,7 @@
 // No function of the standard library is called here; core/simd/simd.hpp says why.
 #include "core/cpu/tall/product_kernel.hpp"
 
-namespace qrtool::product {
+namespace qrtool::tall_product {
 namespace {
 
 using std::int64_t;
@@ -121,4 +121,4 @@ class Product {
 extern const Kernels QRTOOL_PRODUCTS(QRTOOL_TARGET){Product<float>::multiply,
                                                     Product<double>::multiply};
 
-}  // namespace qrtool::product
+}  // namespace qrtool::tall_product

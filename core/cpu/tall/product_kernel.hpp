@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-namespace product {
+namespace tall_product {
 
 /// Describes the product of Q (rows x inner) and Z (inner x cols), which overwrites Q's rows. A row
 /// of Q begins ld elements after the row before it.
@@ -34,17 +34,17 @@ extern const Kernels avx2_products, avx512_products;  // x86-64
 /// The most rows that are multiplied at once, and the bytes of the widest vector.
 inline constexpr std::int64_t most_rows = 8, most_vector_bytes = 64;
 
-}  // namespace product
+}  // namespace tall_product
 
 /// The bytes of the scratch memory for Z and for rows of Q, which has at most `inner` columns.
 template <class T>
 std::size_t product_z_bytes(index_t inner, index_t cols) {
   return static_cast<std::size_t>(inner) *
-         (static_cast<std::size_t>(cols) * sizeof(T) + product::most_vector_bytes);
+         (static_cast<std::size_t>(cols) * sizeof(T) + tall_product::most_vector_bytes);
 }
 template <class T>
 std::size_t product_rows_bytes(index_t inner) {
-  return static_cast<std::size_t>(inner * product::most_rows) * sizeof(T);
+  return static_cast<std::size_t>(inner * tall_product::most_rows) * sizeof(T);
 }
 
 /// Replaces the first z.cols columns of q by the product of its first z.rows columns and z. The

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/complex_arithmetic.hpp"
 #include "core/cpu/tall/block_qr.hpp"
 
 namespace qrtool {
@@ -94,23 +95,25 @@ std::vector<int> positive_signs(MatrixView<const T> r, index_t k) {
 template <class T>
 std::vector<int> lapack_signs(MatrixView<const T> q_top, bool is_all) {
   const index_t k = q_top.cols;
-  Batch<double> copy(1, k, k);
-  const MatrixView<double> x = copy.view()[0];
+  using S = Wide<T>;
+  Batch<S> copy(1, k, k);
+  const MatrixView<S> x = copy.view()[0];
   for (index_t i = 0; i < k; ++i) {
-    for (index_t j = 0; j < k; ++j) x(i, j) = static_cast<double>(q_top(i, j));
+    for (index_t j = 0; j < k; ++j) x(i, j) = static_cast<S>(q_top(i, j));
   }
   std::vector<int> signs;
   for (index_t j = 0; j < k; ++j) {
-    // The entries below the diagonal are zero: the reflector is I and keeps the sign.
-    const bool is_kept = std::abs(x(j, j)) >= 1 || (is_all && j == k - 1);
-    const double s = (x(j, j) < 0) == is_kept ? -1 : 1;
+    // A real number and zeros below it: the reflector is I and keeps the sign.
+    const bool is_kept =
+        std::abs(real_part(x(j, j))) >= 1 || (is_all && j == k - 1 && imaginary_part(x(j, j)) == 0);
+    const double s = (real_part(x(j, j)) < 0) == is_kept ? -1 : 1;
     signs.push_back(static_cast<int>(s));
     if (is_kept) continue;
     // The pivot is x(j, j) - s, where s is the sign of Q's column; it is at least 1 in size.
     x(j, j) -= s;
     for (index_t i = j + 1; i < k; ++i) {
-      const double l = x(i, j) / x(j, j);
-      for (index_t c = j + 1; c < k; ++c) x(i, c) -= l * x(j, c);
+      const S l = x(i, j) / x(j, j);
+      for (index_t c = j + 1; c < k; ++c) x(i, c) -= product(l, x(j, c));
     }
   }
   return signs;
@@ -139,10 +142,16 @@ bool finish_r(TallTree<T>& tree, Sign sign, bool wants_z, LeafQr<T>& leaves,
 #define QRTOOL_FOR(T)                                                     \
   template class TallTree<T>;                                             \
   template std::vector<int> positive_signs(MatrixView<const T>, index_t); \
-  template std::vector<int> lapack_signs(MatrixView<const T>, bool);      \
   template bool finish_r(TallTree<T>&, Sign, bool, LeafQr<T>&, MatrixView<const T>, MatrixView<T>);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+#undef QRTOOL_FOR
+
+#define QRTOOL_FOR(T) template std::vector<int> lapack_signs(MatrixView<const T>, bool);
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
 
 }  // namespace qrtool

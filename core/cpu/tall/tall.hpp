@@ -88,9 +88,9 @@ std::vector<int> positive_signs(MatrixView<const T> r, index_t k);
 
 /// The signs that LAPACK's Householder reflectors give, computed from the top k x k block of Q:
 /// step j of an elimination without pivoting shows the entry whose sign decides reflector j. Where
-/// `is_all` says that Q has no other rows, the last reflector has a single entry and is I.
-/// Source: Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik, "Reconstructing Householder
-/// vectors from TSQR" (LAPACK orhr_col).
+/// `is_all` says that Q has no other rows, the last reflector has a single entry, and is I where
+/// that is real. All diagonal entries of R are real. Source: Ballard, Demmel, Grigori, Jacquelin,
+/// Nguyen, Solomonik, "Reconstructing Householder vectors from TSQR" (LAPACK orhr_col).
 template <class T>
 std::vector<int> lapack_signs(MatrixView<const T> q_top, bool is_all = false);
 

@@ -142,7 +142,7 @@ static void reflectors_are_verified(qrtool_context* context, int type) {
 /* Shapes and types follow each other in one context. */
 static void every_shape_is_pivoted(qrtool_context* context) {
   for (int64_t m = 1; m < 60; m += 7) {
-    const int type = m % 2 == 0 ? QRTOOL_FLOAT64 : QRTOOL_FLOAT32;
+    const int type = (int)(m % 4);
     struct array a = new_array(type, 2, m, 3 * m, BY_ROWS);
     struct array r = new_array(type, 2, m, 3 * m, PADDED);
     int64_t* p = calloc((size_t)(6 * m), sizeof *p);
@@ -162,10 +162,10 @@ static void every_shape_is_pivoted(qrtool_context* context) {
   }
 }
 
-static void columns_are_pivoted(qrtool_context* context) {
-  struct array a = new_array(QRTOOL_FLOAT64, 2, 9, 4, BY_ROWS);
-  struct array q = new_array(QRTOOL_FLOAT64, 2, 9, 4, BY_ROWS);
-  struct array r = new_array(QRTOOL_FLOAT64, 2, 4, 4, BY_ROWS);
+static void columns_are_pivoted(qrtool_context* context, int type) {
+  struct array a = new_array(type, 2, 9, 4, BY_ROWS);
+  struct array q = new_array(type, 2, 9, 4, BY_ROWS);
+  struct array r = new_array(type, 2, 4, 4, BY_ROWS);
   int64_t p[8] = {0};
   qrtool_report reports[2];
   qrtool_factor_options options = {sizeof options, 0, 0, 0, 0, 1, 1};
@@ -173,10 +173,12 @@ static void columns_are_pivoted(qrtool_context* context) {
   qrtool_given_factors given = {0};
   qrtool_matrices of_a, of_q, of_r;
   fill(&a);
-  for (int64_t i = 0; i < 9; ++i) { /* column 2 of matrix 0 leads; its column 3 depends on it */
-    set_part(&a, 0, i, 2, 0, 100 * part(&a, 0, i, 2, 0));
-    set_part(&a, 0, i, 3, 0, 2 * part(&a, 0, i, 2, 0));
-  }
+  /* column 2 of matrix 0 leads; its column 3 depends on it */
+  for (int64_t i = 0; i < 9; ++i)
+    for (size_t half = 0; half < parts_of(type); ++half) {
+      set_part(&a, 0, i, 2, half, 100 * part(&a, 0, i, 2, half));
+      set_part(&a, 0, i, 3, half, 2 * part(&a, 0, i, 2, half));
+    }
   of_a = matrices(&a);
   out.size = sizeof out;
   out.q = place(&q);
@@ -401,7 +403,8 @@ int main(int argc, char** argv) {
     factors_in_every_order(context, type, QRTOOL_REDUCED, 40, 24, 8);
   for (int type = 0; type < 4; ++type)
     factors_in_every_order(context, type, QRTOOL_COMPLETE, 2, 5, 0);
-  columns_are_pivoted(context);
+  columns_are_pivoted(context, QRTOOL_FLOAT64);
+  columns_are_pivoted(context, QRTOOL_COMPLEX128);
   every_shape_is_pivoted(context);
   a_bad_matrix_stays_alone(context);
   a_long_call_can_be_stopped();

@@ -178,7 +178,6 @@ static void complex_numbers_are_complex(qrtool_context* context) {
   const double a[4] = {1, 1, 1, 0}, b[4] = {2, 0, 0, 1}, w[2] = {1, 0};
   double x[2];
   qrtool_matrices in_a = {0}, in_b = {0}, in_w = {0};
-  qrtool_solve_options options = {0};
   qrtool_solutions out = {0};
   in_a.data = a;
   in_b.data = b;
@@ -193,9 +192,26 @@ static void complex_numbers_are_complex(qrtool_context* context) {
   in_w.type = QRTOOL_COMPLEX128;
   in_w.rows = 1;
   EXPECT(qrtool_solve(context, &in_a, &in_b, &in_w, NULL, &out) == QRTOOL_BAD_CALL);
+}
+
+static void a_ridge_leaves_a_complex_mean_alone(qrtool_context* context) {
+  const double a[4] = {1, 0, 1, 0}, b[4] = {2, 0, 0, 1};
+  double x[2];
+  qrtool_matrices in_a = {0}, in_b = {0};
+  qrtool_solve_options options = {0};
+  qrtool_solutions out = {0};
+  in_a.data = a;
+  in_b.data = b;
+  in_a.type = in_b.type = QRTOOL_COMPLEX128;
+  in_a.count = in_b.count = in_a.columns = in_b.columns = 1;
+  in_a.rows = in_b.rows = 2;
   options.size = sizeof options;
   options.intercept = 1;
-  EXPECT(qrtool_solve(context, &in_a, &in_b, NULL, &options, &out) == QRTOOL_BAD_CALL);
+  options.ridge = 100;
+  out.size = sizeof out;
+  out.x.data = x;
+  EXPECT(qrtool_solve(context, &in_a, &in_b, NULL, &options, &out) == QRTOOL_OK);
+  EXPECT(fabs(x[0] - 1) < 1e-14 && fabs(x[1] - 0.5) < 1e-14);
 }
 
 static void draw(qrtool_context* context, int draws) {
@@ -222,6 +238,7 @@ int main(int argc, char** argv) {
   a_line_is_fitted(context);
   dependent_columns_have_least_norm(context);
   complex_numbers_are_complex(context);
+  a_ridge_leaves_a_complex_mean_alone(context);
   for (int type = 0; type < 4; ++type)
     for (int order = 0; order < ORDERS; ++order) {
       solves(context, type, 3, 3, 20, 4, 1, NO_WEIGHTS, order);

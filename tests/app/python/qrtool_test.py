@@ -117,7 +117,7 @@ class Qr(unittest.TestCase):
     def test_calls_by_chance_are_those_of_scipy(self):
         chance = np.random.default_rng(9)
         for _ in range(DRAWS):
-            dtype = TYPES[chance.integers(2)]  # pivoting is for real matrices
+            dtype = TYPES[chance.integers(4)]
             m, n = map(int, chance.integers(1, 12, 2))
             a = numbers(chance, (m, n), dtype)
             scale = np.linalg.norm(a)
@@ -137,12 +137,16 @@ class Qr(unittest.TestCase):
     def test_signs_and_pivots(self):
         a = np.random.default_rng(1).standard_normal((4, 9, 5))
         self.assertTrue(np.all(np.diagonal(qrtool.qr(a, "r"), axis1=-2, axis2=-1) >= 0))
-        q, r, p, report = qrtool.qr(a, pivoting=True, condition=True, report=True)
-        self.assertTrue(np.allclose(np.take_along_axis(a, p[:, None, :], -1), q @ r))
-        self.assertTrue(qrtool.verify(a, q, r, p=p))
-        self.assertFalse(qrtool.verify(a, q, r))
-        self.assertTrue(np.all(report.rank == 5) and np.all(report.condition >= 1))
-        self.assertTrue(np.all(np.diff(np.abs(np.diagonal(r, axis1=-2, axis2=-1))) <= 1e-12))
+        for a in (a, a + 1j * a[::-1]):
+            q, r, p, report = qrtool.qr(a, pivoting=True, condition=True, report=True)
+            self.assertTrue(np.allclose(np.take_along_axis(a, p[:, None, :], -1), q @ r))
+            self.assertTrue(qrtool.verify(a, q, r, p=p))
+            self.assertFalse(qrtool.verify(a, q, r))
+            self.assertTrue(np.all(report.rank == 5))
+            true = np.linalg.cond(a)
+            self.assertTrue(np.all(report.condition <= 1.001 * true))
+            self.assertTrue(np.all(report.condition >= 0.7 * true))
+            self.assertTrue(np.all(np.diff(np.abs(np.diagonal(r, axis1=-2, axis2=-1))) <= 1e-12))
 
     def test_other_types(self):
         whole = np.arange(12).reshape(4, 3) ** 2

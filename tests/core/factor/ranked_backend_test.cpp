@@ -31,13 +31,19 @@ class GramBackend final : public Backend {
                       std::span<MatrixReport> report) override {
     return blur(plan, a, out, report);
   }
+  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
+                              const Factors<std::complex<double>>& out,
+                              std::span<MatrixReport> report) override {
+    return blur(plan, a, out, report);
+  }
+  using Backend::factor_complex;
   index_t again = 0;  // matrices that reflectors had to factor
 
  private:
   template <class T>
   ChunkSeconds blur(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                     std::span<MatrixReport> report) {
-    const ChunkSeconds seconds = backend_.factor(plan, a, out, report);
+    const ChunkSeconds seconds = factor_on<T>(backend_, plan, a, out, report);
     if (plan.problem.arithmetic == Arithmetic::strict) {
       again += a.count;
       return seconds;
@@ -54,19 +60,29 @@ class GramBackend final : public Backend {
 };
 
 /// Matrices of which every second one has a last column that depends on the first.
-Batch<double> every_second_deficient(index_t count, index_t m, index_t n) {
-  Batch<double> a(count, m, n);
+template <class T>
+Batch<T> every_second_deficient(index_t count, index_t m, index_t n) {
+  Batch<T> a(count, m, n);
   std::mt19937_64 random(5);
   std::normal_distribution<double> normal;
   for (index_t b = 0; b < count; ++b)
     for (index_t i = 0; i < m; ++i) {
-      for (index_t j = 0; j < n; ++j) a.view()[b](i, j) = normal(random);
+      for (index_t j = 0; j < n; ++j) {
+        const MatrixView<Real<T>> parts = interleaved(a.view()[b]);
+        for (index_t p = 0; p < parts_of<T>; ++p) parts(i, parts_of<T> * j + p) = normal(random);
+      }
       if (b % 2 == 1) a.view()[b](i, n - 1) = a.view()[b](i, 0);
     }
   return a;
 }
 
-TEST(RankedBackend, DoesNotDecideOnAnROfGramThatHasLostItsDigits) {
+template <class T>
+class RankedBackendOf : public ::testing::Test {};
+using Wides = ::testing::Types<double, std::complex<double>>;
+TYPED_TEST_SUITE(RankedBackendOf, Wides);
+
+TYPED_TEST(RankedBackendOf, DoesNotDecideOnAnROfGramThatHasLostItsDigits) {
+  using T = TypeParam;
   constexpr index_t count = 6, m = 20, n = 4;
   Limits limits;
   limits.host_bytes = std::size_t{1} << 30;
@@ -78,16 +94,16 @@ TEST(RankedBackend, DoesNotDecideOnAnROfGramThatHasLostItsDigits) {
   const Problem problem{.count = count,
                         .m = m,
                         .n = n,
-                        .type = ElementType::float64,
+                        .type = element_type<T>,
                         .mode = Mode::r,
                         .pivots = true,
                         .wants_condition = true};
   const Plan plan = make_plan(problem, cpu.variants(), limits);
-  const Batch<double> a = every_second_deficient(count, m, n);
-  const Batch<double> r(count, n, n), p(count, 1, n);
+  const Batch<T> a = every_second_deficient<T>(count, m, n), r(count, n, n);
+  const Batch<double> p(count, 1, n);
   std::vector<MatrixReport> report(count);
-  ranked.factor(plan, a.view(), {.q = {}, .r = r.view(), .v = {}, .tau = {}, .p = p.view()},
-                report);
+  const Factors<T> out{.q = {}, .r = r.view(), .v = {}, .tau = {}, .p = p.view()};
+  factor_on<T>(ranked, plan, a.view(), out, report);
   for (index_t b = 0; b < count; ++b) {
     const MatrixReport& line = report[static_cast<std::size_t>(b)];
     EXPECT_EQ(line.rank, b % 2 == 1 ? n - 1 : n) << b;
@@ -107,7 +123,7 @@ TEST(RankedBackend, WithoutItsProblemsDoesNothing) {
   const Problem problem{.count = 2, .m = 9, .n = 3, .type = ElementType::float64};
   EXPECT_EQ(RankedBackend::workspace_bytes(problem, 1), 0U);
   const Plan plan = make_plan(problem, cpu.variants(), limits);
-  const Batch<double> a = every_second_deficient(2, 9, 3);
+  const Batch<double> a = every_second_deficient<double>(2, 9, 3);
   const Batch<double> q(2, 9, 3), r(2, 3, 3);
   std::vector<MatrixReport> report(2);
   ranked.factor(plan, a.view(), {.q = q.view(), .r = r.view(), .v = {}, .tau = {}}, report);
