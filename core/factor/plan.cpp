@@ -73,6 +73,7 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   std::vector<std::string> words;
   if (least != nullptr) words.push_back(least->takes(problem, limits).reason);
   for (const Variant& variant : variants) {
+    if (is_complex(problem.type) && variant.complex_cost == 0) continue;  // nearly all of them
     const Fit fit = variant.takes(problem, limits);
     const std::string text = fit.ok ? time_text(variant, problem, limits) : fit.reason;
     if (variant.only_when_forced || text.empty()) continue;
@@ -80,7 +81,9 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
                  &variant == least ? text : fmt::format("{}: {}", variant.name, text));
   }
   const std::string reason = fmt::format("{}", fmt::join(words, "; "));
-  if (least == nullptr) throw DeviceError("no variant takes this problem: " + reason);
+  if (least == nullptr)
+    throw DeviceError("no variant takes this problem: " + reason,
+                      "--backend cpu takes every shape");
   return {least, reason};
 }
 
