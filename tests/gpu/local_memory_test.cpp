@@ -70,7 +70,8 @@ TEST_P(LocalMemory, IsAsStated) {
   const Limits limits = backend().limits();
   std::set<Defines> seen;
   std::size_t number = 0;
-  for (const Problem& p : problems()) {
+  for (Problem p : problems()) {
+    if (variant.plan.complex_cost > 0) p.type = complex_of(p.type);
     if (!variant.plan.fits(p, limits).ok || !is_taken(p, number++)) continue;
     const Defines defines = defines_for(p, variant.plan.tune(p, limits), variant.computes_in(p));
     if (!seen.insert(defines).second) continue;
