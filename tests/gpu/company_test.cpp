@@ -97,7 +97,7 @@ std::vector<TakenLaunch> launches_of(const GpuVariant& variant, const Problem& p
 void compare_launches(const Problem& p, std::map<std::string_view, int>& compared) {
   const Limits limits = measured_gpu().limits;
   for (const GpuVariant& variant : gpu_variants()) {
-    if (!variant.plan.fits(p, limits).ok) continue;
+    if (!variant.plan.takes(p, limits).ok) continue;
     // The plan sees the number of matrices of the whole dataset, which decides which variant runs,
     // and no more.
     Problem whole = p;
@@ -124,6 +124,8 @@ TEST_F(Company, LaunchesOfAMatrixDoNotDependOnTheOthers) {
     p.count = 1;
     compare_launches(p, compared);
     p.mode = Mode::raw;
+    compare_launches(p, compared);
+    p.type = complex_of(p.type);
     compare_launches(p, compared);
   }
   for (const GpuVariant& variant : gpu_variants()) {
