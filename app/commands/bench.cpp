@@ -252,6 +252,16 @@ ExitCode run_rates(const BenchOptions& o, const BenchSetup& setup) {
   return ExitCode::good;
 }
 
+/// Errors: UsageError for what one process measures alone.
+void refuse_for_ranks(const BenchOptions& o) {
+  if (o.solve) throw UsageError("bench --solve measures one process", "run it without mpirun");
+  if (!o.rates.empty())
+    throw UsageError("bench --rates measures one process", "run it without mpirun");
+  if (o.seeds > 1 || o.kinds != BenchOptions{}.kinds || o.cold || o.first_run)
+    throw UsageError("bench --seeds, --kind, --cold and --first-run measure one process",
+                     "run it without mpirun");
+}
+
 }  // namespace
 
 ExitCode run_bench(const BenchOptions& o, Comm& comm) {
@@ -266,10 +276,9 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
     });
     return code;
   }
+  if (comm.size() > 1) together(comm, [&] { refuse_for_ranks(o); });
   BenchSchedule schedule = schedule_of(o);
   const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
-  if (o.solve && comm.size() > 1)
-    throw UsageError("bench --solve measures one process", "run it without mpirun");
   std::shared_ptr<Backend> backend;
   together(comm, [&] {
     backend = backend_of_rank(o, schedule, limits, comm);
@@ -282,11 +291,6 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
                          .seed = o.seed + static_cast<std::uint64_t>(comm.rank()),
                          .task = task_of(o),
                          .builds_first = o.first_run};
-  if (!o.rates.empty() && comm.size() > 1)
-    throw UsageError("bench --rates measures one process", "run it without mpirun");
-  if (comm.size() > 1 && (o.seeds > 1 || o.kinds != BenchOptions{}.kinds || o.cold || o.first_run))
-    throw UsageError("bench --seeds, --kind, --cold and --first-run measure one process",
-                     "run it without mpirun");
   together(comm, [&] {
     if (!o.rates.empty()) {
       code = run_rates(o, setup);

@@ -45,15 +45,23 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
   }
 }
 
+namespace {
+
+/// Errors: UsageError for what one process does alone.
+void refuse_for_ranks(const FactorOptions& o) {
+  if (o.dry_run) throw UsageError("--dry-run speaks of one process", "use qrtool, without mpirun");
+  if (!o.into.empty()) throw UsageError("--into is for one process", "use qrtool, without mpirun");
+  if (o.leverage) throw UsageError("--leverage is for one process", "use qrtool, without mpirun");
+}
+
+}  // namespace
+
 ExitCode run_factor(const FactorOptions& o, Comm& comm) {
-  if (o.dry_run && comm.size() > 1)
-    throw UsageError("--dry-run speaks of one process", "use qrtool, without mpirun");
+  if (comm.size() > 1) {
+    together(comm, [&] { refuse_for_ranks(o); });
+    return factor_on_ranks(o, comm);
+  }
   if (o.dry_run) return dry_run_factor(o);
-  if (!o.into.empty() && comm.size() > 1)
-    throw UsageError("--into is for one process", "use qrtool, without mpirun");
-  if (o.leverage && comm.size() > 1)
-    throw UsageError("--leverage is for one process", "use qrtool, without mpirun");
-  if (comm.size() > 1) return factor_on_ranks(o, comm);
   if (!o.into.empty()) return factor_into(o);
   if (o.datasets.size() > 1) return factor_several(o);
 
