@@ -2,8 +2,8 @@
 // time_units.hpp: what the numbers of a time coordinate of netCDF count, such as "days since
 // 1950-01-01" in a calendar (CF conventions, section 4.4).
 //
-// They are the time that has passed since a date. No calendar changes them: between two dates there
-// are as many days as their numbers differ by, in whatever calendar the dates are written.
+// A number is the time that has passed since a date. No calendar changes it: the difference of two
+// numbers is the time between their dates, in whatever calendar the dates are written.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ inline constexpr const char* time_calendar_name = "netcdf_time_calendar";
 TextPairs time_details(std::string_view units, std::string_view calendar);
 
 /// Checks the details of a vector, whose dataset is `name` in `file`. Returns a note where its
-/// numbers count what is not always as long: months, and years in most calendars; else an empty
-/// text. Errors: InputError where the unit or the calendar is none that the conventions know.
+/// numbers count months, or years, that are of unequal length in its calendar; else an empty text.
+/// Errors: InputError where the unit or the calendar is none that the conventions know.
 std::string check_time(const TextPairs& details, const std::string& file, std::string_view name);
 
 }  // namespace qrtool

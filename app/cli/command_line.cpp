@@ -218,8 +218,8 @@ std::string CommandLine::flag_before_last(const Args& args) const {
   return option != nullptr && is_flag(*option) ? word : "";
 }
 
-/// Checks the words of the line that are no options; `extra` are those that have no place. `flag`:
-/// what stands before the last word.
+/// Checks the words of the line that are no options. `extra` has the words that no argument of the
+/// command takes, and `flag` is what stands before the last word.
 void CommandLine::take_words(Args extra, const std::string& flag) const {
   for (const std::string& arg : extra) {
     if (arg == "--") break;

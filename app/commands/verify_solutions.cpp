@@ -133,7 +133,8 @@ void check_solutions(const SolveInputs& inputs, const Reader& x) {
                                join(dims_of(inputs.b->source()), "x"), join(expected, "x")));
 }
 
-/// What lies beside X and has a number for each number of B; null: it is not there.
+/// The files beside X that have a number for each number of B. A reader is null where its file is
+/// not there.
 struct FitsBeside {
   std::unique_ptr<Reader> fitted, residuals;
 

@@ -73,7 +73,8 @@ class VectorReader final : public Reader {
  private:
   static constexpr index_t at_once_ = 1 << 16;  // numbers
 
-  /// What the vectors' own sources say of how they are read; of several times in their order.
+  /// Copies into the source of A how its vectors were read: their notes, and the units and
+  /// calendars of all that are times, in the order of the vectors.
   void describe() {
     std::vector<std::string> units, calendars;
     for (const auto& vector : vectors_) {
@@ -117,7 +118,8 @@ std::string path_of(const std::string& file, const std::string& name) {
   return fmt::format("{}:{}{}", file, name.starts_with('/') ? "" : "/", name);
 }
 
-/// The column that an item of --polynomial seems to mean, whatever stands behind it; t for none.
+/// The column that a wrong item of --polynomial seems to mean: what stands before its first `:`,
+/// `^` or `*`, or t where nothing does.
 std::string column_of(const std::string& item) {
   const std::string name = item.substr(0, item.find_first_of(":^*"));
   return name.empty() ? "t" : escape(name);

@@ -51,7 +51,8 @@ struct GivenFits {
 
   HostMemory fitted, residuals;
 };
-/// Reads `count` numbers from number `first` of B on to number `place` of what is given.
+/// Reads `count` numbers of each file of fits, from the one that belongs to number `first` of B on,
+/// and stores them in `given` from number `place` on.
 void read_given(const SolveJob& job, index_t first, index_t count, index_t place,
                 const GivenFits& given);
 

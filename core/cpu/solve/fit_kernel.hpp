@@ -47,7 +47,8 @@ struct Sides {
   bool skips_missing = false;                    // a row with NaN in b does not count
   bool is_single = false;                        // fitted values and residuals are float32
   void *fitted = nullptr, *residuals = nullptr;  // null: not wanted
-  // Numbers that were stored: the residuals are summed up in place of r.
+  // Fitted values and residuals that were stored by an earlier run and are checked now. Sums are
+  // taken of these residuals, and not of b - A x.
   const void *given_fitted = nullptr, *given_residuals = nullptr;
   Sums* sums = nullptr;        // one for each side, which are set
   double* gradient = nullptr;  // count x n: A'W r is added to it

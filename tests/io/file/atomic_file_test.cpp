@@ -222,8 +222,8 @@ TEST_F(AtomicFileTest, FileSizeLimit) {
             "ulimit -f");
 }
 
-/// Removes the files in a process of its own, which ends, as every process does after that.
-/// Returns the two answers of remove_temporary_files(), one after the other.
+/// Starts a child that calls before(), then remove_temporary_files() twice, and ends, since a
+/// process must end after that call. Returns the two answers.
 template <typename Before>
 std::vector<Removed> remove_in_child(const Before& before) {
   const pid_t child = fork();
