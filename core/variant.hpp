@@ -3,6 +3,7 @@
 // plain structs, so that tests of the choice need no device.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -20,6 +21,9 @@ struct Fit {
   std::string reason;
 };
 
+/// Whether a variant is for matrices of real numbers, of complex ones, or of both.
+enum class Numbers { real, complex, both };
+
 /// Tuned numbers by name. Those of a GPU variant become -D defines.
 using Params = std::map<std::string, int>;
 
@@ -34,9 +38,10 @@ struct Variant {
   std::size_t (*device_workspace_bytes)(const Problem&);
   /// The arithmetic that runs, in the words of the output's attribute: "float32", "float64", ...
   std::string (*arithmetic)(const Problem&);
-  /// What complex matrices cost: so many times the real ones of their shape by cpu/eigen, which has
-  /// samples of all shapes; 0 where the variant takes no complex matrices.
-  double complex_cost = 0;
+  Numbers numbers = Numbers::real;
+  /// What complex matrices cost where the table has no samples of them: so many times the real ones
+  /// of their shape by cpu/eigen, which has samples of all shapes.
+  double complex_cost = 1;
   /// True for a baseline, which runs only when the user names it.
   bool only_when_forced = false;
   /// The table that has the times of the variant. Null: nothing is known of them.
@@ -58,16 +63,22 @@ struct Variant {
   /// The rows of a leaf where a matrix is factored a few rows at a time. Null: TallShape chooses.
   index_t (*leaf_rows)(const Problem&) = nullptr;
 
-  /// Whether the variant takes a problem of this type; `fits` sees only those that it does.
+  bool is_for(ElementType type) const {
+    return numbers == Numbers::both || is_complex(type) == (numbers == Numbers::complex);
+  }
+  /// Whether the variant takes a problem; `fits` sees only those whose type it is for.
   Fit takes(const Problem& problem, const Limits& limits) const {
-    if (is_complex(problem.type) && complex_cost == 0) return {false, "takes no complex matrices"};
+    if (!is_for(problem.type))
+      return {false, is_complex(problem.type) ? "takes no complex matrices"
+                                              : "takes complex matrices alone"};
     return fits(problem, limits);
   }
   /// The estimated seconds of a problem, without copies and check; infinity where they are not
   /// known.
   double seconds(const Problem& problem, const Limits& limits) const {
     if (costs == nullptr) return std::numeric_limits<double>::infinity();
-    if (!is_complex(problem.type)) return costs(limits).seconds(name, problem);
+    const double own = costs(limits).seconds(name, problem);
+    if (!is_complex(problem.type) || std::isfinite(own)) return own;
     Problem real = problem;
     real.type = real_of(problem.type);
     return complex_cost * costs(limits).seconds("cpu/eigen", real);

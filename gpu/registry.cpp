@@ -16,10 +16,10 @@ namespace qrtool {
 
 std::span<const GpuVariant> gpu_variants() {
   static const std::array variants{
-      vector_variant(),      tiny_variant(),       leading_variant(), complex_variant(),
-      reconstruct_variant(), gram_group_variant(), gram_variant(),    gram_tiles_variant(),
-      gram_twice_variant(),  small_variant(),      blocked_variant(), tall_variant(),
-      large_variant(),       textbook_variant(),
+      vector_variant(),     tiny_variant(),        leading_variant(),  reconstruct_variant(),
+      gram_group_variant(), gram_passes_variant(), complex_variant(),  gram_variant(),
+      gram_tiles_variant(), gram_twice_variant(),  small_variant(),    blocked_variant(),
+      tall_variant(),       large_variant(),       textbook_variant(),
   };
   return variants;
 }
@@ -48,6 +48,9 @@ const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, con
   static const FurtherRoute route = further_passes();
   const bool has_rest = first.rest_is_refused != nullptr && first.rest_is_refused(p, limits);
   if (first.again == nullptr && !has_rest) return nullptr;
+  // gram_passes has taken them already.
+  if (is_complex(p.type) && first.file == route.file) return nullptr;
+  if (is_complex(p.type)) return route.fits(p, limits) ? &route : nullptr;
   if (p.n < (has_rest ? tuning::further_least_tall_columns : tuning::further_least_columns))
     return nullptr;
   // What takes flags takes many matrices at once; `large` takes one after another.

@@ -23,6 +23,8 @@ GpuVariant gram_variant();
 GpuVariant gram_group_variant();
 GpuVariant gram_tiles_variant();
 GpuVariant gram_twice_variant();
+/// Complex matrices, in gram_twice/gram_passes.cpp.
+GpuVariant gram_passes_variant();
 GpuVariant small_variant();
 /// `small` for the flagged matrices of others: few, so that more lanes take each.
 GpuVariant flagged_small_variant();

@@ -124,7 +124,6 @@ const CostTable& cpu_costs(const Limits&) {
 // cpu/complex
 
 Fit complex_fits(const Problem& p, const Limits&) {
-  if (!is_complex(p.type)) return {false, "takes complex matrices alone"};
   if (p.is_empty()) return {false, "nothing to factor"};
   if (complex_is_tall(p)) return {true, "a tree over row blocks"};
   return {true, complex_route(p) == ComplexRoute::packs ? "one matrix per SIMD lane"
@@ -184,7 +183,7 @@ constexpr std::array variants{
                         .host_workspace_bytes = complex_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
                         .arithmetic = complex_arithmetic,
-                        .complex_cost = 1},
+                        .numbers = Numbers::complex},
                .make = {nullptr, nullptr, make_complex<std::complex<float>>,
                         make_complex<std::complex<double>>}},
     CpuVariant{.plan = {.name = "cpu/eigen",
@@ -194,6 +193,7 @@ constexpr std::array variants{
                         .host_workspace_bytes = eigen_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
                         .arithmetic = arithmetic,
+                        .numbers = Numbers::both,
                         .complex_cost = 4,
                         .reflectors = no_params},
                .make = {make_eigen<float>, make_eigen<double>, make_eigen<std::complex<float>>,

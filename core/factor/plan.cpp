@@ -73,7 +73,7 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   std::vector<std::string> words;
   if (least != nullptr) words.push_back(least->takes(problem, limits).reason);
   for (const Variant& variant : variants) {
-    if (is_complex(problem.type) && variant.complex_cost == 0) continue;  // nearly all of them
+    if (!variant.is_for(problem.type)) continue;
     const Fit fit = variant.takes(problem, limits);
     const std::string text = fit.ok ? time_text(variant, problem, limits) : fit.reason;
     if (variant.only_when_forced || text.empty()) continue;

@@ -10,13 +10,14 @@
 namespace qrtool {
 namespace {
 
-bool is_single(const Problem& p) { return p.type == ElementType::float32; }
+bool is_single(const Problem& p) { return real_of(p.type) == ElementType::float32; }
 
 /// The largest ||Q'Q - I||_F^2, as computed, with which Q in float32 is good as it is: the bar less
-/// the rounding of Q and the error of Q'Q. In float64 these are more than the bar.
+/// the rounding of Q and the error of Q'Q. In float64 these are more than the bar. Of complex
+/// matrices it is the norm of the real form, sqrt(2) times their own.
 double most_as_it_is(const Problem& p) {
   if (!is_single(p)) return 0;
-  const double root = std::sqrt(static_cast<double>(p.n));
+  const double root = std::sqrt(static_cast<double>(real_form(p).n));
   const double errors = 0x1p-23 * root + static_cast<double>(p.m) * 0x1p-53 * (root + 1);
   const double most = tuning::gram_guard_share * orthogonality_bar(p) - errors;
   return most > 0 ? most * most : 0;
@@ -26,7 +27,8 @@ double most_as_it_is(const Problem& p) {
 
 FurtherShape further_shape(const Problem& p) {
   FurtherShape further{};
-  further.shift = tuning::further_shift * static_cast<double>(p.m + p.n) * 0x1p-53;
+  const auto terms = static_cast<double>(parts_in(p.type) * (p.m + p.n));
+  further.shift = tuning::further_shift * terms * 0x1p-53;
   further.noise = is_single(p) ? 0x1p-25 : 0x1p-52;
   further.enough = most_as_it_is(p);
   // SERIES_DEPARTURE, for the bar of the type.

@@ -35,14 +35,21 @@ FactorShape factor_shape(const Problem& p, index_t count) {
   return shape;
 }
 
+Problem real_form(const Problem& p) {
+  Problem real = p;
+  real.type = real_of(p.type);
+  real.n = parts_in(p.type) * p.n;
+  return real;
+}
+
 std::string gram_objection(const Problem& p, const Limits& limits) {
-  const bool is_single = p.type == ElementType::float32;
+  const bool is_single = real_of(p.type) == ElementType::float32;
   if (is_single && p.arithmetic == Arithmetic::strict) return "sums in float64";
   if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
     return "gives R, or R and a reduced Q";
   }
   if (p.sign != Sign::positive) return "gives R a positive diagonal only";
-  const index_t least = is_single ? tuning::few_rows : 1;
+  const index_t least = p.type == ElementType::float32 ? tuning::few_rows : 1;
   if (p.m < p.n || p.n < 1 || p.m < least) {
     return fmt::format("takes {} rows or more, and at least as many as columns", least);
   }

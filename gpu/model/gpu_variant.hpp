@@ -110,6 +110,10 @@ GpuVariant leading_variant_of(const Problem& problem);
 
 FactorShape factor_shape(const Problem& problem, index_t count);
 
+/// The matrices as their kernels see them: a row of n complex numbers is a row of 2 n real ones,
+/// the parts of each beside each other.
+Problem real_form(const Problem& problem);
+
 /// For the variants by Gram matrices (gram, gram_tiles): the text for their arithmetic, the reason
 /// why both reject a problem, which is empty if they do not, and the number of work-items of a warp
 /// (gpu/common/mma.clh).

@@ -122,11 +122,14 @@ TEST_F(Company, LaunchesOfAMatrixDoNotDependOnTheOthers) {
   for (int i = 0; i < 400; ++i) {
     Problem p = i % 4 == 0 ? many.next() : few.next();
     p.count = 1;
-    compare_launches(p, compared);
-    p.mode = Mode::raw;
-    compare_launches(p, compared);
-    p.type = complex_of(p.type);
-    compare_launches(p, compared);
+    for (const Mode mode : {p.mode, Mode::raw}) {
+      p.mode = mode;
+      for (const ElementType type : {p.type, complex_of(p.type)}) {
+        Problem other = p;
+        other.type = type;
+        compare_launches(other, compared);
+      }
+    }
   }
   for (const GpuVariant& variant : gpu_variants()) {
     if (variant.checks_by_vectors) continue;  // for CPU devices

@@ -71,7 +71,7 @@ TEST_P(LocalMemory, IsAsStated) {
   std::set<Defines> seen;
   std::size_t number = 0;
   for (Problem p : problems()) {
-    if (variant.plan.complex_cost > 0) p.type = complex_of(p.type);
+    if (!variant.plan.is_for(p.type)) p.type = complex_of(p.type);
     if (!variant.plan.fits(p, limits).ok || !is_taken(p, number++)) continue;
     const Defines defines = defines_for(p, variant.plan.tune(p, limits), variant.computes_in(p));
     if (!seen.insert(defines).second) continue;

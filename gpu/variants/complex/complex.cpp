@@ -63,7 +63,6 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  if (!is_complex(p.type)) return {false, "takes complex matrices alone"};
   const std::string objection = general_objection(p, limits, computes_in(p));
   if (!objection.empty()) return {false, objection};
   if (p.check != Check::none && host_check_bytes(p) == 0)
@@ -103,7 +102,7 @@ GpuVariant complex_variant() {
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = arithmetic,
-                   .complex_cost = 1},
+                   .numbers = Numbers::complex},
           .file = "gpu/variants/complex/complex.cl",
           .workspace = workspace,
           .enqueue = enqueue,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram_group.cpp: batches of matrices with 65 to 160 columns by Gram matrices in two
-// passes (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device half:
-// gram_group.cl.
+// gram_group.cpp: batches of matrices with 65 to 160 columns, or 17 to 80 complex ones, by Gram
+// matrices in two passes (CholeskyQR2), with a guard; what it stops goes to Householder reflectors.
+// Device half: gram_group.cl.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,24 +24,27 @@ constexpr std::array<std::string_view, 1> heavy_kernels{"factor_group"};
 constexpr index_t block_room = 288;     // BLOCK_ROOM
 constexpr index_t block_entries = 256;  // of 16 x 16
 
-ElementType computes_in(const Problem& p) { return p.type; }
+ElementType computes_in(const Problem& p) { return real_of(p.type); }
 std::string arithmetic(const Problem& p) {
-  return std::string(p.type == ElementType::float64 ? name_of(p.type) : gram_arithmetic);
+  const std::string type(name_of(p.type));
+  return computes_in(p) == ElementType::float64 ? type : type + ", sums in float64";
 }
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
+  if (is_complex(p.type)) return complex_variant();
   if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
     return flagged_small_variant();
   return reflectors_beyond_small(p);
 }
 
+index_t real_columns(const Problem& p) { return real_form(p).n; }
 /// Blocks of 16 columns, and the warps of a group.
-index_t blocks(const Problem& p) { return ceil_divide(p.n, 16); }
+index_t blocks(const Problem& p) { return ceil_divide(real_columns(p), 16); }
 index_t warps(const Problem& p) { return (blocks(p) + 1) / 2; }
 
 /// Whether few registers are enough.
-bool is_spare(const Problem& p) { return p.n <= tuning::gram_group_spare_columns; }
+bool is_spare(const Problem& p) { return real_columns(p) <= tuning::gram_group_spare_columns; }
 
 index_t most_groups(const Problem& p) {
   return is_spare(p) ? tuning::gram_group_spare_groups : tuning::gram_group_groups;
@@ -58,12 +63,13 @@ Fit fits(const Problem& p, const Limits& limits) {
   for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
     if (!objection.empty()) return {false, objection};
   }
-  if (!p.wants_q()) return {false, "gives R and a reduced Q"};
-  if (p.n < tuning::gram_group_least_columns || p.n > tuning::gram_group_most_columns ||
-      p.m > tuning::gram_group_most_rows) {
-    return {false, "takes " + std::to_string(tuning::gram_group_least_columns) + " to " +
-                       std::to_string(tuning::gram_group_most_columns) + " columns and at most " +
-                       std::to_string(tuning::gram_group_most_rows) + " rows"};
+  if (!p.wants_q() && !is_complex(p.type)) return {false, "gives R and a reduced Q"};
+  const index_t parts = parts_in(p.type), most = tuning::gram_group_most_columns / parts;
+  const index_t least = is_complex(p.type) ? tuning::gram_group_least_complex_columns
+                                           : tuning::gram_group_least_columns;
+  if (p.n < least || p.n > most || p.m > tuning::gram_group_most_rows) {
+    return {false, fmt::format("takes {} to {} columns and at most {} rows", least, most,
+                               tuning::gram_group_most_rows)};
   }
   const auto work_items = static_cast<int>(32 * warps(p));
   const std::string needs = group_objection(work_items, local_bytes(p, limits), limits);
@@ -75,9 +81,10 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Params tune(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
-                {"VECTOR", std::min(aligned_entries(p.n), 2)},
+                {"VECTOR", std::min(aligned_entries(real_columns(p)), 2)},
                 {"BLOCKS", static_cast<int>(blocks(p))},
-                {"LAST_HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)}};
+                {"LAST_HALVES", static_cast<int>((real_columns(p) - 1) % 16 / 8 + 1)}};
+  if (is_complex(p.type)) params["COMPLEX"] = 1;
   if (limits.float64_products && is_spare(p)) {
     params["SPARE"] = 1;
     params[std::string(most_registers)] = tuning::gram_group_spare_registers;
@@ -85,7 +92,12 @@ Params tune(const Problem& p, const Limits& limits) {
   return params;
 }
 
-std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+/// Those of `again`, and a Q that is not asked for.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  if (!p.wants_q()) bytes.push_back(p.input_bytes());
+  return bytes;
+}
 
 /// Two factors and the inverses of their pivots (SLOT_ENTRIES).
 Slots slots(const Problem& p) {
@@ -94,13 +106,14 @@ Slots slots(const Problem& p) {
 }
 
 /// The largest ||Q1'Q1 - I||_F^2, as computed, with which the first pass is final: the bar less the
-/// error of the sums, at most m u ||Q1'Q1||_F. In float64 that is more than the bar, and h u
+/// error of the sums, at most m u ||Q1'Q1||_F. Of complex matrices it is the norm of the real form,
+/// sqrt(2) times their own. In float64 that is more than the bar, and h u
 /// sqrt(n) is taken with the hypothesis of gpu/common/departure.clh.
 double most_in_one(const FactorJob& job) {
   if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
   const Problem& p = job.problem;
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
-  const bool is_single = p.type == ElementType::float32;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(real_columns(p));
+  const bool is_single = computes_in(p) == ElementType::float32;
   const double growth = is_single ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
   const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
   const double most = tuning::gram_group_share * bar - growth * 0x1p-53 * (std::sqrt(n) + 1);
@@ -110,8 +123,9 @@ double most_in_one(const FactorJob& job) {
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const index_t groups = std::min(slots(p).most, job.count);
-  launch("factor_group", groups, static_cast<int>(warps(p)) * warp_lanes(job.params), job.a, job.q,
-         job.r, job.magnitudes, job.work.front(), job.slots, factor_shape(p, job.count),
+  const cl::Buffer& q = p.wants_q() ? job.q : job.work.back();
+  launch("factor_group", groups, static_cast<int>(warps(p)) * warp_lanes(job.params), job.a, q,
+         job.r, job.magnitudes, job.work.front(), job.slots, factor_shape(real_form(p), job.count),
          static_cast<cl_double>(most_in_one(job)), static_cast<cl_int>(groups));
 }
 
@@ -123,12 +137,13 @@ std::size_t device_bytes(const Problem& p) {
 
 GpuVariant gram_group_variant() {
   return {.plan = {.name = "opencl/gram_group",
-                   .summary = "65 to 160 columns, by Gram matrices in two passes; guarded",
+                   .summary = "65 to 160 columns, 17 to 80 complex, by Gram matrices; guarded",
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic},
+                   .arithmetic = arithmetic,
+                   .numbers = Numbers::both},
           .file = "gpu/variants/gram_group/gram_group.cl",
           .workspace = workspace,
           .enqueue = enqueue,

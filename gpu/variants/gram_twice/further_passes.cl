@@ -10,6 +10,7 @@
 //   Q = X,  R := R D,  where columns that are zero in A are zero
 //
 //   launches, in this order                                              one group per
+//   list_all         where no variant came before: routes, magnitudes    matrix
 //   measure_refused  of a slab: exponents, squared norms                 slab x 64 columns
 //   spread_refused   B + E                                               slab x 64 columns
 //   in each pass     the launches of gram_twice.cl, with begin_pass      tile on the diagonal
@@ -34,10 +35,15 @@
 //
 // The noise at (i, j) follows from i and j alone: a matrix has the same bits in any batch.
 //
+// A complex A has 2 n columns here, and B those of its real form in which both columns of a complex
+// one have the same scale. fold_gram makes G the real form of the complex one, and L keeps it
+// (complex_blocks.clh). ||G - I|| is then that of the real form, sqrt(2) times the complex one.
+//
 // Defines, set in further_passes.cpp        range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
 //   VECTOR                                  1, 2       copy.clh; divides n
 //   COLUMNS                                 1..129     columns of A; 129 stands for more
+//   COMPLEX                                 0, 1       complex_blocks.clh
 //   STORED, REAL                                       common.clh; REAL is double
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #ifndef COLUMNS
@@ -73,6 +79,29 @@ INLINE SlabPlace slab_place(FactorShape shape, TwiceShape twice) {
 }
 // The place of a number for each slab and column.
 #define SLAB_NUMBER(twice, slab, col) ((slab) * (index_t)((twice).tiles * TILE) + (col))
+
+// For matrices that no variant has looked at before (gram_passes.cpp): the list of all of them, and
+// the magnitude and the route of each. Groups: one per matrix.
+__kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void list_all(
+    __global const STORED* a, __global int* list, __global int* routes, __global int* magnitudes,
+    FactorShape shape) {
+  __local int codes[FURTHER_GROUP];
+  const int item = get_local_id(0), matrix = get_group_id(0);
+  const index_t entries = shape.m * (index_t)shape.n;
+  a += matrix * entries;
+  int code = MAGNITUDE_ZERO;
+  for (index_t e = item; e < entries; e += FURTHER_GROUP)
+    code = max(code, magnitude_code(fabs(a[e]), isfinite(a[e])));
+  codes[item] = code;
+  for (int width = FURTHER_GROUP / 2; width > 0; width /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < width) codes[item] = max(codes[item], codes[item + width]);
+  }
+  if (item > 0) return;
+  list[matrix] = matrix;
+  routes[matrix] = ROUTE_REFLECTORS;
+  magnitudes[matrix] = codes[0];
+}
 
 // For each column of a slab: the exponent of its largest entry, the sum of the squares of its
 // entries after division by this power of two, and whether an entry below A's diagonal is not zero.
@@ -129,17 +158,22 @@ typedef struct {
 INLINE ColumnScale scale_of_column(__global const double* slot, FactorShape shape, TwiceShape twice,
                                    FurtherShape further, int col) {
   ColumnScale scale = {MAGNITUDE_ZERO, rsqrt((double)shape.m)};
+  const int first = col - col % ENTRY_NUMBERS, end = first + ENTRY_NUMBERS;
   for (int slab = 0; slab < twice.slabs; ++slab) {
-    const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, col)];
-    scale.exponent = max(scale.exponent, one);
+    for (int j = first; j < end; ++j) {
+      const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, j)];
+      scale.exponent = max(scale.exponent, one);
+    }
   }
   if (scale.exponent == MAGNITUDE_ZERO) return scale;
   double squares = 0;
   for (int slab = 0; slab < twice.slabs; ++slab) {
-    const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, col)];
-    // Slabs whose entries are below 2^-500 of the column's add nothing.
-    const double square = slot[further.squares + SLAB_NUMBER(twice, slab, col)];
-    if (one > scale.exponent - 500) squares += scale_by(square, 2 * (one - scale.exponent));
+    for (int j = first; j < end; ++j) {
+      const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, j)];
+      // Slabs whose entries are below 2^-500 of the column's add nothing.
+      const double square = slot[further.squares + SLAB_NUMBER(twice, slab, j)];
+      if (one > scale.exponent - 500) squares += scale_by(square, 2 * (one - scale.exponent));
+    }
   }
   const double norm = sqrt(squares);  // at least 1/2
   const int above = ilogb(norm) + 1;
@@ -198,9 +232,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
 
 // ---- finish
 
-// Whether no entry of A below its diagonal differs from zero.
+// Whether no entry of A below its diagonal differs from zero. The Q of a complex matrix of this kind
+// is no identity, but turns the diagonal to the real axis: such matrices have no way of their own.
 INLINE bool has_none_below(__global const double* slot, TwiceShape twice, FurtherShape further) {
-  double below = 0;
+  double below = COMPLEX;
   for (int i = 0; i < twice.slabs * twice.tiles; ++i) {
     below = fmax(below, slot[further.below + i]);
   }
@@ -241,16 +276,17 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_
   if (!is_upper && !is_finished(slot, twice, further)) return;
   __global const double* factor = slot + further.factor + row * n;
   a += matrix * shape.m * n;
-  r += matrix * n * n + row * n;
-  for (index_t e = get_local_id(0); e < min(TILE, shape.n - row) * n; e += FURTHER_GROUP) {
-    const int i = row + e / n, j = e % n;
+  r += (matrix * n + row) / ENTRY_NUMBERS * n;
+  const index_t entries = min(TILE, shape.n - row) / ENTRY_NUMBERS * n;
+  for (index_t e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
+    // A complex row of R is the first of its two real ones.
+    const int i = row + e / n * ENTRY_NUMBERS, j = e % n;
     const int exponent = (int)slot[further.scales + j];
-    const bool is_positive = a[i * n + i] >= 0;
     STORED x = 0;
     if (is_upper) {
-      x = is_positive ? a[i * n + j] : -a[i * n + j];
+      x = a[i * n + i] >= 0 ? a[i * n + j] : -a[i * n + j];
     } else if (exponent != MAGNITUDE_ZERO) {
-      x = (STORED)scale_by(factor[e], exponent);
+      x = (STORED)scale_by(factor[e / n * ENTRY_NUMBERS * n + j], exponent);
     }
     r[e] = i <= j ? x : (STORED)0;
   }

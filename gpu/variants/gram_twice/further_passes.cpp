@@ -12,8 +12,7 @@
 namespace qrtool {
 namespace {
 
-constexpr index_t strip = 64;    // TILE
-constexpr int group_size = 256;  // FURTHER_GROUP
+constexpr index_t strip = 64;  // TILE
 
 constexpr std::array<std::string_view, 3> heavy_kernels{"divide_rows", "factor_squares",
                                                         "divide_panel"};
@@ -24,7 +23,8 @@ struct Layout {
 };
 
 Layout layout_of(const Problem& p) {
-  Layout layout{.twice = twice_shape(p, true), .further = further_shape(p)};
+  const Problem real = real_form(p);
+  Layout layout{.twice = twice_shape(real, true), .further = further_shape(p)};
   TwiceShape& twice = layout.twice;
   FurtherShape& further = layout.further;
   const auto take = [&](index_t count) {
@@ -37,7 +37,7 @@ Layout layout_of(const Problem& p) {
   further.squares = take(twice.slabs * columns);
   further.below = take(twice.slabs * twice.tiles);
   further.scales = take(columns);
-  further.factor = take(p.n * p.n);
+  further.factor = take(real.n * real.n);
   return layout;
 }
 
@@ -47,8 +47,9 @@ Slots slots(const Problem& p) {
 }
 
 bool fits(const Problem& p, const Limits& limits) {
-  return p.n <= tuning::gram_twice_max_columns && gram_objection(p, limits).empty() &&
-         group_objection(twice_group_size, twice_local_bytes(p), limits).empty() &&
+  const Problem real = real_form(p);
+  return real.n <= tuning::gram_twice_max_columns && gram_objection(p, limits).empty() &&
+         group_objection(twice_group_size, twice_local_bytes(real), limits).empty() &&
          slots(p).bytes <= limits.max_allocation_bytes &&
          slots(p).bytes + p.input_bytes() + p.output_bytes() <= limits.device_bytes;
 }
@@ -57,11 +58,14 @@ bool fits(const Problem& p, const Limits& limits) {
 void enqueue_wave(const FurtherJob& job, Launcher& launch, index_t first, index_t count) {
   auto [twice, further] = layout_of(job.problem);
   further.first = static_cast<cl_int>(first);
-  const TwicePasses passes(job.problem, job.params, job.slots, launch, count);
+  const Problem real = real_form(job.problem);
+  const TwicePasses passes(real, job.params, job.slots, launch, count);
   const FactorShape& shape = passes.shape();
   const index_t pieces = count * twice.slabs * twice.tiles;
-  launch("measure_refused", pieces, group_size, job.a, job.list, job.slots, shape, twice, further);
-  launch("spread_refused", pieces, group_size, job.a, job.list, job.slots, shape, twice, further);
+  launch("measure_refused", pieces, further_group_size, job.a, job.list, job.slots, shape, twice,
+         further);
+  launch("spread_refused", pieces, further_group_size, job.a, job.list, job.slots, shape, twice,
+         further);
   const Rows x{job.slots, {twice.rows, twice.slot}}, r{job.slots, {further.factor, twice.slot}};
   for (twice.pass = 0; twice.pass < further.passes; ++twice.pass) {
     passes.sum(twice, x);
@@ -72,11 +76,11 @@ void enqueue_wave(const FurtherJob& job, Launcher& launch, index_t first, index_
     passes.form_r(twice, r);
   }
   if (job.problem.wants_q()) {
-    launch("finish_rows", count * ceil_divide(job.problem.m, strip), group_size, job.a, job.q,
-           job.list, job.slots, shape, twice, further);
+    launch("finish_rows", count * ceil_divide(job.problem.m, strip), further_group_size, job.a,
+           job.q, job.list, job.slots, shape, twice, further);
   }
-  launch("finish_factor", count * twice.tiles, group_size, job.a, job.r, job.list, job.routes,
-         job.slots, shape, twice, further);
+  launch("finish_factor", count * twice.tiles, further_group_size, job.a, job.r, job.list,
+         job.routes, job.slots, shape, twice, further);
 }
 
 /// In waves of as many matrices as the buffer has slots.

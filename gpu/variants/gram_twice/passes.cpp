@@ -60,9 +60,11 @@ std::size_t twice_local_bytes(const Problem& p) {
 }
 
 Params twice_params(const Problem& p, const Limits& limits) {
+  const index_t columns = real_form(p).n;
   Params params{{"MMA", limits.float64_products},
-                {"VECTOR", std::min(aligned_entries(p.n), 2)},
-                {"COLUMNS", static_cast<int>(std::min(p.n, side + 1))}};
+                {"VECTOR", std::min(aligned_entries(columns), 2)},
+                {"COLUMNS", static_cast<int>(std::min(columns, side + 1))}};
+  if (is_complex(p.type)) params["COMPLEX"] = 1;
   if (limits.float64_products) params[std::string(most_registers)] = tuning::gram_twice_registers;
   return params;
 }
@@ -104,6 +106,7 @@ TwicePasses::TwicePasses(const Problem& problem, const Params& params, const cl:
       launch_(launch),
       shape_(factor_shape(problem, count)),
       count_(count),
+      is_complex_(params.contains("COMPLEX")),
       squares_(ceil_divide(problem.n, side)),
       strips_(ceil_divide(problem.m, tile)),
       wide_strips_(ceil_divide(problem.m, side)),
@@ -124,6 +127,7 @@ void TwicePasses::sum(const TwiceShape& twice, const Rows& x) const {
     const index_t sums = tile * tile / sum_group_size * (twice.slabs < sum_parts ? 1 : sum_parts);
     launch_("add_slabs", count_ * pairs * sums, sum_group_size, slots_, twice);
   }
+  if (is_complex_) launch_("fold_gram", count_ * pairs, sum_group_size, slots_, twice);
   launch_("settle_gram", count_ * pairs, sum_group_size, slots_, shape_, twice);
 }
 

@@ -17,10 +17,12 @@ struct Rows {
 /// no guard lets a matrix end early.
 TwiceShape twice_shape(const Problem& problem, bool has_rows);
 
-/// The defines of the kernels, the local memory of the largest group and its work-items.
+/// The defines of the kernels, the local memory of the largest group and its work-items. Complex
+/// matrices are taken in their real form everywhere else.
 Params twice_params(const Problem& problem, const Limits& limits);
 std::size_t twice_local_bytes(const Problem& problem);
 inline constexpr int twice_group_size = 256;
+inline constexpr int further_group_size = 256;  // FURTHER_GROUP
 
 /// The steps of a pass over `count` matrices, one slot each.
 class TwicePasses {
@@ -51,6 +53,7 @@ class TwicePasses {
   Launcher& launch_;
   FactorShape shape_;
   index_t count_;
+  bool is_complex_;
   index_t squares_, strips_, wide_strips_;  // of a matrix
   int group_size_, square_group_size_, wide_group_size_;
 };
