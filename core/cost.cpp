@@ -127,10 +127,11 @@ bool read_line(std::string_view text, Line& line) {
   }
   line.variant = take_until(text, ',');
   const std::string_view type = take_until(text, ','), q = take_until(text, ',');
-  const bool is_single = type == name_of(ElementType::float32);
+  const auto named = [&](ElementType t) { return name_of(t) == type; };
+  const auto* const found = std::ranges::find_if(element_types, named);
   if (line.variant.empty() || (q != "0" && q != "1")) return false;
-  if (!is_single && type != name_of(ElementType::float64)) return false;
-  line.shape.type = is_single ? ElementType::float32 : ElementType::float64;
+  if (found == element_types.end()) return false;
+  line.shape.type = *found;
   line.shape.mode = q == "1" ? Mode::reduced : Mode::r;
   const bool has_shape =
       read(take_until(text, ','), line.shape.m) && read(take_until(text, ','), line.shape.n);

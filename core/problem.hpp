@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ class CostTable;
 
 /// complex64 and complex128 are pairs of float32 and of float64.
 enum class ElementType { float32, float64, complex64, complex128 };
+inline constexpr std::array element_types{ElementType::float32, ElementType::float64,
+                                          ElementType::complex64, ElementType::complex128};
 
 constexpr bool is_complex(ElementType type) {
   return type == ElementType::complex64 || type == ElementType::complex128;

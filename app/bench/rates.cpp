@@ -91,6 +91,18 @@ Problem sampled_problem(const Variant& variant, Problem p, const Limits& limits)
   return !variant.takes(p, limits).ok && variant.takes(of_lapack, limits).ok ? of_lapack : p;
 }
 
+/// The variants that a plan may choose for `p` and that have no sample of it in the table.
+std::vector<const Variant*> unmeasured(const Backend& backend, const CostTable& table,
+                                       const Problem& p) {
+  std::vector<const Variant*> variants;
+  for (const Variant& variant : backend.variants()) {
+    if (variant.only_when_forced || table.has(variant.name, p)) continue;
+    const Problem sampled = sampled_problem(variant, p, backend.limits());
+    if (variant.takes(sampled, backend.limits()).ok) variants.push_back(&variant);
+  }
+  return variants;
+}
+
 }  // namespace
 
 std::vector<RateShape> rate_shapes(bool is_cpu) {
@@ -116,21 +128,22 @@ void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes
   const SampleLimits& limits = setup.backend.name() == "cpu" ? cpu_samples : device_samples;
   std::size_t left = shapes.size();
   for (const auto& [m, n] : shapes) {
-    for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+    for (const ElementType type : element_types) {
       const Problem one{.count = 1, .m = m, .n = n, .type = type, .check = Check::none};
       const std::vector<index_t> counts = counts_of(one, limits);
       Problem most = one;
       most.count = counts.back();
-      const std::unique_ptr<SampleRuns> runs = make_sample_runs(setup, most);
+      std::unique_ptr<SampleRuns> runs;
       for (const Mode mode : {Mode::reduced, Mode::r}) {
         Problem p = one;
         p.mode = mode;
         std::map<index_t, double> best;
-        for (const Variant& variant : setup.backend.variants()) {
-          if (variant.only_when_forced || table.has(variant.name, p)) continue;
-          const Problem sampled = sampled_problem(variant, p, setup.backend.limits());
-          const std::vector<BatchTime> times = times_of(*runs, variant.name, sampled, counts, best);
-          if (!times.empty()) table.add(variant.name, p, times, reach);
+        for (const Variant* variant : unmeasured(setup.backend, table, p)) {
+          if (runs == nullptr) runs = make_sample_runs(setup, most);
+          const Problem sampled = sampled_problem(*variant, p, setup.backend.limits());
+          const std::vector<BatchTime> times =
+              times_of(*runs, variant->name, sampled, counts, best);
+          if (!times.empty()) table.add(variant->name, p, times, reach);
         }
       }
     }

@@ -19,7 +19,7 @@ using RateShape = std::pair<index_t, index_t>;
 std::vector<RateShape> rate_shapes(bool is_cpu);
 
 /// Adds a sample of each shape for every variant that a plan may choose, where it takes the shape,
-/// for both types, with Q and for R alone. What the table has is not measured again. `save` is
+/// for every type, with Q and for R alone. What the table has is not measured again. `save` is
 /// called after each shape, with the number of shapes that are left. Errors: DeviceError where the
 /// device fails.
 void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes,

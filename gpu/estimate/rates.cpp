@@ -42,7 +42,7 @@ double on_device(double seconds, const Problem& p, const Limits& device) {
   const double share = device.compute_units > 0
                            ? static_cast<double>(device.compute_units) / tuning::measured_units
                            : 1.0;
-  const bool is_slow = p.type == ElementType::float64 && !device.fast_float64;
+  const bool is_slow = real_of(p.type) == ElementType::float64 && !device.fast_float64;
   return seconds / share * (is_slow ? tuning::slow_float64 : 1.0);
 }
 
@@ -78,7 +78,8 @@ double sample_seconds(const Problem& p, double parts, const Limits& device) {
   if (p.check == Check::none) return 0;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   const auto q = static_cast<double>(p.q_cols()), k = static_cast<double>(p.k());
-  const double one = q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n;
+  const double of_product = is_complex(p.type) ? 4 : 1;
+  const double one = of_product * (q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n);
   // Without float64 on the device, the host measures every matrix.
   if (!device.has_float64) return static_cast<double>(p.count) * one / tuning::host_sample_rate;
   if (one > tuning::host_sample_operations) return 0;
