@@ -66,8 +66,6 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (!is_complex(p.type)) return {false, "takes complex matrices alone"};
   const std::string objection = general_objection(p, limits, computes_in(p));
   if (!objection.empty()) return {false, objection};
-  if (p.check != Check::none && host_check_bytes(p) == 0)
-    return {false, "the matrices are too large for the CPU to check"};
   if (columns_of(p) > tuning::complex_most_columns || entries_of(p) > tuning::complex_most_entries)
     return {false, fmt::format("takes at most {} columns of A and Q, and {} entries",
                                tuning::complex_most_columns, tuning::complex_most_entries)};
