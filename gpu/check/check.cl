@@ -25,12 +25,22 @@
 // The sums of a tile have two bodies, check_plain.clh and check_units.clh. check_rows.cl measures
 // float32 matrices of few columns in one pass.
 //
+// Complex matrices are measured as real ones of their rows re, im, re, im, .. with twice as many
+// columns, as the host does (core/measure/error_meter.cpp). In A - QR, R is embedded: an element
+// has two rows, [re im; -im re]. The Gram matrix W of the columns of X then folds into the complex
+// one:
+//
+//     re G_ij = W(re_i, re_j) + W(im_i, im_j)      im G_ij = W(re_i, im_j) - W(im_i, re_j)
+//
 // Defines, set in device_check.cpp   range            meaning
 //   STORED                           float, double    common.clh; but Q and R have FACTOR
 //   FACTOR                           STORED, double   check.clh
+//   ELEMENT_PARTS                    1, 2             check.clh
 //   MMA                              0, 1             nvidia.clh; 1: its float64 matrix units
-//   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO
-//   VECTOR                           1, 2, 4          copy.clh; MMA 1: at most 16 bytes
+//   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO; 2 or 4
+//                                                     with ELEMENT_PARTS 2
+//   VECTOR                           1, 2, 4          copy.clh; MMA 1: at most 16 bytes; 2 or 4
+//                                                     with ELEMENT_PARTS 2
 // Work-group: 256; MMA 1 and FACTOR float: 128.
 // Local memory: 512 MICRO + 256 doubles; MMA 1: at most 42 KB.
 #include "gpu/check/check.clh"
@@ -39,13 +49,19 @@
 #define WIDE_FACTORS_double 1
 #define HAS_WIDE_FACTORS JOIN(WIDE_FACTORS_, FACTOR)
 
-// Describes adjacent rows of a matrix. R is used as upper triangular.
+// Describes adjacent rows of a matrix. R is used as upper triangular. An embedded matrix has two
+// rows for each row of x: the row as it is, then the one of [-im, re].
 typedef struct {
   __global const FACTOR* x;
   int rows, cols;
-  bool is_upper, is_scaled;
+  bool is_upper, is_scaled, is_embedded;
   Scaling scaling;
 } MatrixRows;
+INLINE int stored_row(const MatrixRows* m, int row) { return m->is_embedded ? row / 2 : row; }
+INLINE bool is_second_row(const MatrixRows* m, int row) { return m->is_embedded && row % 2 == 1; }
+INLINE bool is_below(const MatrixRows* m, int row, int col) {
+  return m->is_upper && stored_row(m, row) > col / ELEMENT_PARTS;
+}
 
 // The body that sums the products of a tile: its functions, the size of the tile, the number of a
 // work-item's entries and their positions in the tile, and the entries of local memory.
@@ -75,13 +91,52 @@ typedef double Space;
 INLINE MatrixRows matrix_q(__global const FACTOR* q, CheckShape shape, index_t matrix) {
   const Scaling none = {1, 1};
   const MatrixRows m = {
-      q + matrix * shape.m * shape.q_cols, shape.m, shape.q_cols, false, false, none};
+      q + matrix * shape.m * shape.q_cols, shape.m, shape.q_cols, false, false, false, none};
   return m;
 }
-INLINE MatrixRows matrix_r(__global const FACTOR* r, CheckShape shape, index_t matrix, Scaling by) {
-  const MatrixRows m = {r + matrix * shape.r_rows * shape.n, shape.r_rows, shape.n, true, true, by};
+INLINE MatrixRows matrix_r(__global const FACTOR* r, CheckShape shape, index_t matrix, Scaling by,
+                           const bool is_embedded) {
+  const int rows = is_embedded ? 2 * shape.r_rows : shape.r_rows;
+  const MatrixRows m = {
+      r + matrix * shape.r_rows * shape.n, rows, shape.n, true, true, is_embedded, by};
   return m;
 }
+
+// Elements of V and tau, in float64, and their arithmetic.
+#if ELEMENT_PARTS == 2
+typedef JOIN(STORED, 2) StoredElement;
+typedef double2 WideElement;
+#define ONE ((double2)(1, 0))
+INLINE double2 widened(StoredElement x) { return (double2)(x.x, x.y); }
+INLINE bool is_nothing(double2 x) { return x.x == 0 && x.y == 0; }
+// sum - x y, and conj(x) y
+INLINE double2 minus_product(double2 sum, double2 x, double2 y) {
+  return (double2)(fma(x.y, y.y, fma(-x.x, y.x, sum.x)), fma(-x.y, y.x, fma(-x.x, y.y, sum.y)));
+}
+INLINE double2 conjugate_product(double2 x, double2 y) {
+  return (double2)(fma(x.x, y.x, x.y * y.y), fma(x.x, y.y, -x.y * y.x));
+}
+INLINE void add_element(double2 term, double2* sum, double2* rest) {
+  const double2 corrected = term - *rest, next = *sum + corrected;
+  *rest = (next - *sum) - corrected;
+  *sum = next;
+}
+INLINE double2 product_with(double2 x, double2 y) {
+  return (double2)(fma(x.x, y.x, -x.y * y.y), fma(x.x, y.y, x.y * y.x));
+}
+#else
+typedef STORED StoredElement;
+typedef double WideElement;
+#define ONE 1.0
+INLINE double widened(StoredElement x) { return (double)x; }
+INLINE bool is_nothing(double x) { return x == 0; }
+INLINE double minus_product(double sum, double x, double y) { return fma(-x, y, sum); }
+INLINE double conjugate_product(double x, double y) { return x * y; }
+INLINE double product_with(double x, double y) { return x * y; }
+INLINE void add_element(double term, double* sum, double* rest) {
+  add_compensated(term, sum, rest);
+}
+#endif
 
 // Q := H_1 .. H_k [I; 0]: a group computes 16 columns, from the last reflector to the first, and
 // copies as many of R. Every 16th row of a column belongs to one work-item (with 256 of them): it
@@ -89,45 +144,48 @@ INLINE MatrixRows matrix_r(__global const FACTOR* r, CheckShape shape, index_t m
 // work-items exchange these sums alone. v_j is zero above row j and one in it.
 #define FORMED_COLUMNS 16
 #define FORMED_LANES (CHECK_GROUP / FORMED_COLUMNS)
-__kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const STORED* v,
-                                                     __global const STORED* tau, __global double* q,
-                                                     __global double* r, CheckShape shape) {
-  __local double parts[2][FORMED_LANES][FORMED_COLUMNS];
-  const int k = shape.q_cols, column = get_local_id(0) % FORMED_COLUMNS,
-            lane = get_local_id(0) / FORMED_COLUMNS;
+__kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const StoredElement* v,
+                                                     __global const StoredElement* tau,
+                                                     __global WideElement* q,
+                                                     __global WideElement* r, CheckShape shape) {
+  __local WideElement parts[2][FORMED_LANES][FORMED_COLUMNS];
+  const int k = shape.q_cols / ELEMENT_PARTS, n = shape.n / ELEMENT_PARTS;
+  const int column = get_local_id(0) % FORMED_COLUMNS, lane = get_local_id(0) / FORMED_COLUMNS;
   index_t matrix;
-  const int first = split_group((shape.n + FORMED_COLUMNS - 1) / FORMED_COLUMNS, &matrix) *
+  const int first = split_group((n + FORMED_COLUMNS - 1) / FORMED_COLUMNS, &matrix) *
                     FORMED_COLUMNS,
             col = first + column;
-  const index_t ld = shape.n, ldq = k;
+  const index_t ld = n, ldq = k;
   v += matrix * shape.m * ld;
   tau += matrix * k;
   q += matrix * shape.m * ldq + col;
   r += matrix * k * ld + col;
-  if (col < shape.n) {
+  if (col < n) {
     for (int row = lane; row < k; row += FORMED_LANES)
-      r[row * ld] = row <= col ? (double)v[row * ld + col] : 0.0;
+      r[row * ld] = row <= col ? widened(v[row * ld + col]) : (WideElement)(0);
   }
   if (col < k) {
     for (index_t row = lane; row < shape.m; row += FORMED_LANES)
-      q[row * ldq] = row == col ? 1.0 : 0.0;
+      q[row * ldq] = row == col ? ONE : (WideElement)(0);
   }
   if (first >= k) return;
   // Later reflectors act below the ones of these columns, where there are zeros.
-  double weight = 0;
+  WideElement weight = (WideElement)(0);
   for (int j = min(first + FORMED_COLUMNS, k) - 1; j >= -1; --j) {
-    double sum = 0, rest = 0;
+    WideElement sum = (WideElement)(0), rest = (WideElement)(0);
     if (col < k) {
       const int from = max(j, 0);
       index_t row = from + (lane - from % FORMED_LANES + FORMED_LANES) % FORMED_LANES;
       for (; row < shape.m; row += FORMED_LANES) {
-        double entry = q[row * ldq];
-        if (row > j && weight != 0) {
-          entry = fma(-weight, row == j + 1 ? 1.0 : (double)v[row * ld + j + 1], entry);
+        WideElement entry = q[row * ldq];
+        if (row > j && !is_nothing(weight)) {
+          const WideElement of_v = row == j + 1 ? ONE : widened(v[row * ld + j + 1]);
+          entry = minus_product(entry, weight, of_v);
           q[row * ldq] = entry;
         }
         if (j >= 0) {
-          add_compensated(row == j ? entry : (double)v[row * ld + j] * entry, &sum, &rest);
+          const WideElement of_v = row == j ? ONE : widened(v[row * ld + j]);
+          add_element(conjugate_product(of_v, entry), &sum, &rest);
         }
       }
     }
@@ -136,7 +194,7 @@ __kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const STORED* v,
     barrier(CLK_LOCAL_MEM_FENCE);
     weight = parts[j % 2][0][column];
     for (int other = 1; other < FORMED_LANES; ++other) weight += parts[j % 2][other][column];
-    weight *= (double)tau[j];
+    weight = product_with(weight, widened(tau[j]));
   }
 }
 
@@ -164,7 +222,8 @@ __kernel IN_CHECK_GROUPS void measure_residual(__global const STORED* a, __globa
   int row0, col0;
   place_of_tile(split_group(shape.residual_parts, &matrix), shape, &row0, &col0);
   const Scaling scaling = scaling_of(magnitudes[matrix]);
-  const MatrixRows left = matrix_q(q, shape, matrix), right = matrix_r(r, shape, matrix, scaling);
+  const MatrixRows left = matrix_q(q, shape, matrix);
+  const MatrixRows right = matrix_r(r, shape, matrix, scaling, ELEMENT_PARTS == 2);
   TileSums sums;
   SUMS(clear_sums)(&sums);
   const int end = min(shape.q_cols, col0 + CHECK_TILE);
@@ -216,8 +275,9 @@ __kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global co
   int row0, col0;
   place_of_gram_tile(tile, size, &row0, &col0);
   const Scaling scaling = scaling_of(magnitudes[matrix]);
-  const MatrixRows rows = {x + matrix * shape.m * size, shape.m, size, false, is_r_alone, scaling};
-  const MatrixRows upper = matrix_r(r, shape, matrix, scaling);
+  const MatrixRows rows = {
+      x + matrix * shape.m * size, shape.m, size, false, is_r_alone, false, scaling};
+  const MatrixRows upper = matrix_r(r, shape, matrix, scaling, false);
 
   TileSums sums;
   SUMS(clear_sums)(&sums);
@@ -225,7 +285,7 @@ __kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global co
   SUMS(add_tile_terms)(&sums, space, &rows, row0, &rows, col0, first, last, false);
   if (is_r_alone && slab == slabs - 1) {
     SUMS(negate_sums)(&sums);
-    const int end = min(shape.r_rows, row0 + CHECK_TILE);
+    const int end = min(shape.r_rows, (row0 + CHECK_TILE) / ELEMENT_PARTS);
     SUMS(add_tile_terms)(&sums, space, &upper, row0, &upper, col0, 0, end, false);
     SUMS(negate_sums)(&sums);
   }
@@ -236,11 +296,15 @@ __kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global co
 #pragma unroll
   for (int e = 0; e < CHECK_ENTRIES; ++e) {
     const int row = row0 + ENTRY_ROW(e), col = col0 + ENTRY_COL(e);
-    if (row < size && col < size) {
-      const double sum = SUMS(sum_of_entry)(&sums, e, scaling, scaled_factors);
+    const bool exists = row < size && col < size;
+    double sum = SUMS(sum_of_entry)(&sums, e, scaling, scaled_factors);
+    if (slabs > 1 && exists) gram[(index_t)row * size + col] = sum;
+#if ELEMENT_PARTS == 2
+    sum = folded(sum, SUMS(sum_across)(&sums, e, scaling, scaled_factors), col);
+#endif
+    if (exists && row % ELEMENT_PARTS == 0) {
       const double d = sum - (!is_r_alone && row == col ? 1.0 : 0.0);
       squares = fma(d, d, squares);
-      if (slabs > 1) gram[(index_t)row * size + col] = sum;
     }
   }
   // A tile off the diagonal also counts for its mirror image.
@@ -249,28 +313,29 @@ __kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global co
 }
 
 // Measures R in slabs of shape.r_slab_rows rows. Each slab's result goes to parts[matrix][slab].
-__kernel IN_CHECK_GROUPS void measure_r(__global const FACTOR* r, __global const int* magnitudes,
+__kernel IN_CHECK_GROUPS void measure_r(__global const Element* r, __global const int* magnitudes,
                                         __global RSummary* parts, CheckShape shape) {
   __local double scratch[CHECK_GROUP];
   index_t matrix;
   const int slab = split_group(shape.r_slabs, &matrix), item = get_local_id(0);
   const Scaling scaling = scaling_of(magnitudes[matrix]);
   const int last = min(shape.r_rows, (slab + 1) * shape.r_slab_rows);
-  r += matrix * shape.r_rows * shape.n;
+  const int n = shape.n / ELEMENT_PARTS;
+  r += matrix * shape.r_rows * n;
   RSummary s = no_summary();
   // A group loads from several rows at the same time, or from one row.
-  const int lanes = min(shape.n, CHECK_GROUP), across = CHECK_GROUP / lanes, col = item % lanes;
+  const int lanes = min(n, CHECK_GROUP), across = CHECK_GROUP / lanes, col = item % lanes;
   const int first = slab * shape.r_slab_rows + (item < across * lanes ? item / lanes : last);
-  if (lanes < CHECK_GROUP || shape.n == CHECK_GROUP) {
+  if (lanes < CHECK_GROUP || n == CHECK_GROUP) {
 #pragma unroll 4
     for (int row = first; row < last; row += across) {
-      look_at_entry(&s, r[(index_t)row * shape.n + col], row, col, scaling);
+      look_at_entry(&s, r[(index_t)row * n + col], row, col, scaling);
     }
   } else {
     for (int row = first; row < last; ++row) {
 #pragma unroll 4
-      for (int c = col; c < shape.n; c += CHECK_GROUP) {
-        look_at_entry(&s, r[(index_t)row * shape.n + c], row, c, scaling);
+      for (int c = col; c < n; c += CHECK_GROUP) {
+        look_at_entry(&s, r[(index_t)row * n + c], row, c, scaling);
       }
     }
   }

@@ -20,8 +20,11 @@
 //
 // Defines, set in device_check.cpp   range          meaning
 //   STORED, FACTOR                   float          check.clh
+//   ELEMENT_PARTS                    1, 2           check.clh; complex matrices are measured as
+//                                                   check.cl says
 //   SUB_GROUP_BODY, MMA              1              common.clh, mma.clh
-//   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R
+//   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R; 2 or
+//                                                   4 with ELEMENT_PARTS 2
 //   BLOCKS                           1 .. 4         blocks of 16 columns; of A and of Q
 //   CHECK_WARPS                      1, 2, 4        4 if there are more than two blocks
 //   HAS_Q                            0, 1           0: R alone
@@ -45,6 +48,8 @@
 // row of X.
 #define CHECK_X_LD (PADDED_COLUMNS + 8)
 #define R_LD (PADDED_COLUMNS + 4)
+// The rows in local memory for a row of R, which is embedded if there is a Q.
+#define ROWS_OF_ROW (HAS_Q ? ELEMENT_PARTS : 1)
 
 // The blocks of X'X that a warp sums, one digit per warp: blocks (o0, o1), (o2, o1), (o0, o0), or
 // fewer.
@@ -89,47 +94,65 @@ INLINE Share share_of(int warp) {
 INLINE int row_of_own(const Share* share, const int s) { return share->operands[s == 1 ? 2 : 0]; }
 INLINE int col_of_own(const Share* share, const int s) { return share->operands[s == 2 ? 0 : 1]; }
 
-// Starts the copies of `rows` rows of a matrix of n columns; rows that do not exist become zeros.
+// Starts the copies of `rows` rows of a matrix of n columns, each of which is copied to `times`
+// rows; rows that do not exist become zeros.
 INLINE void copy_rows(__local float* to, const int ld, __global const float* from, int n,
-                      int rows_left, const int rows) {
+                      int rows_left, const int rows, const int times) {
 #pragma unroll 4
   for (int i = (int)get_local_id(0) * VECTOR; i < rows * PADDED_COLUMNS;
        i += CHECK_GROUP * VECTOR) {
     const int row = i / PADDED_COLUMNS, col = i % PADDED_COLUMNS;
-    const bool exists = row < rows_left && col < n;
-    copy_bytes(to + row * ld + col, from + (exists ? row * n + col : 0), exists,
+    const bool exists = row < times * rows_left && col < n;
+    copy_bytes(to + row * ld + col, from + (exists ? row / times * n + col : 0), exists,
                VECTOR * sizeof(float));
   }
 }
 
+// The type of |r_kk|: float32 does not hold that of every complex number.
+#if ELEMENT_PARTS == 2
+typedef double DiagonalSize;
+#define shuffle_size shuffle_xor
+#else
+typedef float DiagonalSize;
+#define shuffle_size shuffle_xor_float
+#endif
+
 // What is measured of R itself, before it is scaled.
 typedef struct {
   double lower;
-  float smallest, largest;
+  DiagonalSize smallest, largest;
   int is_finite;
 } SeenOfR;
 
-// Measures the entries of R that the work-item has copied, then makes them zero below the diagonal.
+// Measures the elements of R that the work-item has copied, and makes them zero below the diagonal.
+// The second rows of an embedded R get their entries.
 INLINE SeenOfR prepare_r(__local float* r, int diagonal) {
   SeenOfR s = {0, INFINITY, 0, 1};
+  const Scaling none = {1, 1};
 #pragma unroll 2
   for (int i = (int)get_local_id(0) * VECTOR; i < PADDED_COLUMNS * PADDED_COLUMNS;
        i += CHECK_GROUP * VECTOR) {
-    const int row = i / PADDED_COLUMNS;
+    const int place = i / PADDED_COLUMNS, row = place / ROWS_OF_ROW;
+    const bool is_second = place % ROWS_OF_ROW == 1;
 #pragma unroll
-    for (int e = 0; e < VECTOR; ++e) {
-      const int col = i % PADDED_COLUMNS + e;
-      __local float* at = r + row * R_LD + col;
-      const float x = *at;
-      if (row > col && x != 0) {
-        s.lower = fma((double)x, (double)x, s.lower);
+    for (int e = 0; e < VECTOR; e += ELEMENT_PARTS) {
+      const int first = i % PADDED_COLUMNS + e, col = first / ELEMENT_PARTS;
+      __local Element* at = (__local Element*)(r + place * R_LD + first);
+      const Element x = *at;
+      if (row > col && is_not_zero(x)) {
+        const double size = size_of(x, none);
+        if (!is_second) s.lower = fma(size, size, s.lower);
         *at = 0;
       }
-      if (row <= col && !isfinite(x)) s.is_finite = 0;
+      if (row <= col && !is_finite(x)) s.is_finite = 0;
       if (row == col && row < diagonal) {
-        s.smallest = fmin(s.smallest, fabs(x));
-        s.largest = fmax(s.largest, fabs(x));
+        const DiagonalSize size = (DiagonalSize)size_of(x, none);
+        s.smallest = fmin(s.smallest, size);
+        s.largest = fmax(s.largest, size);
       }
+#if ELEMENT_PARTS == 2
+      if (is_second && row <= col) *at = (Element)(-x.y, x.x);
+#endif
     }
   }
   return s;
@@ -143,8 +166,8 @@ INLINE SeenOfR both_seen(SeenOfR x, SeenOfR y) {
 INLINE SeenOfR seen_by_warp(SeenOfR s) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
-    const SeenOfR other = {shuffle_xor(s.lower, offset), shuffle_xor_float(s.smallest, offset),
-                        shuffle_xor_float(s.largest, offset),
+    const SeenOfR other = {shuffle_xor(s.lower, offset), shuffle_size(s.smallest, offset),
+                        shuffle_size(s.largest, offset),
                         shuffle_xor_word(s.is_finite, offset)};
     s = both_seen(s, other);
   }
@@ -209,7 +232,7 @@ INLINE void subtract_r_gram(const Warp* at, Block own[OWN_SUMS], const Share* sh
   for (int s = 0; s < OWN_SUMS; ++s) {
     flip_block(own[s]);
     const int row = 16 * row_of_own(share, s), col = 16 * col_of_own(share, s);
-    const int depth = s < share->own ? row + 16 : 0;
+    const int depth = s < share->own ? (row + 16) / ELEMENT_PARTS : 0;
 #pragma unroll 2
     for (int k = 0; k < depth; k += 8) {
       EightTerms left, right;
@@ -297,11 +320,17 @@ INLINE double finish_gram(const Warp* at, Block own[OWN_SUMS], const Share* shar
 #pragma unroll
     for (int w = 0; w < BLOCK_WORDS; ++w) {
       const int row = row0 + BLOCK_ROW(w, at->g), col = col0 + BLOCK_COL(w, at->t);
-      if (s < share->own && row <= col && col < shape.gram_size) {
-        const double sum = HAS_Q ? own[s][w] : scaled_square(own[s][w], scaling);
+      const bool exists = s < share->own && row <= col && col < shape.gram_size;
+      double sum = HAS_Q ? own[s][w] : scaled_square(own[s][w], scaling);
+      if (shape.gram_slabs > 1 && exists) gram[row * shape.gram_size + col] = sum;
+#if ELEMENT_PARTS == 2
+      // The lane with the other row of a pair has its other column in word w ^ 2.
+      const double other = HAS_Q ? own[s][w ^ 2] : scaled_square(own[s][w ^ 2], scaling);
+      sum = folded(sum, shuffle_xor(other, 4), col);
+#endif
+      if (exists && row % ELEMENT_PARTS == 0) {
         const double d = sum - (HAS_Q && row == col ? 1.0 : 0.0);
-        squares += row < col ? 2 * d * d : d * d;
-        if (shape.gram_slabs > 1) gram[row * shape.gram_size + col] = sum;
+        squares += row / ELEMENT_PARTS < col / ELEMENT_PARTS ? 2 * d * d : d * d;
       }
     }
   }
@@ -334,10 +363,12 @@ __kernel IN_CHECK_GROUPS void measure_rows(__global const float* a, __global con
 #pragma unroll
   for (int s = 0; s < OWN_SUMS; ++s) clear_block(own[s]);
   Squares squares = {0, 0, 0};
-  copy_rows(rs, R_LD, r + matrix * shape.r_rows * shape.n, shape.n, shape.r_rows, PADDED_COLUMNS);
+  copy_rows(rs, R_LD, r + matrix * shape.r_rows * shape.n, shape.n, shape.r_rows, PADDED_COLUMNS,
+            ROWS_OF_ROW);
 #pragma unroll 1
   for (int row = 0; row < rows; row += CHECK_ROWS) {
-    copy_rows(xs, CHECK_X_LD, x + (index_t)row * columns, columns, rows - row, CHECK_ROWS);
+    copy_rows(xs, CHECK_X_LD, x + (index_t)row * columns, columns, rows - row, CHECK_ROWS,
+              1);
 #if HAS_Q
     Block sum[BLOCKS];
 #pragma unroll
@@ -349,7 +380,7 @@ __kernel IN_CHECK_GROUPS void measure_rows(__global const float* a, __global con
 #endif
     wait_for_copies();
     if (row == 0) {
-      const SeenOfR s = seen_by_warp(prepare_r(rs, min(shape.r_rows, shape.n)));
+      const SeenOfR s = seen_by_warp(prepare_r(rs, min(shape.r_rows, shape.n / ELEMENT_PARTS)));
       if (at->lane == 0) r_of_warps[warp] = s;
     }
     barrier(CLK_LOCAL_MEM_FENCE);

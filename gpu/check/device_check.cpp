@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_check.cpp: launch order and workspaces of check.cl and check_rows.cl.
+// device_check.cpp: launch order and workspaces of check.cl and check_rows.cl. Complex matrices are
+// measured as real ones with twice as many columns (check.cl).
 #include "gpu/check/device_check.hpp"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ enum Buffer { residual, gram, slabs, r_parts, formed_q, formed_r, buffer_count }
 struct Layout {
   Body body;
   int group_size;
-  index_t q_cols, r_rows, gram_size;
+  index_t n, q_cols, gram_size;  // real columns
+  index_t r_rows;
   int micro;          // for the plain body: a tile is 16 micro x 16 micro
   int blocks, warps;  // for check_rows.cl
   index_t residual_parts, gram_tiles, gram_parts;
@@ -34,11 +36,17 @@ struct Layout {
 
 bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
 /// Whether Q and R are in float64. The check forms them so from V and tau.
-bool has_wide_factors(const Problem& p) { return is_raw(p) || p.type == ElementType::float64; }
-index_t q_cols(const Problem& p) { return is_raw(p) ? p.k() : p.q_cols(); }
+bool has_wide_factors(const Problem& p) {
+  return is_raw(p) || real_of(p.type) == ElementType::float64;
+}
+/// The real columns of A and of Q.
+index_t real_columns(const Problem& p) { return parts_in(p.type) * p.n; }
+index_t real_q_columns(const Problem& p) {
+  return parts_in(p.type) * (is_raw(p) ? p.k() : p.q_cols());
+}
 
 Body body_of(const Problem& p, bool has_units) {
-  const index_t widest = std::max(p.n, q_cols(p));
+  const index_t widest = std::max(real_columns(p), real_q_columns(p));
   if (!has_units) return Body::plain;
   if (!has_wide_factors(p) && widest <= tuning::check_rows_columns) return Body::rows;
   return widest > tuning::check_units_columns ? Body::units : Body::plain;
@@ -51,19 +59,21 @@ index_t slab_rows(const Problem& p) {
 
 void cut_into_tiles(const Problem& p, Layout& layout) {
   const bool has_units = layout.body == Body::units;
-  const index_t widest = std::max(p.n, layout.gram_size);
-  layout.micro = has_units || widest > 32 ? 4 : widest > 16 ? 2 : 1;
+  const index_t widest = std::max(layout.n, layout.gram_size);
+  const int least_micro = is_complex(p.type) ? 2 : 1;
+  layout.micro = has_units || widest > 32 ? 4 : widest > 16 ? 2 : least_micro;
   layout.group_size = has_units && !has_wide_factors(p) ? 128 : 256;
   const index_t tile = 16 * layout.micro, across = ceil_divide(layout.gram_size, tile);
-  layout.residual_parts = ceil_divide(p.m, tile) * ceil_divide(p.n, tile);
+  layout.residual_parts = ceil_divide(p.m, tile) * ceil_divide(layout.n, tile);
   layout.gram_tiles = across * (across + 1) / 2;
   layout.slab_rows =
       layout.gram_size <= tuning::gram_slab_columns ? slab_rows(p) : std::max<index_t>(1, p.m);
-  layout.r_slab_rows = std::max<index_t>(1, tuning::r_slab_entries / std::max<index_t>(1, p.n));
+  layout.r_slab_rows =
+      std::max<index_t>(1, tuning::r_slab_entries / std::max<index_t>(1, layout.n));
 }
 
 void cut_into_slabs(const Problem& p, Layout& layout) {
-  const index_t widest = std::max(p.n, layout.gram_size);
+  const index_t widest = std::max(layout.n, layout.gram_size);
   layout.blocks = static_cast<int>(ceil_divide(widest, 16));
   layout.warps = layout.blocks > 2 || p.m > 32 ? 4 : p.m > 16 ? 2 : 1;
   layout.group_size = 32 * layout.warps;
@@ -77,18 +87,20 @@ void cut_into_slabs(const Problem& p, Layout& layout) {
 Layout layout_of(const Problem& p, bool has_units) {
   Layout layout{};
   layout.body = body_of(p, has_units);
-  layout.q_cols = q_cols(p);
+  layout.n = real_columns(p);
+  layout.q_cols = real_q_columns(p);
   layout.r_rows = is_raw(p) ? p.k() : p.r_rows();
-  layout.gram_size = layout.q_cols > 0 ? layout.q_cols : p.n;
+  layout.gram_size = layout.q_cols > 0 ? layout.q_cols : layout.n;
   if (layout.body == Body::rows) {
     cut_into_slabs(p, layout);
   } else {
     cut_into_tiles(p, layout);
   }
   layout.slabs = ceil_divide(p.m, layout.slab_rows);
-  layout.gram_parts = layout.slabs > 1
-                          ? ceil_divide(layout.gram_size * layout.gram_size, combined_entries)
-                          : layout.gram_tiles;
+  // A complex Gram matrix has half as many numbers as the real one that folds into it.
+  const index_t gram_numbers = layout.gram_size * layout.gram_size / parts_in(p.type);
+  layout.gram_parts =
+      layout.slabs > 1 ? ceil_divide(gram_numbers, combined_entries) : layout.gram_tiles;
   layout.r_slabs = std::max<index_t>(1, ceil_divide(layout.r_rows, layout.r_slab_rows));
   return layout;
 }
@@ -97,7 +109,7 @@ CheckShape check_shape(const Problem& p, const Layout& layout, index_t count) {
   CheckShape shape{};
   shape.count = static_cast<int>(count);
   shape.m = static_cast<int>(p.m);
-  shape.n = static_cast<int>(p.n);
+  shape.n = static_cast<int>(layout.n);
   shape.q_cols = static_cast<int>(layout.q_cols);
   shape.r_rows = static_cast<int>(layout.r_rows);
   shape.residual_parts = static_cast<int>(layout.residual_parts);
@@ -114,8 +126,8 @@ CheckShape check_shape(const Problem& p, const Layout& layout, index_t count) {
 /// Number of entries that are copied at a time: at most 16 bytes.
 int vector_entries(const Problem& p) {
   const int most = has_wide_factors(p) ? 2 : 4;
-  const index_t q = q_cols(p);
-  return std::min({most, aligned_entries(p.n), q > 0 ? aligned_entries(q) : most});
+  const index_t q = real_q_columns(p);
+  return std::min({most, aligned_entries(real_columns(p)), q > 0 ? aligned_entries(q) : most});
 }
 
 std::vector<std::size_t> workspace_of(const Problem& p, const Layout& layout) {
@@ -127,8 +139,8 @@ std::vector<std::size_t> workspace_of(const Problem& p, const Layout& layout) {
   set(gram, layout.gram_parts);
   set(slabs, layout.slabs > 1 ? layout.slabs * layout.gram_size * layout.gram_size : 0);
   set(r_parts, summary_numbers * layout.r_slabs);
-  set(formed_q, is_raw(p) ? p.m * p.k() : 0);
-  set(formed_r, is_raw(p) ? p.k() * p.n : 0);
+  set(formed_q, is_raw(p) ? p.m * layout.q_cols : 0);
+  set(formed_r, is_raw(p) ? layout.r_rows * layout.n : 0);
   return bytes;
 }
 
@@ -158,9 +170,12 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 
 CheckProgram check_program(const Problem& p, const Limits& limits) {
   const Layout layout = layout_of(p, limits.float64_products);
-  const std::string stored = p.type == ElementType::float32 ? "float" : "double";
+  const std::string stored = real_of(p.type) == ElementType::float32 ? "float" : "double";
   const std::string vector = std::to_string(vector_entries(p));
-  Defines defines{{"STORED", stored}, {"FACTOR", has_wide_factors(p) ? "double" : stored}};
+  const std::string parts = std::to_string(parts_in(p.type));
+  Defines defines{{"STORED", stored},
+                  {"FACTOR", has_wide_factors(p) ? "double" : stored},
+                  {"ELEMENT_PARTS", parts}};
   switch (layout.body) {
     case Body::plain:
       defines["MICRO"] = std::to_string(layout.micro);
@@ -172,6 +187,7 @@ CheckProgram check_program(const Problem& p, const Limits& limits) {
       return {"gpu/check/check_rows.cl",
               {{"MMA", "1"},
                {"VECTOR", vector},
+               {"ELEMENT_PARTS", parts},
                {"BLOCKS", std::to_string(layout.blocks)},
                {"CHECK_WARPS", std::to_string(layout.warps)},
                {"HAS_Q", layout.q_cols > 0 ? "1" : "0"}}};

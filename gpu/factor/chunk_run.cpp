@@ -201,8 +201,8 @@ void ChunkRun<T>::refuse_denormals(const MatrixFlight& flight) const {
   }
 }
 
-/// Judges the matrices by the device's measurements, by the host's where the device makes none (of
-/// complex matrices, or without float64), or without any where nothing is checked.
+/// Judges the matrices by the device's measurements, by the host's where the device has no float64,
+/// or without any where nothing is checked.
 template <class T>
 void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
   if (is_checked()) {

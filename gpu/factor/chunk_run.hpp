@@ -62,7 +62,7 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   /// Whether the device measures the errors, or the host in its place.
   bool is_checked() const { return wants_check() && can_check(); }
   bool is_checked_by_host() const { return wants_check() && !can_check(); }
-  bool can_check() const { return engine_.info.limits.has_float64 && !is_complex_number<T>; }
+  bool can_check() const { return engine_.info.limits.has_float64; }
   bool wants_check() const { return plan_.problem.check != Check::none; }
   void refuse_denormals(const MatrixFlight& flight) const;
   void judge_all(const MatrixFlight& flight);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/model/host_sample.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/expect_complex.hpp"
@@ -134,6 +135,20 @@ TYPED_TEST(ComplexOnDevice, BitsDoNotDependOnCompany) {
       }
     }
   }
+}
+
+/// The device checks them.
+TYPED_TEST(ComplexOnDevice, MatricesTooLargeForTheHostToCheckAreTaken) {
+  const Problem p{.count = 1,
+                  .m = 2048,
+                  .n = 512,
+                  .type = complex_of(element_type<TypeParam>),
+                  .mode = Mode::reduced};
+  EXPECT_EQ(host_check_bytes(p), 0);
+  Limits limits = backend().limits();
+  EXPECT_TRUE(complex_variant().plan.takes(p, limits).ok);
+  limits.has_float64 = false;
+  EXPECT_FALSE(complex_variant().plan.takes(p, limits).ok);
 }
 
 TYPED_TEST(ComplexOnDevice, RealMatricesAreNotTaken) {

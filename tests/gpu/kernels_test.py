@@ -29,6 +29,9 @@ BODIES = {
 PRODUCTS = {"halves", "floats", "portable floats"}
 # Choices of parameters, beside the usual ones, that give an array of a work-group no entry.
 EMPTY = {"measures.cl": ["-DTRIANGLE=0", "-DCOLUMNS=300", "-DTEAM=64", "-DTEAMS=1"]}
+# The kernels of the check for complex matrices.
+COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
+           "check_rows.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"]}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
 BY_WARPS = {"further_passes.cl", "gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl",
             "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}
@@ -56,6 +59,15 @@ def needs_no_float64(root, path):
         "variants" in path.parts and "general_objection(p, limits, computes_in" in host.read_text())
 
 
+def choices_of(path, name):
+    """The options of parameters with which a file is compiled for a body."""
+    yield []
+    if name == "portable" and path.name in EMPTY:
+        yield EMPTY[path.name]
+    if path.name in COMPLEX:
+        yield COMPLEX[path.name]
+
+
 def compile_with(clang, root, path, options):
     return subprocess.run(
         [clang, "-x", "cl", "-fsyntax-only", "-Xclang", "-finclude-default-header", "-Wall",
@@ -75,12 +87,12 @@ def main():
             types = [f"-DSTORED={real}"]
             if path.parent.name != "check":  # which sets REAL itself
                 types.append(f"-DREAL={real}")
-            with_empty = name == "portable" and path.name in EMPTY
-            for more in ([], EMPTY[path.name]) if with_empty else ([],):
+            for more in choices_of(path, name):
                 done = compile_with(clang, root, path, [*types, *BODIES[name], *more])
                 if done.returncode != 0:
                     failures.append(f"{path.name}, {real}, {name} {more}:\n{done.stderr}")
-    failures += [f"there is no {name}" for name in EMPTY.keys() - {path.name for path in files}]
+    named = EMPTY.keys() | COMPLEX.keys()
+    failures += [f"there is no {name}" for name in named - {path.name for path in files}]
     failures += [f"no file has the body {name}" for name, count in compiled.items() if count == 0]
     # Shuffles are not there in OpenCL C 1.2, nor on a target without the extension.
     probe = root / "gpu/host/probe.cl"

@@ -34,7 +34,7 @@ FACTORED = [
 # The device checks these itself, with kernels of its own for each shape: square, tall, few and many
 # columns, V in place of Q, both types. What the others wrote the CPU verifies.
 CHECKED = {("tiny", 6, 3), ("gram", 96, 48), ("gram", 64, 32), ("large", 140, 130),
-           ("reconstruct", 100, 33), ("tall", 1500, 20), ("leading", 20, 60)}
+           ("reconstruct", 100, 33), ("tall", 1500, 20), ("leading", 20, 60), ("complex", 9, 6)}
 # The same as FACTORED with a column twice, which every guard refuses: a warp has the matrix, or a
 # group.
 REFUSED = [("gram", 520, 39, "f8", 2), ("gram_twice", 520, 81, "f8", 1)]

@@ -65,8 +65,6 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits, computes_in(p));
   if (!objection.empty()) return {false, objection};
-  if (p.check != Check::none && host_check_bytes(p) == 0)
-    return {false, "the matrices are too large for the CPU to check"};
   if (columns_of(p) > tuning::complex_most_columns || entries_of(p) > tuning::complex_most_entries)
     return {false, fmt::format("takes at most {} columns of A and Q, and {} entries",
                                tuning::complex_most_columns, tuning::complex_most_entries)};
