@@ -151,6 +151,26 @@ class PagesTest(unittest.TestCase):
         self.assertIn("cuSolverDx 0.5.0 / qrtool | cuBLAS 13.1.0 geqrfBatched / qrtool", page)
         self.assertRegex(page, "the fastest other program 3 times as long")
 
+    def test_complex_matrices_have_both_types_in_a_cell(self):
+        def one(element, own, scale):
+            return {**batches(1, own, [scale * x for x in own], precision=element)["cases"][0]}
+        cpu = self.page_of([piece(f"complex {name} 1", [{"threads": 1, "cases": [
+            one(element, own, 3), {**one(element, own, 4), "mode": "r"}]}])
+            for name, element, own in (("single", "complex64", [1e-3]),
+                                       ("double", "complex128", [2e-3]))])
+        self.assertIn("| 64 x 64 | 1, 2 | 3, 3 |", cpu)
+        self.assertIn("qrtool, 1 thread, us | MKL 2026.2, 1 thread / qrtool |", cpu)
+
+    def test_a_complex_program_that_forms_no_q_says_so(self):
+        gpu = self.page_of([piece("complex single", [{"cases": [
+            {**gpu_case(mode, **{peer: [1e-3 * ratio]}), "precision": "complex64"}
+            for mode, peer, ratio in (("reduced", "PyTorch 2.11", 1.2),
+                                      ("r", "cuBLAS 13.1.0 geqrfBatched", 2))]}])], "gpu")
+        self.assertIn("| cuBLAS 13.1.0 geqrfBatched / qrtool, R alone |", gpu)
+        self.assertIn("| 15,000 of 64 x 64 | 1, -- | 1.2, -- | 2, -- |", gpu)
+        self.assertLess(gpu.index("Q and R of 15,000 of 64 x 64 complex64: PyTorch 2.11 1.2"),
+                        gpu.index("## On a GPU"))
+
     def test_gels_of_another_program_is_shown_and_listed_where_it_is_close(self):
         page = self.page_of([piece("gels single", [{"cases": [
             gpu_case("solve", **{"cuSolverDx 0.5.0, 32 threads": [0.9e-3]})]}])], "gpu")
