@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
 MOST_FLOORS = 6
-MOST_GRID_ROWS = 6
+MOST_GRID_ROWS = 4
 LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
 MOST_FLOPS = 51e12  # of an H100 or H200 in products of float64; float32 has about as many by fma
 ALIKE = 1.1  # of the Gaussian time
