@@ -222,6 +222,7 @@ constexpr Baseline all_baselines[] = {
      }},
     {.name = "gels",
      .solves = true,
+     .takes_complex = true,
      .make = [](const BenchSetup& setup) { return make_lapack_solver(LapackMethod::gels, setup); }},
     {.name = "gelsy",
      .solves = true,

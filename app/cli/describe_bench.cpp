@@ -118,7 +118,6 @@ void check_surroundings(const BenchOptions& o) {
 /// What is there for real matrices alone.
 void refuse_complex(const BenchOptions& o) {
   const std::pair<bool, std::string_view> real_only[] = {
-      {o.solve, "--solve"},
       {o.gemm, "--gemm"},
       {!o.rates.empty(), "--rates"},
       {o.arithmetic == Arithmetic::mixed, "--arithmetic mixed"}};
@@ -128,9 +127,9 @@ void refuse_complex(const BenchOptions& o) {
                        fmt::format("leave {} or --complex away", option));
   std::vector<std::string_view> names;
   for (const Baseline& baseline : baselines())
-    if (baseline.takes_complex) names.push_back(baseline.name);
+    if (baseline.takes_complex && baseline.solves == o.solve) names.push_back(baseline.name);
   for (const Baseline* baseline : baselines_of(o))
-    if (!baseline->takes_complex && !baseline->solves)
+    if (!baseline->takes_complex && baseline->solves == o.solve)
       throw UsageError(fmt::format("--against {}: it takes no complex matrices", baseline->name),
                        fmt::format("with --complex: {}, variants, none", join(names, ", ")));
 }

@@ -128,8 +128,10 @@ Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
 
 std::shared_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
                                          const Limits& limits, const Comm& comm) {
-  // solve takes one A for all right sides to the CPU unless a device is asked for.
-  if (o.shared && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
+  // solve takes one A for all right sides to the CPU unless a device is asked for, and complex
+  // systems always.
+  const bool is_for_cpu = o.shared || (o.solve && o.is_complex);
+  if (is_for_cpu && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
   BackendRequest request = o.backend;
   request.rank = comm.rank();
   request.ranks = comm.size();

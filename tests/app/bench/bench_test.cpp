@@ -550,6 +550,21 @@ TEST(BenchSolve, ADeviceSolvesWhatSolveGivesIt) {
             "device: solve takes such systems to the CPU: fewer rows than columns");
 }
 
+TEST(BenchSolve, ADeviceLeavesComplexSystemsToTheCpu) {
+  for (const char* shared : {"", "--shared"}) {
+    std::vector<std::string> arguments{"bench",     "--solve", "--complex", "--json",
+                                       "--shape",   "16x4",    "--batch",   "50",
+                                       "--against", "none",    "--backend", "opencl"};
+    if (*shared != 0) arguments.push_back(shared);
+    const ToolResult done = run_tool(arguments);
+    if (done.exit_code == 4) GTEST_SKIP() << done.err;
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const auto document = nlohmann::json::parse(done.out);
+    EXPECT_EQ(document["cases"][0]["seconds"], nullptr);
+    EXPECT_EQ(document["notes"][0], "device: solve takes such systems to the CPU: A is complex");
+  }
+}
+
 TEST(BenchSolve, TheVariantOfADeviceIsThatOfItsRoute) {
   const std::pair<std::vector<std::string>, std::string> routes[] = {
       {{"--shape", "16x4"}, "normal equations"},
@@ -588,6 +603,21 @@ TEST(BenchSolve, LapackIsNamedAndTimed) {
   }
 }
 
+TEST(BenchSolve, ComplexSystemsAreSolvedOnTheCpu) {
+  for (const std::string precision : {"single", "double"})
+    for (const char* shared : {"", "--shared"}) {
+      std::vector<std::string> arguments{"--complex", "--shape",     "16x4,30x20", "--batch",
+                                         "100",       "--precision", precision};
+      if (*shared != 0) arguments.push_back(shared);
+      for (const nlohmann::json& one : solved(arguments)) {
+        EXPECT_GT(one["error_worst"], 0) << one;
+        EXPECT_LT(one["error_worst"], precision == "double" ? 1e-14 : 1e-5) << one;
+        EXPECT_EQ(one["failed"], 0);
+        EXPECT_TRUE(one["baselines"]["gels"].contains("speed_up"));
+      }
+    }
+}
+
 /// Expects that a method finds x of a system with a known solution. `w` is its workspace.
 template <class T>
 void expect_known_solution(typename LapackSolver<T>::Workspace w, const LapackSolver<T>& solver,
@@ -617,6 +647,12 @@ TEST(LapackSolver, EveryMethodFindsAKnownSolution) {
     EXPECT_FALSE(solver.normal_equations({.m = 4, .n = 2, .p = 1}, a.data(), b.data(), w))
         << "equal columns";
   };
+  const LapackSolver<std::complex<double>> solver(library);
+  auto workspace = solver.workspace({.m = 3, .n = 1, .p = 1});
+  using C = std::complex<double>;
+  std::vector<C> a{{0, 1}, {1, 0}, {1, 1}}, b{{-3, 2}, {2, 3}, {-1, 5}};  // b = (2 + 3i) a
+  ASSERT_TRUE(solver.gels({.m = 3, .n = 1, .p = 1}, a.data(), b.data(), workspace));
+  EXPECT_NEAR(std::abs(b[0] - C(2, 3)), 0, 1e-14);
   check(LapackSolver<float>(library));
   check(LapackSolver<double>(library));
 }
