@@ -721,6 +721,17 @@ TEST(Lapack, TheReferenceIsNamedAsUnoptimised) {
   EXPECT_EQ(text.find("reference, unoptimised") != std::string::npos, is_reference) << text;
 }
 
+TEST(Lapack, TakesEveryType) {
+  const auto lapack = make_lapack({.host_bytes = std::size_t{1} << 28, .threads = 2});
+  if (lapack->text() == "not found") GTEST_SKIP() << "no LAPACK";
+  for (const ElementType type : {ElementType::float32, ElementType::float64, ElementType::complex64,
+                                 ElementType::complex128})
+    for (const Mode mode : {Mode::reduced, Mode::r}) {
+      const Problem p = problem_of({.m = 20, .n = 7, .batch = 5}, type, mode);
+      EXPECT_GT(lapack->prepare(p, {}, 1)->run().factor, 0) << name_of(type);
+    }
+}
+
 TEST(Lapack, AMissingLibraryIsNamed) {
   const Limits limits{.host_bytes = std::size_t{1} << 28, .threads = 1};
   const auto lapack = make_lapack(limits, "/nowhere/liblapack.so");
