@@ -257,63 +257,83 @@ std::span<const MatrixKind> matrix_kinds() {
 
 namespace {
 
-template <class T>
-void fill_real(const MatrixRequest& request, index_t b, MatrixView<T> a) {
-  if (find_kind(kind_of(request.kind, b)).value == nullptr)
-    return fill_cond(request, static_cast<std::uint64_t>(b), a);
-  fill_rows(request, b, a, 0, a.rows);
-}
-
 /// exp(i phase) of row or column `index`.
 std::complex<double> phase(std::uint64_t seed, std::uint64_t stream, index_t index) {
   return std::polar(
       1.0, 2 * std::numbers::pi * uniform(seed, stream, static_cast<std::uint64_t>(index)));
 }
 
-template <class T>
-void fill_complex(const MatrixRequest& request, index_t b, MatrixView<std::complex<T>> a) {
-  const std::string_view kind = kind_of(request.kind, b);
-  const bool has_two = kind == "gauss" || kind == "uniform" || kind == "integers";
-  const Batch<T> parts(2, a.rows, a.cols);
-  const MatrixView<T> x = parts.view()[0], y = parts.view()[1];
-  // The streams of the phases, and of Y, are those of no matrix that is drawn from the seed.
-  MatrixRequest other = request;
-  other.seed = mix_bits(request.seed ^ 0xc0);
-  fill_real(request, b, x);
-  if (has_two) fill_real(other, b, y);
-  const auto stream = 2 * static_cast<std::uint64_t>(b);
-  for (index_t i = 0; i < a.rows; ++i) {
-    for (index_t j = 0; j < a.cols; ++j) {
-      if (has_two) {
-        a(i, j) = {x(i, j), y(i, j)};
-        continue;
-      }
-      const std::complex<double> turn =
-          phase(other.seed, stream, i) * phase(other.seed, stream + 1, j);
-      a(i, j) = std::complex<T>(static_cast<double>(x(i, j)) * turn);
-    }
+/// What makes a complex matrix of real ones.
+class ComplexKind {
+ public:
+  ComplexKind(const MatrixRequest& request, index_t b)
+      : other_(request), stream_(2 * static_cast<std::uint64_t>(b)) {
+    const std::string_view kind = kind_of(request.kind, b);
+    has_two_ = kind == "gauss" || kind == "uniform" || kind == "integers";
+    // The streams of the phases, and of Y, are those of no matrix that is drawn from the seed.
+    other_.seed = mix_bits(request.seed ^ 0xc0);
   }
+
+  /// Whether the matrix is X + iY; else it is X with random phases.
+  bool has_two() const { return has_two_; }
+  /// The request of Y.
+  const MatrixRequest& other() const { return other_; }
+  /// Entry (i, j) with its phase, where that of X is x.
+  template <class T>
+  std::complex<T> turned(T x, index_t i, index_t j) const {
+    const std::complex<double> turn =
+        phase(other_.seed, stream_, i) * phase(other_.seed, stream_ + 1, j);
+    return std::complex<T>(static_cast<double>(x) * turn);
+  }
+
+ private:
+  MatrixRequest other_;
+  std::uint64_t stream_;
+  bool has_two_;
+};
+
+/// A kind with singular values of its own, with phases.
+template <class T>
+void fill_complex_cond(const MatrixRequest& request, index_t b, MatrixView<std::complex<T>> a) {
+  const Batch<T> real(1, a.rows, a.cols);
+  const MatrixView<T> x = real.view()[0];
+  const ComplexKind kind(request, b);
+  fill_cond(request, static_cast<std::uint64_t>(b), x);
+  for (index_t i = 0; i < a.rows; ++i)
+    for (index_t j = 0; j < a.cols; ++j) a(i, j) = kind.turned(x(i, j), i, j);
 }
 
 }  // namespace
 
 template <class T>
 void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a) {
+  if (find_kind(kind_of(request.kind, b)).value != nullptr)
+    return fill_rows(request, b, a, 0, a.rows);
   if constexpr (is_complex_number<T>)
-    fill_complex(request, b, a);
+    fill_complex_cond(request, b, a);
   else
-    fill_real(request, b, a);
+    fill_cond(request, static_cast<std::uint64_t>(b), a);
 }
 
 template <class T>
 void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t first,
                index_t rows) {
   const NamedEntry& named = find_kind(kind_of(request.kind, b));
-  const auto number = static_cast<std::uint64_t>(b);
-  for (index_t i = first; i < first + rows; ++i) {
-    for (index_t j = 0; j < a.cols; ++j) {
-      a(i, j) = static_cast<T>(named.value({request, number, i, j, a.rows, a.cols}));
+  const auto value = [&](const MatrixRequest& from, index_t i, index_t j) {
+    return static_cast<Real<T>>(
+        named.value({from, static_cast<std::uint64_t>(b), i, j, a.rows, a.cols}));
+  };
+  if constexpr (is_complex_number<T>) {
+    const ComplexKind kind(request, b);
+    for (index_t i = first; i < first + rows; ++i) {
+      for (index_t j = 0; j < a.cols; ++j) {
+        const Real<T> x = value(request, i, j);
+        a(i, j) = kind.has_two() ? T{x, value(kind.other(), i, j)} : kind.turned(x, i, j);
+      }
     }
+  } else {
+    for (index_t i = first; i < first + rows; ++i)
+      for (index_t j = 0; j < a.cols; ++j) a(i, j) = value(request, i, j);
   }
 }
 
@@ -323,5 +343,9 @@ template void fill_matrix(const MatrixRequest&, index_t, MatrixView<std::complex
 template void fill_matrix(const MatrixRequest&, index_t, MatrixView<std::complex<double>>);
 template void fill_rows(const MatrixRequest&, index_t, MatrixView<float>, index_t, index_t);
 template void fill_rows(const MatrixRequest&, index_t, MatrixView<double>, index_t, index_t);
+template void fill_rows(const MatrixRequest&, index_t, MatrixView<std::complex<float>>, index_t,
+                        index_t);
+template void fill_rows(const MatrixRequest&, index_t, MatrixView<std::complex<double>>, index_t,
+                        index_t);
 
 }  // namespace qrtool

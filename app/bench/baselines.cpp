@@ -46,8 +46,8 @@ class HostRun final : public TimedRun {
     RunSeconds total;
     for (index_t first = 0; first < plan_.problem.count; first += plan_.chunk_matrices) {
       chunk_.count = std::min(plan_.chunk_matrices, plan_.problem.count - first);
-      const ChunkSeconds seconds =
-          backend_.factor(plan_, chunk_.matrices(chunk_.a), factors_of(chunk_), lines_of(chunk_));
+      const ChunkSeconds seconds = factor_on<T>(backend_, plan_, chunk_.matrices(chunk_.a),
+                                                factors_of(chunk_), lines_of(chunk_));
       total.factor += seconds.factor;
       total.check += seconds.check;
       add_lines(accuracy_, lines_of(chunk_), norms_);
@@ -98,9 +98,9 @@ class HostContestant final : public Contestant {
   std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
                                     int threads) override {
     Plan plan = plan_for(backend_, forced_, problem, threads);
-    if (problem.type == ElementType::float32)
-      return std::make_unique<HostRun<float>>(backend_, std::move(plan), request);
-    return std::make_unique<HostRun<double>>(backend_, std::move(plan), request);
+    return with_type(problem.type, [&](auto zero) -> std::unique_ptr<TimedRun> {
+      return std::make_unique<HostRun<decltype(zero)>>(backend_, std::move(plan), request);
+    });
   }
 
  private:
@@ -197,26 +197,32 @@ class DeviceSamples final : public SampleRuns {
 
 constexpr Baseline all_baselines[] = {
     {.name = "eigen",
+     .takes_complex = true,
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<CpuContestant>(
            setup, "eigen", "cpu/eigen", "Eigen " QRTOOL_EIGEN_VERSION ", one matrix per thread");
      }},
     {.name = "cpu",
+     .takes_complex = true,
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<CpuContestant>(setup, "cpu", "", "qrtool --backend cpu");
      }},
     {.name = "from-host",
      .is_on_device = true,
+     .takes_complex = true,
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<HostContestant>("from-host", setup.backend, setup.variant);
      }},
-    {.name = "lapack", .make = [](const BenchSetup& setup) { return make_lapack(setup.limits); }},
+    {.name = "lapack",
+     .takes_complex = true,
+     .make = [](const BenchSetup& setup) { return make_lapack(setup.limits); }},
     {.name = "textbook",
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<DeviceContestant>("textbook", setup, "opencl/textbook");
      }},
     {.name = "gels",
      .solves = true,
+     .takes_complex = true,
      .make = [](const BenchSetup& setup) { return make_lapack_solver(LapackMethod::gels, setup); }},
     {.name = "gelsy",
      .solves = true,
@@ -240,10 +246,10 @@ std::unique_ptr<Contestant> make_tool(const BenchSetup& setup) {
   return make_forced(setup, setup.backend.name() == "cpu" ? "cpu" : "device", setup.variant);
 }
 
-std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup) {
+std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup, ElementType type) {
   std::vector<std::unique_ptr<Contestant>> contestants;
   for (const Variant& variant : setup.backend.variants()) {
-    if (variant.only_when_forced) continue;
+    if (variant.only_when_forced || !variant.is_for(type)) continue;
     const std::string name(variant.name);
     contestants.push_back(make_forced(setup, name, name));
   }

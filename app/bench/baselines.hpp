@@ -43,8 +43,9 @@ struct BenchSetup {
 /// Makes the tool: on an OpenCL device, where the data stay, or on the CPU.
 std::unique_ptr<Contestant> make_tool(const BenchSetup& setup);
 
-/// Every variant of the tool's backend that a plan may choose, each forced on all cases.
-std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup);
+/// Every variant of the tool's backend that a plan may choose for this type, each forced on all
+/// cases.
+std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup, ElementType type);
 
 /// Runs of one shape and type by any variant of the tool. Those on a device share their matrices.
 class SampleRuns {
@@ -63,6 +64,7 @@ struct Baseline {
   std::string_view name;
   bool solves = false;        // least squares; false: factors
   bool is_on_device = false;  // of the tool
+  bool takes_complex = false;
   std::unique_ptr<Contestant> (*make)(const BenchSetup& setup);
 };
 std::span<const Baseline> baselines();

@@ -131,6 +131,8 @@ BenchTask task_of(const BenchOptions& o) {
   return o.shared ? BenchTask::solve_shared : o.solve ? BenchTask::solve : BenchTask::factor;
 }
 
+ElementType type_of(const BenchOptions& o) { return o.is_complex ? complex_of(o.type) : o.type; }
+
 std::string_view name_of(BenchTask task, Mode mode) {
   return task == BenchTask::factor  ? name_of(mode)
          : task == BenchTask::solve ? "solve"
@@ -171,13 +173,14 @@ Sign sign_of(const BenchOptions& o) {
   return o.sign.value_or(o.mode == Mode::raw ? Sign::lapack : Sign::positive);
 }
 
-double case_flops(const BenchCase& size, Mode mode, BenchTask task) {
-  const Problem problem = problem_of(size, ElementType::float64, mode);
+double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask task) {
+  const Problem problem = problem_of(size, type, mode);
   if (task == BenchTask::factor) return lapack_operations(problem);
   const auto m = static_cast<double>(size.m), n = static_cast<double>(size.n);
   const double of_r = operations_of_r(std::max(m, n), std::min(m, n)), of_x = 4 * m * n - n * n;
   const auto batch = static_cast<double>(size.batch);
-  return of_r * (task == BenchTask::solve_shared ? 1 : batch) + of_x * batch;
+  return operations_in(type) *
+         (of_r * (task == BenchTask::solve_shared ? 1 : batch) + of_x * batch);
 }
 
 index_t systems_at_once(const Problem& p, BenchTask task, const Limits& limits) {

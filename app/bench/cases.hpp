@@ -60,6 +60,8 @@ struct BenchSchedule {
   std::optional<double> total_seconds;  // the longest wall time of all cells
 };
 BenchTask task_of(const BenchOptions& options);
+/// The type of the elements: that of --precision, or the complex one whose parts have it.
+ElementType type_of(const BenchOptions& options);
 BenchSchedule schedule_of(const BenchOptions& options);
 /// Keeps each shape and batch once. A device does not use the CPU threads of a case.
 void forget_threads(std::vector<BenchCase>& cases);
@@ -68,9 +70,9 @@ Problem problem_of(const BenchCase& size, ElementType type, Mode mode, Sign sign
 /// LAPACK's signs in mode raw, or those that the user wants.
 Sign sign_of(const BenchOptions& o);
 
-/// Returns the operations of a case. For least squares these are those of LAPACK's gels: R, Q'B,
-/// and x from R.
-double case_flops(const BenchCase& size, Mode mode, BenchTask task);
+/// Returns the real operations of a case. For least squares these are those of LAPACK's gels: R,
+/// Q'B, and x from R.
+double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask task);
 
 /// Returns how many right sides are in memory at a time: about 64 MiB with all copies. Errors:
 /// LimitError.

@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/complex.hpp"
 #include "core/matrices.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {
 
-/// The largest number of random entries that are drawn, in about a second on one core.
-constexpr index_t drawn_entries = index_t{1} << 24;
+/// The largest number of random entries that are drawn, in about a second on one core; of complex
+/// ones, each of which is two numbers, half as many.
+template <class T>
+constexpr index_t drawn_entries = (index_t{1} << 24) / parts_of<T>;
 
 template <class T>
 double frobenius_norm(MatrixView<const T> a) {
@@ -36,7 +39,7 @@ void repeat_rows(MatrixView<T> a, index_t first_rows, int threads) {
 template <class T>
 void draw_gaussian(const MatrixRequest& request, BatchView<T> all, int threads) {
   const index_t m = all.rows, n = all.cols,
-                drawn_rows = std::min(m, std::max(n, drawn_entries / n));
+                drawn_rows = std::min(m, std::max(n, drawn_entries<T> / n));
   const index_t pieces = std::clamp<index_t>(16 * threads / all.count, 1, drawn_rows),
                 rows = (drawn_rows + pieces - 1) / pieces;
   parallel_for(all.count * pieces, threads, [&](index_t i, int) {
@@ -54,7 +57,7 @@ BenchData<T>::BenchData(index_t count, index_t m, index_t n, const MatrixRequest
                         int threads)
     : batch_(count, m, n),
       norms_(static_cast<std::size_t>(
-          std::min(count, std::max<index_t>(1, drawn_entries / (m * n))))) {
+          std::min(count, std::max<index_t>(1, drawn_entries<T> / (m * n))))) {
   const BatchView<T> all = batch_.view();
   const index_t drawn = std::ssize(norms_);
   if (request.kind == MatrixRequest{}.kind) {
@@ -63,7 +66,7 @@ BenchData<T>::BenchData(index_t count, index_t m, index_t n, const MatrixRequest
     parallel_for(drawn, threads, [&](index_t b, int) { fill_matrix<T>(request, b, all[b]); });
   }
   parallel_for(drawn, threads, [&](index_t b, int) {
-    norms_[static_cast<std::size_t>(b)] = frobenius_norm<T>(all[b]);
+    norms_[static_cast<std::size_t>(b)] = frobenius_norm<Real<T>>(interleaved(all[b]));
   });
   parallel_for(count - drawn, threads, [&](index_t i, int) {
     std::copy_n(all[i % drawn].data, m * n, all[drawn + i].data);
@@ -77,5 +80,7 @@ void add_lines(Accuracy& accuracy, std::span<const MatrixReport> report,
 
 template class BenchData<float>;
 template class BenchData<double>;
+template class BenchData<std::complex<float>>;
+template class BenchData<std::complex<double>>;
 
 }  // namespace qrtool

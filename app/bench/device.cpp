@@ -176,9 +176,9 @@ std::unique_ptr<TimedRun> make_shared(OpenclBackend& backend, const Problem& p,
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan,
                                             const MatrixRequest& request, double build_seconds) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
-  if (plan.problem.type == ElementType::float32)
-    return make_run<float>(opencl, std::move(plan), request, build_seconds);
-  return make_run<double>(opencl, std::move(plan), request, build_seconds);
+  return with_type(plan.problem.type, [&](auto zero) {
+    return make_run<decltype(zero)>(opencl, std::move(plan), request, build_seconds);
+  });
 }
 
 std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const Problem& most,

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double gflops(const BenchHeader& header, const BenchRow& row) {
-  return case_flops(row.size, header.mode, header.task) / row.tool->median() * 1e-9;
+  return case_flops(row.size, header.type, header.mode, header.task) / row.tool->median() * 1e-9;
 }
 
 /// The CPU threads that the tool may use.
@@ -26,7 +26,9 @@ double speed_up(const BenchRow& row, const Timing& baseline) {
   return baseline.median() / row.tool->median();
 }
 
+/// The value of --precision, or the name of a complex type.
 std::string_view precision_name(ElementType type) {
+  if (is_complex(type)) return name_of(type);
   return type == ElementType::float32 ? "single" : "double";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lapack.cpp: times LAPACK's geqrf and orgqr, with one matrix per thread, or with all threads of
-// the library on one matrix.
+// lapack.cpp: times LAPACK's geqrf and orgqr (complex: ungqr), with one matrix per thread, or with
+// all threads of the library on one matrix.
 #include "app/bench/lapack.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include "app/bench/data.hpp"
 #include "app/bench/lapack_library.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/complex_arithmetic.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
@@ -46,7 +47,7 @@ class LapackRun final : public TimedRun {
         work_(chunk_, problem.n, problem.m),
         r_(chunk_, problem.n, problem.k()) {
     library.find_typed<T>("geqrf", geqrf_);
-    library.find_typed<T>("orgqr", orgqr_);
+    library.find_typed<T>(is_complex_number<T> ? "ungqr" : "orgqr", orgqr_);
     // Where there are fewer matrices than threads, the library's own threads share each matrix.
     const bool by_matrix = problem.count >= limits.threads || library.set_own_threads == nullptr;
     workers_ = by_matrix ? limits.threads : 1;
@@ -102,7 +103,8 @@ class LapackRun final : public TimedRun {
     T for_r = 0, for_q = 0;
     geqrf_(&m_, &n_, work_.view().data, &m_, tau_.data(), &for_r, &query, &info);
     orgqr_(&m_, &k_, &k_, work_.view().data, &m_, tau_.data(), &for_q, &query, &info);
-    scratch_per_worker_ = std::max({static_cast<int>(for_r), static_cast<int>(for_q), n_, 1});
+    const auto entries = [](T size) { return static_cast<int>(real_part(size)); };
+    scratch_per_worker_ = std::max({entries(for_r), entries(for_q), n_, 1});
     return static_cast<std::size_t>(scratch_per_worker_);
   }
 
@@ -153,9 +155,9 @@ class LapackContestant final : public Contestant {
       throw DeviceError(fmt::format("geqrf and orgqr were not found in {}", wanted_));
     if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
       throw LimitError("LAPACK counts rows and columns in 32 bits");
-    if (p.type == ElementType::float32)
-      return std::make_unique<LapackRun<float>>(library_, p, limits_, request);
-    return std::make_unique<LapackRun<double>>(library_, p, limits_, request);
+    return with_type(p.type, [&](auto zero) -> std::unique_ptr<TimedRun> {
+      return std::make_unique<LapackRun<decltype(zero)>>(library_, p, limits_, request);
+    });
   }
 
  private:

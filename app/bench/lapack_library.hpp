@@ -6,7 +6,9 @@
 
 #include <initializer_list>
 #include <string>
-#include <type_traits>
+#include <string_view>
+
+#include "core/complex.hpp"
 
 namespace qrtool {
 
@@ -24,10 +26,11 @@ struct LapackLibrary {
     function = reinterpret_cast<Function>(dlsym(handle, (prefix + name).c_str()));
     return function != nullptr;
   }
-  /// Finds sNAME_ or dNAME_, by the type T. Errors: DeviceError.
+  /// Finds sNAME_, dNAME_, cNAME_ or zNAME_, by the type T. Errors: DeviceError.
   template <class T, class Function>
   void find_typed(const char* name, Function& function) const {
-    const std::string full = std::string(std::is_same_v<T, float> ? "s" : "d") + name + "_";
+    constexpr std::string_view letters = is_complex_number<T> ? "cz" : "sd";
+    const std::string full = letters[sizeof(Real<T>) == 4 ? 0 : 1] + std::string(name) + "_";
     if (!find(full, function)) throw_missing(full);
   }
   /// "OpenBLAS 0.3.21, libopenblas.so.0, " and whether it is the reference.

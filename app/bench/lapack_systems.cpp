@@ -12,6 +12,7 @@
 
 #include "app/bench/data.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/complex_arithmetic.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
@@ -21,23 +22,30 @@ namespace qrtool {
 template <class T>
 LapackSolver<T>::LapackSolver(const LapackLibrary& library) : library_(library) {
   library.find_typed<T>("gels", gels_);
-  library.find_typed<T>("gelsy", gelsy_);
-  library.find_typed<T>("syrk", syrk_);
-  library.find_typed<T>("gemm", gemm_);
-  library.find_typed<T>("potrf", potrf_);
-  library.find_typed<T>("potrs", potrs_);
+  if constexpr (!is_complex_number<T>) {
+    library.find_typed<T>("gelsy", gelsy_);
+    library.find_typed<T>("syrk", syrk_);
+    library.find_typed<T>("gemm", gemm_);
+    library.find_typed<T>("potrf", potrf_);
+    library.find_typed<T>("potrs", potrs_);
+  }
 }
 
 template <class T>
 typename LapackSolver<T>::Workspace LapackSolver<T>::workspace(const SystemSize& s) const {
   const int ld = s.ld(), query = -1;
-  const T tolerance = 0;
   T for_gels = 0, for_gelsy = 0, a = 0, b = 0;
-  int rank = 0, pivot = 0, info = 0;
+  int info = 0;
   gels_("N", &s.m, &s.n, &s.p, &a, &ld, &b, &ld, &for_gels, &query, &info);
-  gelsy_(&s.m, &s.n, &s.p, &a, &ld, &b, &ld, &pivot, &tolerance, &rank, &for_gelsy, &query, &info);
+  if constexpr (!is_complex_number<T>) {
+    const T tolerance = 0;
+    int rank = 0, pivot = 0;
+    gelsy_(&s.m, &s.n, &s.p, &a, &ld, &b, &ld, &pivot, &tolerance, &rank, &for_gelsy, &query,
+           &info);
+  }
   const auto n = static_cast<std::size_t>(s.n), p = static_cast<std::size_t>(s.p);
-  const auto work = static_cast<std::size_t>(std::max({for_gels, for_gelsy, T(1)}));
+  const auto work =
+      static_cast<std::size_t>(std::max({real_part(for_gels), real_part(for_gelsy), Real<T>(1)}));
   return {.work = std::vector<T>(std::max(work, n * p)),
           .gram = std::vector<T>(n * n),
           .pivots = std::vector<int>(n)};
@@ -59,7 +67,8 @@ bool LapackSolver<T>::gels(const SystemSize& s, T* a, T* b, Workspace& w) const 
 }
 
 template <class T>
-bool LapackSolver<T>::gelsy(const SystemSize& s, T* a, T* b, Workspace& w) const {
+bool LapackSolver<T>::gelsy(const SystemSize& s, T* a, T* b, Workspace& w) const
+    requires(!is_complex_number<T>) {
   const int ld = s.ld(), size = static_cast<int>(w.work.size());
   const T tolerance = std::numeric_limits<T>::epsilon() * static_cast<T>(s.n);
   int rank = 0, info = 0;
@@ -70,7 +79,8 @@ bool LapackSolver<T>::gelsy(const SystemSize& s, T* a, T* b, Workspace& w) const
 }
 
 template <class T>
-bool LapackSolver<T>::normal_equations(const SystemSize& s, T* a, T* b, Workspace& w) const {
+bool LapackSolver<T>::normal_equations(const SystemSize& s, T* a, T* b, Workspace& w) const
+    requires(!is_complex_number<T>) {
   const T one = 1, zero = 0;
   const int ld = s.ld();
   int info = 0;
@@ -86,6 +96,8 @@ bool LapackSolver<T>::normal_equations(const SystemSize& s, T* a, T* b, Workspac
 
 template class LapackSolver<float>;
 template class LapackSolver<double>;
+template class LapackSolver<std::complex<float>>;
+template class LapackSolver<std::complex<double>>;
 
 namespace {
 
@@ -103,11 +115,15 @@ const MethodText& text_of(LapackMethod method) {
                        [&](const MethodText& each) { return each.method == method; });
 }
 
+/// Of complex systems gels alone is called.
 template <class T>
 auto function_of(LapackMethod method) {
-  return method == LapackMethod::gels    ? &LapackSolver<T>::gels
-         : method == LapackMethod::gelsy ? &LapackSolver<T>::gelsy
-                                         : &LapackSolver<T>::normal_equations;
+  if constexpr (is_complex_number<T>)
+    return &LapackSolver<T>::gels;
+  else
+    return method == LapackMethod::gels    ? &LapackSolver<T>::gels
+           : method == LapackMethod::gelsy ? &LapackSolver<T>::gelsy
+                                           : &LapackSolver<T>::normal_equations;
 }
 
 template <class T>
@@ -228,9 +244,9 @@ class LapackSystems final : public Contestant {
     if (method_ == LapackMethod::normal_equations && p.m < p.n)
       throw UsageError("fewer rows than columns");
     setup_.seed = request.seed;
-    if (p.type == ElementType::float32)
-      return std::make_unique<LapackSystemsRun<float>>(method_, library_, p, setup_);
-    return std::make_unique<LapackSystemsRun<double>>(method_, library_, p, setup_);
+    return with_type(p.type, [&](auto zero) -> std::unique_ptr<TimedRun> {
+      return std::make_unique<LapackSystemsRun<decltype(zero)>>(method_, library_, p, setup_);
+    });
   }
 
  private:

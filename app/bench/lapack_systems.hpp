@@ -39,10 +39,12 @@ class LapackSolver {
 
   bool gels(const SystemSize& size, T* a, T* b, Workspace& workspace) const;
   /// The rank is that of gelsy at the tolerance n eps.
-  bool gelsy(const SystemSize& size, T* a, T* b, Workspace& workspace) const;
+  bool gelsy(const SystemSize& size, T* a, T* b, Workspace& workspace) const
+      requires(!is_complex_number<T>);
   /// A'A x = A'b by syrk, potrf and potrs, for m >= n. The error grows with the square of the
   /// condition.
-  bool normal_equations(const SystemSize& size, T* a, T* b, Workspace& workspace) const;
+  bool normal_equations(const SystemSize& size, T* a, T* b, Workspace& workspace) const
+      requires(!is_complex_number<T>);
 
  private:
   bool has_succeeded(const char* function, int info) const;

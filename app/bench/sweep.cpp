@@ -64,7 +64,7 @@ Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const B
                                             !is_cpu && is_planned && baseline->is_on_device)});
   const std::size_t baselines = columns_.size() - 1;
   if (options.against_variants) {
-    for (std::unique_ptr<Contestant>& variant : make_variants(setup))
+    for (std::unique_ptr<Contestant>& variant : make_variants(setup, type_of(options)))
       columns_.push_back({std::move(variant), CostHistory(is_cpu)});
   }
   if (options.cold) {
@@ -88,7 +88,7 @@ Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const B
 BenchHeader Sweep::header(const BenchSetup& setup) const {
   BenchHeader header{.backend = setup.backend.name(),
                      .device = setup.backend.device(),
-                     .type = options_.type,
+                     .type = type_of(options_),
                      .arithmetic = options_.arithmetic,
                      .mode = options_.mode,
                      .sign = sign_of(options_),
@@ -145,7 +145,8 @@ std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {
 
 Timing Sweep::time(Column& column, BenchRow& row) {
   const std::string name = column.contestant->name();
-  const double flops = case_flops(row.size, options_.mode, result_.header.task);
+  const double flops =
+      case_flops(row.size, result_.header.type, options_.mode, result_.header.task);
   const double limit = seconds_left();
   refuse_if_too_slow(column.history.predict(row.size, flops), limit);
   const StatusLine status(
@@ -171,7 +172,7 @@ Timing Sweep::time(Column& column, BenchRow& row) {
 
 /// The batch of one seed.
 Timing Sweep::time(Column& column, BenchRow& row, std::uint64_t seed, double limit_seconds) {
-  Problem problem = problem_of(row.size, options_.type, options_.mode, sign_of(options_));
+  Problem problem = problem_of(row.size, type_of(options_), options_.mode, sign_of(options_));
   problem.arithmetic = options_.arithmetic;
   const std::unique_ptr<TimedRun> run =
       column.contestant->prepare(problem, {.kind = row.size.kind, .seed = seed}, row.size.threads);

@@ -192,8 +192,10 @@ std::unique_ptr<TimedRun> make_run(const Problem& p, const BenchSetup& setup,
   const bool is_tall = factor.variant->row_state_bytes != nullptr;
   if (factor.by_rows() || (is_tall && 3 * p.input_bytes() > limits.host_bytes))
     throw LimitError("a matrix does not fit the memory");
-  if (is_tall && sides_of_matrix == 1)
-    return std::make_unique<TallSystems<T>>(p, factor, own, limits.threads);
+  if constexpr (!is_complex_number<T>) {  // which no variant takes by rows
+    if (is_tall && sides_of_matrix == 1)
+      return std::make_unique<TallSystems<T>>(p, factor, own, limits.threads);
+  }
   const index_t chunk = is_shared ? p.count : systems_at_once(p, setup.task, limits);
   return std::make_unique<EachSystem<T>>(p, factor, sides_of_matrix, chunk, own);
 }
@@ -210,12 +212,13 @@ class Solver final : public Contestant {
                                     int threads) override {
     setup_.seed = request.seed;
     if (setup_.backend.name() != "cpu") return prepare_on_device(p);
-    return p.type == ElementType::float32 ? make_run<float>(p, setup_, forced_, threads)
-                                          : make_run<double>(p, setup_, forced_, threads);
+    return with_type(
+        p.type, [&](auto zero) { return make_run<decltype(zero)>(p, setup_, forced_, threads); });
   }
 
  private:
   std::unique_ptr<TimedRun> prepare_on_device(const Problem& p) const {
+    if (is_complex(p.type)) throw DeviceError("solve takes such systems to the CPU: A is complex");
     const SolveProblem problem = systems_of(p);
     if (setup_.task == BenchTask::solve_shared) return prepare_shared_on_device(p, problem);
     for (const std::string& why :

@@ -147,8 +147,8 @@ void add_quality_columns(std::vector<Column>& columns, const BenchResult& result
   columns.push_back(
       {.heading = "GFLOP/s", .width = 8, .is_text = false, .cell = [header](const BenchRow& row) {
          if (!row.tool) return std::string(skipped);
-         return format_figure(case_flops(row.size, header.mode, header.task) / row.tool->median() *
-                              1e-9);
+         return format_figure(case_flops(row.size, header.type, header.mode, header.task) /
+                              row.tool->median() * 1e-9);
        }});
   const auto error = [header](const BenchRow& row, double value) {
     const bool is_measured = row.accuracy.matrices > 0 && header.has_error();

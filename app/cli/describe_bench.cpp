@@ -115,6 +115,25 @@ void check_surroundings(const BenchOptions& o) {
     throw UsageError("--gemm and --rates take no --seeds, --cold, --first-run or --compare");
 }
 
+/// What is there for real matrices alone.
+void refuse_complex(const BenchOptions& o) {
+  const std::pair<bool, std::string_view> real_only[] = {
+      {o.gemm, "--gemm"},
+      {!o.rates.empty(), "--rates"},
+      {o.arithmetic == Arithmetic::mixed, "--arithmetic mixed"}};
+  for (const auto& [is_given, option] : real_only)
+    if (is_given)
+      throw UsageError(fmt::format("bench {} is for real matrices", option),
+                       fmt::format("leave {} or --complex away", option));
+  std::vector<std::string_view> names;
+  for (const Baseline& baseline : baselines())
+    if (baseline.takes_complex && baseline.solves == o.solve) names.push_back(baseline.name);
+  for (const Baseline* baseline : baselines_of(o))
+    if (!baseline->takes_complex && baseline->solves == o.solve)
+      throw UsageError(fmt::format("--against {}: it takes no complex matrices", baseline->name),
+                       fmt::format("with --complex: {}, variants, none", join(names, ", ")));
+}
+
 void describe_comparison(CommandLine& line, BenchOptions& o) {
   line.value("--compare", "FILE",
              "the JSON of an earlier run: exit 1 where a case has become slower by its median",
@@ -168,6 +187,8 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
             [&o](const std::string& text) { o.batches = parse_batches(text); });
   line.choice("--precision", o.type, "of the elements", bench_types);
+  line.flag("--complex", o.is_complex,
+            "complex numbers, whose parts have that precision, of the kinds of generate --complex");
   line.choice("--arithmetic", o.arithmetic,
               "of float32: any that has its accuracy, strict: its own alone, mixed: half-precision "
               "products",
@@ -260,6 +281,7 @@ void check(const BenchOptions& o) {
         "--solve measures solutions: it takes no --gemm, --mode, --sign, --kind or --arithmetic",
         "leave these away, or leave --solve away");
   check_surroundings(o);
+  if (o.is_complex) refuse_complex(o);
   if (o.mode == Mode::raw && o.sign == Sign::positive)
     throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
                      "--mode reduced or --mode r gives R positive ones");

@@ -116,18 +116,22 @@ class Exports {
 
 /// Returns the case with the most work, which decides whether `auto` takes a device.
 Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
-  const auto flops = [&](const BenchCase& size) { return case_flops(size, o.mode, task_of(o)); };
+  const auto flops = [&](const BenchCase& size) {
+    return case_flops(size, type_of(o), o.mode, task_of(o));
+  };
   return problem_of(*std::max_element(schedule.cases.begin(), schedule.cases.end(),
                                       [&](const BenchCase& a, const BenchCase& b) {
                                         return flops(a) < flops(b);
                                       }),
-                    o.type, o.solve ? Mode::r : o.mode);
+                    type_of(o), o.solve ? Mode::r : o.mode);
 }
 
 std::shared_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
                                          const Limits& limits, const Comm& comm) {
-  // solve takes one A for all right sides to the CPU unless a device is asked for.
-  if (o.shared && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
+  // solve takes one A for all right sides to the CPU unless a device is asked for, and complex
+  // systems always.
+  const bool is_for_cpu = o.shared || (o.solve && o.is_complex);
+  if (is_for_cpu && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
   BackendRequest request = o.backend;
   request.rank = comm.rank();
   request.ranks = comm.size();
@@ -257,6 +261,8 @@ void refuse_for_ranks(const BenchOptions& o) {
   if (o.solve) throw UsageError("bench --solve measures one process", "run it without mpirun");
   if (!o.rates.empty())
     throw UsageError("bench --rates measures one process", "run it without mpirun");
+  if (o.is_complex)
+    throw UsageError("bench --complex measures one process", "run it without mpirun");
   if (o.seeds > 1 || o.kinds != BenchOptions{}.kinds || o.cold || o.first_run)
     throw UsageError("bench --seeds, --kind, --cold and --first-run measure one process",
                      "run it without mpirun");

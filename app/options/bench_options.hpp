@@ -29,7 +29,8 @@ struct BenchOptions : PrintOptions {
   SweepKind sweep_kind = SweepKind::standard;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape
-  ElementType type = ElementType::float32;
+  ElementType type = ElementType::float32;          // of the parts, with is_complex
+  bool is_complex = false;
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;  // or r, or raw
   std::optional<Sign> sign;   // none: positive, and LAPACK's in mode raw

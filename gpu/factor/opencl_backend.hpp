@@ -92,9 +92,11 @@ class ResidentRun {
     double factor = 0, check = 0;  // seconds, by the device's clock
   };
 
-  /// Uploads the matrices. `plan` must outlive the run. Errors: DeviceError, LimitError.
-  ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const float> a);
-  ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const double> a);
+  /// Uploads the matrices, whose type is that of `plan`. `plan` must outlive the run. Errors:
+  /// DeviceError, LimitError.
+  template <class T>
+  ResidentRun(OpenclBackend& backend, const Plan& plan, const BatchView<T>& a)
+      : ResidentRun(backend, plan, bytes_of(a)) {}
   ~ResidentRun();
 
   /// Factors and checks every matrix once. Returns when the device has finished.
@@ -107,6 +109,19 @@ class ResidentRun {
   std::vector<MatrixReport> report() const;
 
  private:
+  /// All sizes of `a` count bytes, so that one code uploads every type.
+  ResidentRun(OpenclBackend& backend, const Plan& plan, const BatchView<const std::byte>& a);
+  template <class T>
+  static BatchView<const std::byte> bytes_of(const BatchView<T>& a) {
+    constexpr index_t size = sizeof(T);
+    return {reinterpret_cast<const std::byte*>(a.data),
+            a.count,
+            a.rows,
+            size * a.cols,
+            size * a.ld,
+            size * a.stride};
+  }
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -11,8 +11,7 @@
 namespace qrtool {
 
 struct ResidentRun::State {
-  template <class T>
-  State(Engine& used_engine, const Plan& used_plan, BatchView<const T> a)
+  State(Engine& used_engine, const Plan& used_plan, const BatchView<const std::byte>& a)
       : engine(used_engine),
         plan(used_plan),
         variant(gpu_variant(*plan.variant)),
@@ -35,14 +34,13 @@ struct ResidentRun::State {
     }
   }
 
-  template <class T>
-  void upload(BatchView<const T> a, index_t b) {
+  void upload(const BatchView<const std::byte>& a, index_t b) {
     const std::size_t bytes = plan.problem.input_bytes();
     if (a.is_packed()) {
       if (b == 0) write(0, bytes * static_cast<std::size_t>(count), a.data);
       return;
     }
-    const std::size_t row = static_cast<std::size_t>(a.cols) * sizeof(T);
+    const auto row = static_cast<std::size_t>(a.cols);
     for (index_t i = 0; i < a.rows; ++i) {
       write(static_cast<std::size_t>(b) * bytes + static_cast<std::size_t>(i) * row, row,
             &a[b](i, 0));
@@ -90,10 +88,8 @@ struct ResidentRun::State {
   std::optional<DeviceBuffers> buffers;
 };
 
-ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const float> a)
-    : state_(std::make_unique<State>(*backend.engine_, plan, a)) {}
-
-ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const double> a)
+ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan,
+                         const BatchView<const std::byte>& a)
     : state_(std::make_unique<State>(*backend.engine_, plan, a)) {}
 
 ResidentRun::~ResidentRun() = default;

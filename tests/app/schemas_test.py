@@ -210,6 +210,9 @@ class Schemas(unittest.TestCase):
         self.run_json("bench", *bench, "--export-json", self.path("table.json"))
         self.check(pathlib.Path(self.path("table.json")).read_text(), "bench")
         self.run_json("bench", *bench, "--mode", "r", "--against", "none")
+        for precision, name in (("single", "complex64"), ("double", "complex128")):
+            result = self.run_json("bench", *bench, "--complex", "--precision", precision)
+            self.assertEqual(result["precision"], name)
         for more in ((), ("--shared",)):
             result = self.run_json("bench", *bench, "--solve", *more)
             self.assertEqual((result["mode"], result["cases"][0]["check_seconds"]),

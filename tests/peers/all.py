@@ -39,6 +39,9 @@ GPU_BATCHES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,51
 GPU_LARGE = ("512x512x1,2048x2048x1,5000x5000x1,16384x16384x1,1000000x32x1,4000000x64x1,"
              "1000000x128x1")
 GPU_SYSTEMS = "16x4x1000000,64x64x15000"
+CPU_COMPLEX = "8x8,16x16,32x32,64x64,128x64,256x128"
+GPU_COMPLEX = ("16x16x15000,32x32x15000,64x64x15000,128x64x5000,240x66x100,240x66x1000,"
+               "256x128x2000,512x512x32")
 TYPES = ("single", "double")
 
 
@@ -74,9 +77,12 @@ def shared_pieces(device, backend, hard_shape, hard_batch, solve):
 def cpu_pieces(args):
     for threads in args.threads.split(","):
         for precision in TYPES:
-            yield Piece(f"batches {precision} {threads}", [
-                "{build}/tests/cpu_peers", "--threads", threads, "--rounds", "9", "--precisions",
-                precision, "--shapes", CPU_SHAPES, "--json", "{json}", *args.libraries])
+            for name, shapes, *more in (("batches", CPU_SHAPES),
+                                        ("complex", CPU_COMPLEX, "--complex")):
+                yield Piece(f"{name} {precision} {threads}", [
+                    "{build}/tests/cpu_peers", "--threads", threads, "--rounds", "9",
+                    "--precisions", precision, *more, "--shapes", shapes, "--json", "{json}",
+                    *args.libraries])
     yield from shared_pieces("cpu", ["--backend", "cpu"], "64x64", "1000",
                              [("16x4", "100000"), ("64x64", "1000"), ("288x97", "100")])
     for shape in ("20000x64x64", "1x2000x2000", "1x5000x5000"):
@@ -92,6 +98,7 @@ def gpu_pieces(args):
     dx = ["--dx", args.dx] if args.dx else []
     for precision in TYPES:
         for name, cases, *more in (("batches", GPU_BATCHES), ("large", GPU_LARGE),
+                                   ("complex", GPU_COMPLEX, "--complex"),
                                    ("gels", GPU_SYSTEMS, "--solve")):
             if name == "gels" and not dx:
                 continue

@@ -6,9 +6,9 @@
 //
 // A library is loaded by its name, and its geqrf and orgqr are called: one matrix per thread,
 // sequential inside, or all threads of the library on one matrix where there are fewer matrices
-// than threads. Matrices are Gaussian and already stored by columns; copying them back is not
-// timed. A round times every contestant once on each case, one after the other, and ratios are
-// taken within a round. --json writes every time.
+// than threads. Matrices are Gaussian (--complex: complex, and ungqr is called) and already stored
+// by columns; copying them back is not timed. A round times every contestant once on each case, one
+// after the other, and ratios are taken within a round. --json writes every time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +23,7 @@
 #include "app/bench/lapack.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
+#include "core/operations.hpp"
 #include "tests/peers/peers.hpp"
 
 namespace qrtool {
@@ -35,15 +36,21 @@ using peers::Seconds;
 struct CpuOptions : peers::Options {
   std::vector<std::string> modes{"reduced", "r"};
   double seconds = 0.1;
+  bool is_complex = false;
   std::string json;  // a file; empty: none
 };
 
 using Json = nlohmann::ordered_json;
 
+/// The value of --precision, or the name of a complex type.
+std::string_view type_name(const Problem& p) {
+  return is_complex(p.type) ? name_of(p.type) : precision_name(p);
+}
+
 /// As many matrices as take about `seconds` at 5 GFLOP/s a thread.
 index_t batch_of(const Problem& p, const CpuOptions& o, int threads) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = std::min(m, n);
-  const double each = 3e-6 + 4 * std::max(m, n) * k * k / 5e9;
+  const double each = 3e-6 + operations_in(p.type) * 4 * std::max(m, n) * k * k / 5e9;
   return std::max<index_t>(1, static_cast<index_t>(o.seconds * threads / each));
 }
 
@@ -76,7 +83,7 @@ Json time_case(Problem problem, const std::string& what, const CpuOptions& o, co
   return {{"m", problem.m},
           {"n", problem.n},
           {"batch", problem.count},
-          {"precision", precision_name(problem)},
+          {"precision", type_name(problem)},
           {"mode", name_of(problem.mode)},
           {"variant", runs[0]->variant()},
           {"seconds", times}};
@@ -95,9 +102,10 @@ void run(const CpuOptions& o) {
       limits.threads, o.rounds);
   Json cases = Json::array();
   peers::for_each_case(o, [&](Problem p) {
+    if (o.is_complex) p.type = complex_of(p.type);
     for (const std::string& mode : o.modes) {
       p.mode = mode == "r" ? Mode::r : Mode::reduced;
-      cases.push_back(time_case(p, fmt::format("{}x{} {} {}", p.m, p.n, precision_name(p), mode), o,
+      cases.push_back(time_case(p, fmt::format("{}x{} {} {}", p.m, p.n, type_name(p), mode), o,
                                 limits, contestants));
     }
   });
@@ -124,6 +132,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"reduced", "r"}));
+  app.add_flag("--complex", o.is_complex, "complex matrices, whose parts have the precision");
   app.add_option("--seconds", o.seconds, "of a run at 5 GFLOP/s for each thread");
   app.add_option("--json", o.json, "a file for every time");
   return qrtool::peers::run_main(app, argc, argv, [&] { qrtool::run(o); });

@@ -10,9 +10,11 @@ import statistics
 import sys
 import tempfile
 
-TYPES = {"single": "float32", "double": "float64"}
+TYPES = {"single": "float32", "double": "float64", "complex64": "complex64",
+         "complex128": "complex128"}
+LETTERS = {"single": "S", "double": "D", "complex64": "C", "complex128": "Z"}  # of LAPACK's names
 CHECKED = 64  # matrices, from the whole batch
-BARS = {"single": 1e-4, "double": 1e-12}  # of relative errors
+BARS = {"single": 1e-4, "double": 1e-12, "complex64": 1e-4, "complex128": 1e-12}  # relative
 
 
 def cupy_or_none():
@@ -24,7 +26,11 @@ def cupy_or_none():
 
 
 def random_matrices(cp, shape, precision):
-    return cp.random.default_rng(1).standard_normal(shape, dtype=TYPES[precision])
+    wanted = cp.dtype(TYPES[precision])
+    if wanted.kind == "f":
+        return cp.random.default_rng(1).standard_normal(shape, dtype=wanted)
+    parts = random_matrices(cp, (*shape, 2), "single" if wanted.itemsize == 8 else "double")
+    return parts.view(wanted)[..., 0]
 
 
 def device_ms(cp, call):
@@ -39,13 +45,18 @@ def device_ms(cp, call):
 def worst(cp, difference, scale):
     """The largest norm of the matrices of `difference`, divided by those of `scale`."""
     def norms(matrices):
-        return cp.sqrt((matrices * matrices).sum(axis=(1, 2)))
+        return cp.sqrt((abs(matrices) ** 2).sum(axis=(1, 2)))
     error = float((norms(difference) / norms(scale)).max())
     return error if error == error else float("inf")
 
 
 def transposed(matrices):
     return matrices.transpose(0, 2, 1)
+
+
+def wide(cp, matrices):
+    """In float64 or complex128."""
+    return matrices.astype(cp.promote_types(matrices.dtype, "float64"))
 
 
 class DxRun:
@@ -156,7 +167,7 @@ def blas_times(case, precision, all_ms):
     if not blas or blas.cublasCreate_v2(ctypes.byref(handle)):
         print("cuBLAS: cannot be called, and is left out", file=sys.stderr)
         return {}
-    geqrf = blas.cublasSgeqrfBatched if precision == "single" else blas.cublasDgeqrfBatched
+    geqrf = getattr(blas, f"cublas{LETTERS[precision]}geqrfBatched")
     original = random_matrices(cp, (batch, n, m), precision)  # of columns
     a, tau = original.copy(), cp.zeros((batch, min(m, n)), TYPES[precision])
 
@@ -178,10 +189,10 @@ def blas_times(case, precision, all_ms):
 
     once()
     some = slice(None, None, max(1, batch // CHECKED))
-    before, r = (matrices[some].astype("float64") for matrices in (original, a))
-    r = cp.triu(transposed(r)[:, :min(m, n)])
-    gram = before @ transposed(before)
-    error = worst(cp, transposed(r) @ r - gram, gram)
+    before, r = (transposed(wide(cp, matrices[some])) for matrices in (original, a))
+    r = cp.triu(r[:, :min(m, n)])
+    gram = transposed(before).conj() @ before
+    error = worst(cp, transposed(r).conj() @ r - gram, gram)
     if error > BARS[precision]:
         raise RuntimeError(f"geqrfBatched: its error is {error:.2g}")
     version = ".".join(map(str, blas_version(blas)))

@@ -4,9 +4,11 @@
 geqrf + orgqr, CUDA events), JAX (jitted linalg.qr, host clock), geqrfBatched of cuBLAS and kernels
 of cuSolverDx (both through CuPy), in one run, against the floor of bytes and operations. What is
 missing is left out. --solve: least squares of one right side each, beside gels of cuSolverDx.
+--complex: complex matrices, for which there are no kernels of cuSolverDx.
 
-    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double] [--solve]
-                        [--dx FOLDER of dx_kernels.py] [--repeats 20] [--json FILE, for every time]
+    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double]
+                        [--solve | --complex] [--dx FOLDER of dx_kernels.py] [--repeats 20]
+                        [--json FILE, for every time]
 """
 import argparse
 import json
@@ -17,12 +19,15 @@ import tempfile
 import time
 
 import cupy_peers
+from cupy_peers import TYPES
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 CASES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,512x512x32,"
          "512x512x1,1024x512x32,1000000x32x1,4000000x64x1,1000000x128x1")
 # Of an H200: copies, and products as cuBLAS does them.
 BYTES_PER_MS, OPERATIONS_PER_MS = 4.27e9, 51e9
+# Bytes of an entry, and real operations in one of its type.
+COSTS = {"single": (4, 1), "double": (8, 1), "complex64": (8, 4), "complex128": (16, 4)}
 
 
 def all_ms(run_once, repeats, seconds):
@@ -35,9 +40,9 @@ def all_ms(run_once, repeats, seconds):
     return times
 
 
-def floor_ms(m, n, batch, with_q, entry_bytes):
-    k = min(m, n)
-    r_operations = 2 * m * n * k - 2 * k**3 / 3
+def floor_ms(m, n, batch, with_q, element):
+    k, (entry_bytes, operations) = min(m, n), COSTS[element]
+    r_operations = operations * (2 * m * n * k - 2 * k**3 / 3)
     numbers = m * n + k * n + (m * k if with_q else 0)
     return max(entry_bytes * batch * numbers / BYTES_PER_MS,
                batch * r_operations * (2 if with_q else 1) / OPERATIONS_PER_MS)
@@ -53,7 +58,8 @@ def qrtool_ms(args, case, *words):
             subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch),
                             *words, "--device", args.device, "--against", "none",
                             "--limit-seconds", "600", "--precision", args.precision,
-                            "--export-json", path], check=True, capture_output=True)
+                            *(["--complex"] if args.complex else []), "--export-json", path],
+                           check=True, capture_output=True)
             with open(path) as file:
                 times += json.load(file)["cases"][0]["seconds"]["all"]
             os.remove(path)
@@ -67,8 +73,7 @@ def torch_times(case, args):
     except ImportError:
         return {}
     m, n, batch = case
-    a = torch.randn(batch, m, n, device="cuda",
-                    dtype=torch.float64 if args.precision == "double" else torch.float32)
+    a = torch.randn(batch, m, n, device="cuda", dtype=getattr(torch, TYPES[args.element]))
 
     def timed(call):
         def once():
@@ -81,7 +86,8 @@ def torch_times(case, args):
         return all_ms(once, args.repeats, args.seconds)
 
     version = torch.__version__.split("+")[0]
-    qr, direct = f"PyTorch {version}", f"geqrf + orgqr of PyTorch {version}"
+    qr = f"PyTorch {version}"
+    direct = f"geqrf + {'ungqr' if args.complex else 'orgqr'} of PyTorch {version}"
     return {"reduced": {qr: timed(lambda: torch.linalg.qr(a)),
                         direct: timed(lambda: torch.linalg.householder_product(*torch.geqrf(a)))},
             "r": {qr: timed(lambda: torch.linalg.qr(a, mode="r")),
@@ -96,8 +102,7 @@ def jax_times(case, args):
         return {}
     m, n, batch = case
     jax.config.update("jax_enable_x64", True)
-    a = jax.random.normal(jax.random.key(0), (batch, m, n),
-                          dtype="float64" if args.precision == "double" else "float32")
+    a = jax.random.normal(jax.random.key(0), (batch, m, n), dtype=TYPES[args.element])
 
     def timed(call):
         def once():
@@ -120,18 +125,18 @@ def factor_cases(case, args):
     for mode, work in (("reduced", "qr"), ("r", "r")):
         yield mode, {"qrtool": qrtool_ms(args, case, "--mode", mode),
                      **torch.get(mode, {}), **jax.get(mode, {}),
-                     **(cupy_peers.blas_times(case, args.precision, timed)
+                     **(cupy_peers.blas_times(case, args.element, timed)
                         if work == "r" and case[2] > 1 else {}),
-                     **cupy_peers.dx_times(args.dx, work, case, args.precision, timed)}
+                     **cupy_peers.dx_times(args.dx, work, case, args.element, timed)}
 
 
 def solve_cases(case, args):
-    gels = cupy_peers.dx_times(args.dx, "gels", case, args.precision,
+    gels = cupy_peers.dx_times(args.dx, "gels", case, args.element,
                                lambda once: all_ms(once, args.repeats, args.seconds))
     yield "solve", {"qrtool": qrtool_ms(args, case, "--solve"), **gels}
 
 
-def line_of(case, mode, times, precision):
+def line_of(case, mode, times, element):
     m, n, batch = case
     own, *peers = (statistics.median(values) for values in times.values())
     names = [name for name in times if name != "qrtool"]
@@ -140,7 +145,7 @@ def line_of(case, mode, times, precision):
     ratio = f"{min(peers) / own:.3g}" if peers else "--"
     if mode == "solve":
         return f"{line} | {ratio} | -- |"
-    floor = floor_ms(m, n, batch, mode == "reduced", 8 if precision == "double" else 4)
+    floor = floor_ms(m, n, batch, mode == "reduced", element)
     return f"{line} | {ratio} | {own / floor:.2g} |"
 
 
@@ -153,20 +158,26 @@ def main():
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=4,
                         help="per case and peer; at least 3 repeats, if one is shorter")
-    parser.add_argument("--solve", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--solve", action="store_true")
+    what.add_argument("--complex", action="store_true",
+                      help="complex numbers, whose parts have the precision")
     parser.add_argument("--dx", help="a folder that dx_kernels.py has filled")
     parser.add_argument("--json", help="a file for every time")
     args = parser.parse_args()
+    args.element = args.precision
+    if args.complex:
+        args.element = "complex64" if args.precision == "single" else "complex128"
     cases = []
     print("| case | | qrtool ms | peers ms | best peer / qrtool | qrtool / floor |\n"
           "| --- | --- | --- | --- | --- | --- |", flush=True)
     for text in args.cases.split(","):
         m, n, batch = case = tuple(int(x) for x in text.split("x"))
         for mode, times in (solve_cases if args.solve else factor_cases)(case, args):
-            cases.append({"m": m, "n": n, "batch": batch, "precision": args.precision, "mode": mode,
+            cases.append({"m": m, "n": n, "batch": batch, "precision": args.element, "mode": mode,
                           "seconds": {name: [1e-3 * x for x in values]
                                       for name, values in times.items()}})
-            print(line_of(case, mode, times, args.precision), flush=True)
+            print(line_of(case, mode, times, args.element), flush=True)
     if args.json:
         with open(args.json, "w") as file:
             json.dump({"schema": "qrtool.gpu-peers/1",

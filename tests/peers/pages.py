@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
 MOST_FLOORS = 6
-MOST_GRID_ROWS = 6
+MOST_GRID_ROWS = 4
 LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
 MOST_FLOPS = 51e12  # of an H100 or H200 in products of float64; float32 has about as many by fma
 ALIKE = 1.1  # of the Gaussian time
@@ -61,6 +61,7 @@ README = {
 Table = collections.namedtuple("Table", "name title about columns rows")
 Slow = collections.namedtuple("Slow", "where row peer ratio")
 TYPE = {"single": "float32", "double": "float64"}
+COMPLEX = ("complex64", "complex128")
 MODE = {"reduced": "Q and R", "r": "R"}
 JOB = {"r": "R alone", "solve": "least squares"}
 
@@ -157,40 +158,67 @@ def peer_name(text):
     return text.split(",")[0]
 
 
+def beside_peers(results, prefix, slow):
+    """{(size, type): {column: {mode: a time of qrtool, or the ratio of a peer}}}, with the median
+    over rounds of the ratio in each round; and the columns, each a name and threads of a CPU."""
+    rows, peers = {}, []
+    for _, result, case in results.cases(prefix):
+        threads = result.get("threads")  # of a CPU
+        own = case["seconds"]["qrtool"]
+        size = size_of({**case, "batch": 1} if threads else case)
+        element = TYPE.get(case["precision"], case["precision"])
+        row = rows.setdefault((size, element), {})
+        scale = 1e6 / case["batch"] if threads else 1e3
+        row.setdefault(("qrtool", threads), {})[case["mode"]] = scale * statistics.median(own)
+        for name, times in case["seconds"].items():
+            if name == "qrtool":
+                continue
+            peer = (peer_name(name), threads)
+            if peer not in peers:
+                peers.append(peer)
+            ratio = (statistics.median(a / b for a, b in zip(times, own)) if threads
+                     else statistics.median(times) / statistics.median(own))
+            row.setdefault(peer, {})[case["mode"]] = ratio
+            if ratio < CLOSE:
+                slow.append(Slow(results.where(threads),
+                                 f"{MODE[case['mode']]} of {size} {element}", peer[0], ratio))
+    counts = sorted({threads for row in rows.values() for _, threads in row}, key=str)
+    return rows, [("qrtool", threads) for threads in counts] + peers
+
+
 def batch_tables(results, slow):
-    """Times beside peers, with the median over rounds of the ratio in each round."""
+    """Times beside peers."""
     for prefix, title in (("batches", "Q and R, then R alone, beside other programs"),
                           ("large", "Large and tall matrices beside other programs")):
-        rows, peers = {}, []
-        for _, result, case in results.cases(prefix):
-            threads = result.get("threads")  # of a CPU
-            own = case["seconds"]["qrtool"]
-            row = rows.setdefault((size_of({**case, "batch": 1} if threads else case),
-                                   TYPE[case["precision"]]), {})
-            scale = 1e6 / case["batch"] if threads else 1e3
-            row.setdefault(("qrtool", threads), {})[case["mode"]] = scale * statistics.median(own)
-            for name, times in case["seconds"].items():
-                if name == "qrtool":
-                    continue
-                peer = (peer_name(name), threads)
-                if peer not in peers:
-                    peers.append(peer)
-                ratio = (statistics.median(a / b for a, b in zip(times, own)) if threads
-                         else statistics.median(times) / statistics.median(own))
-                row.setdefault(peer, {})[case["mode"]] = ratio
-                if ratio < CLOSE:
-                    size = size_of({**case, "batch": 1} if threads else case)
-                    slow.append(Slow(results.where(threads), f"{MODE[case['mode']]} of {size} "
-                                     f"{TYPE[case['precision']]}", peer[0], ratio))
+        rows, columns = beside_peers(results, prefix, slow)
         if not rows:
             continue
-        counts = sorted({threads for row in rows.values() for _, threads in row}, key=str)
-        columns = [("qrtool", threads) for threads in counts] + peers
         yield Table(prefix, title,
                     results.about([name for name in results.pieces if name.startswith(prefix)]),
                     ["matrix", "type", *(heading(*column) for column in columns)],
                     [[*key, *(pair(row.get(column)) for column in columns)]
                      for key, row in rows.items()])
+
+
+def complex_table(results, slow):
+    """Q and R of both types in a row, and R alone by a program that forms no Q."""
+    rows, columns = beside_peers(results, "complex", slow)
+    if not rows:
+        return None
+    modes = {column: "reduced" if any("reduced" in row.get(column, {}) for row in rows.values())
+             else "r" for column in columns}
+
+    def cell(size, column):
+        values = [rows.get((size, element), {}).get(column, {}).get(modes[column])
+                  for element in COMPLEX]
+        return ", ".join(figure(x) if x else "--" for x in values) if any(values) else ""
+
+    return Table("complex", "Complex matrices: Q and R in complex64, complex128",
+                 results.about([name for name in results.pieces if name.startswith("complex")]),
+                 ["matrix", *(heading(*column) + (", R alone" if modes[column] == "r" else "")
+                              for column in columns)],
+                 [[size, *(cell(size, column) for column in columns)]
+                  for size in dict.fromkeys(size for size, _ in rows)])
 
 
 def heading(name, threads):
@@ -540,7 +568,8 @@ class Page:
         self.tables = []
         for results in self.results:
             part = results.head["part"]
-            found = [*batch_tables(results, self.slow), hard_table(results), modes_table(results),
+            found = [*batch_tables(results, self.slow), complex_table(results, self.slow),
+                     hard_table(results), modes_table(results),
                      first_table(results), grid_table(results, self.far),
                      solve_table(results, self.slow), python_table(results, self.slow),
                      several_table(results), files_table(results, self.slow),

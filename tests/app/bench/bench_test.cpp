@@ -9,6 +9,7 @@
 
 #include "app/bench/cases.hpp"
 #include "app/bench/data.hpp"
+#include "app/bench/floor.hpp"
 #include "app/bench/lapack.hpp"
 #include "app/bench/lapack_systems.hpp"
 #include "app/bench/timing.hpp"
@@ -96,13 +97,41 @@ TEST(BenchCases, OperationsAreLapacksCount) {
       << "m < n: Q is m x m";
 }
 
+TEST(BenchCases, AComplexOperationIsFourRealOnes) {
+  for (const BenchTask task : {BenchTask::factor, BenchTask::solve}) {
+    const auto flops = [&](ElementType type) {
+      return case_flops({6, 3, 10}, type, Mode::reduced, task);
+    };
+    EXPECT_DOUBLE_EQ(flops(ElementType::complex64), 4 * flops(ElementType::float32));
+    EXPECT_DOUBLE_EQ(flops(ElementType::complex128), 4 * flops(ElementType::float64));
+  }
+}
+
+TEST(Floor, ComplexDataAreTwiceAsLarge) {
+  const auto seconds = [](ElementType type, Mode mode) {
+    BenchHeader header;
+    header.type = type;
+    header.mode = mode;
+    return floor_seconds(header, {6, 3, 10}, 1e9);
+  };
+  for (const Mode mode : {Mode::reduced, Mode::r, Mode::raw}) {
+    EXPECT_DOUBLE_EQ(seconds(ElementType::complex64, mode),
+                     2 * seconds(ElementType::float32, mode));
+    EXPECT_DOUBLE_EQ(seconds(ElementType::complex128, mode),
+                     2 * seconds(ElementType::float64, mode));
+  }
+  EXPECT_DOUBLE_EQ(seconds(ElementType::complex128, Mode::r), 16 * 10 * (18 + 9) * 1e-9);
+}
+
 TEST(BenchCases, OperationsOfLeastSquaresAreThoseOfGels) {
   const BenchCase size{6, 3, 10};
   const double of_r = 2.0 * 6 * 9 - 2.0 / 3 * 27, of_x = 4.0 * 6 * 3 - 9;
-  EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::solve), 10 * (of_r + of_x));
-  EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::solve_shared), of_r + 10 * of_x)
-      << "A is factored once";
-  EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::factor),
+  const auto flops = [&](BenchTask task) {
+    return case_flops(size, ElementType::float32, Mode::r, task);
+  };
+  EXPECT_DOUBLE_EQ(flops(BenchTask::solve), 10 * (of_r + of_x));
+  EXPECT_DOUBLE_EQ(flops(BenchTask::solve_shared), of_r + 10 * of_x) << "A is factored once";
+  EXPECT_DOUBLE_EQ(flops(BenchTask::factor),
                    lapack_operations(problem_of(size, ElementType::float32, Mode::r)));
 }
 
@@ -314,6 +343,42 @@ TEST(BenchData, DrawsEveryKindThatGenerateMakes) {
   }
 }
 
+template <class T>
+class ComplexBenchData : public testing::Test {};
+using ComplexTypes = testing::Types<std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(ComplexBenchData, ComplexTypes);
+
+TYPED_TEST(ComplexBenchData, IsWhatGenerateMakes) {
+  for (const MatrixKind& kind : matrix_kinds()) {
+    const MatrixRequest request{.kind = kind.name, .seed = 3};
+    const BenchData<TypeParam> data(3, 20, 8, request, 2);
+    for (index_t b = 0; b < 3; ++b) {
+      Batch<TypeParam> expected(1, 20, 8);
+      fill_matrix<TypeParam>(request, b, expected.view()[0]);
+      double squares = 0;
+      for (index_t i = 0; i < 20; ++i)
+        for (index_t j = 0; j < 8; ++j) {
+          const TypeParam x = expected.view()[0](i, j);
+          EXPECT_EQ(data.view()[b](i, j), x) << kind.name;
+          squares += std::norm(std::complex<double>(x));
+        }
+      EXPECT_NEAR(data.norms()[static_cast<std::size_t>(b)] / std::sqrt(squares + 1e-300),
+                  squares > 0 ? 1 : 0, 1e-12);
+    }
+  }
+}
+
+TYPED_TEST(ComplexBenchData, DrawsTheFirstRowsOfALargeMatrixAsTheWholeOne) {
+  constexpr index_t rows = 1'100'000, drawn = (index_t{1} << 23) / 8;
+  const BenchData<TypeParam> data(1, rows, 8, 3, 2);
+  const Batch<TypeParam> expected(1, rows, 8);
+  fill_rows<TypeParam>({.seed = 3}, 0, expected.view()[0], 1000, 1);
+  for (const index_t j : {0, 1, 7}) {
+    EXPECT_EQ(data.view()[0](1000, j), expected.view()[0](1000, j)) << j;
+    EXPECT_EQ(data.view()[0](1000 + drawn, j), expected.view()[0](1000, j)) << j;
+  }
+}
+
 const std::vector<std::string> tiny{"bench", "--shape", "8x8", "--batch", "4", "--backend", "cpu"};
 
 std::vector<std::string> tiny_with(const std::vector<std::string>& more) {
@@ -343,12 +408,62 @@ TEST(Bench, RawFactorsAndLapacksSignsOfAnyKindAreMeasured) {
   }
 }
 
+TEST(Bench, ComplexMatricesOfBothTypesInEveryMode) {
+  for (const std::string precision : {"single", "double"})
+    for (const std::string mode : {"reduced", "r", "raw"}) {
+      const ToolResult done =
+          run_tool(tiny_with({"--complex", "--precision", precision, "--mode", mode, "--kind",
+                              "gauss,clustered", "--seeds", "2", "--json"}));
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      const auto json = nlohmann::json::parse(done.out);
+      EXPECT_EQ(json["precision"], precision == "single" ? "complex64" : "complex128");
+      for (const auto& one : json["cases"]) {
+        EXPECT_EQ(one["variant"], "cpu/complex");
+        EXPECT_EQ(one["failed"], 0);
+        EXPECT_GT(one["baselines"]["eigen"]["speed_up"], 0);
+        if (mode == "r") continue;
+        EXPECT_GT(one["error_worst"], 0);
+        EXPECT_LT(one["error_worst"], precision == "single" ? 1e-4 : 1e-13) << one;
+      }
+    }
+}
+
+TEST(Bench, ComplexVariantsHaveColumnsAndRealOnesNone) {
+  const ToolResult done = run_tool(tiny_with({"--complex", "--against", "variants,cpu"}));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("complex64, mode reduced"), std::string::npos) << done.out;
+  for (const char* name : {"  cpu/complex ms", "  cpu/eigen ms", "  cpu ms"})
+    EXPECT_NE(done.out.find(name), std::string::npos) << name << done.out;
+  EXPECT_EQ(done.out.find("cpu/batched"), std::string::npos) << done.out;
+}
+
+TEST(Bench, AComplexBatchStaysOnADevice) {
+  for (const std::string mode : {"reduced", "r", "raw"}) {
+    const ToolResult done =
+        run_tool({"bench", "--complex", "--json", "--backend", "opencl", "--shape", "20x7",
+                  "--batch", "5", "--mode", mode, "--against", "from-host"});
+    if (done.exit_code == 4) GTEST_SKIP() << done.err;
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const auto json = nlohmann::json::parse(done.out);
+    const auto& one = json["cases"][0];
+    EXPECT_EQ(json["precision"], "complex64");
+    EXPECT_TRUE(one["variant"].get<std::string>().starts_with("opencl/")) << one["variant"];
+    EXPECT_EQ(one["failed"], 0);
+    EXPECT_GT(one["check_seconds"], 0);
+    EXPECT_GT(one["baselines"]["from-host"]["speed_up"], 0);
+    if (mode == "r") continue;
+    EXPECT_LT(one["error_worst"], 1e-4) << one;
+    EXPECT_GT(one["error_worst"], 0) << one;
+  }
+}
+
 TEST(Bench, EveryVariantHasAColumn) {
   const ToolResult done = run_tool(tiny_with({"--against", "variants"}));
   EXPECT_EQ(done.exit_code, 0) << done.err;
   for (const char* name : {"cpu/batched ms", "cpu/tall ms", "cpu/blocked ms", "cpu/eigen ms"})
     EXPECT_NE(done.out.find(name), std::string::npos) << name << done.out;
-  EXPECT_EQ(done.out.find("  eigen ms"), std::string::npos) << done.out;
+  for (const char* name : {"  eigen ms", "cpu/complex"})
+    EXPECT_EQ(done.out.find(name), std::string::npos) << done.out;
   EXPECT_NE(done.out.find("] cpu/tall: at most one block of"), std::string::npos) << done.out;
 }
 
@@ -435,6 +550,21 @@ TEST(BenchSolve, ADeviceSolvesWhatSolveGivesIt) {
             "device: solve takes such systems to the CPU: fewer rows than columns");
 }
 
+TEST(BenchSolve, ADeviceLeavesComplexSystemsToTheCpu) {
+  for (const char* shared : {"", "--shared"}) {
+    std::vector<std::string> arguments{"bench",     "--solve", "--complex", "--json",
+                                       "--shape",   "16x4",    "--batch",   "50",
+                                       "--against", "none",    "--backend", "opencl"};
+    if (*shared != 0) arguments.push_back(shared);
+    const ToolResult done = run_tool(arguments);
+    if (done.exit_code == 4) GTEST_SKIP() << done.err;
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const auto document = nlohmann::json::parse(done.out);
+    EXPECT_EQ(document["cases"][0]["seconds"], nullptr);
+    EXPECT_EQ(document["notes"][0], "device: solve takes such systems to the CPU: A is complex");
+  }
+}
+
 TEST(BenchSolve, TheVariantOfADeviceIsThatOfItsRoute) {
   const std::pair<std::vector<std::string>, std::string> routes[] = {
       {{"--shape", "16x4"}, "normal equations"},
@@ -473,6 +603,21 @@ TEST(BenchSolve, LapackIsNamedAndTimed) {
   }
 }
 
+TEST(BenchSolve, ComplexSystemsAreSolvedOnTheCpu) {
+  for (const std::string precision : {"single", "double"})
+    for (const char* shared : {"", "--shared"}) {
+      std::vector<std::string> arguments{"--complex", "--shape",     "16x4,30x20", "--batch",
+                                         "100",       "--precision", precision};
+      if (*shared != 0) arguments.push_back(shared);
+      for (const nlohmann::json& one : solved(arguments)) {
+        EXPECT_GT(one["error_worst"], 0) << one;
+        EXPECT_LT(one["error_worst"], precision == "double" ? 1e-14 : 1e-5) << one;
+        EXPECT_EQ(one["failed"], 0);
+        EXPECT_TRUE(one["baselines"]["gels"].contains("speed_up"));
+      }
+    }
+}
+
 /// Expects that a method finds x of a system with a known solution. `w` is its workspace.
 template <class T>
 void expect_known_solution(typename LapackSolver<T>::Workspace w, const LapackSolver<T>& solver,
@@ -502,6 +647,12 @@ TEST(LapackSolver, EveryMethodFindsAKnownSolution) {
     EXPECT_FALSE(solver.normal_equations({.m = 4, .n = 2, .p = 1}, a.data(), b.data(), w))
         << "equal columns";
   };
+  const LapackSolver<std::complex<double>> solver(library);
+  auto workspace = solver.workspace({.m = 3, .n = 1, .p = 1});
+  using C = std::complex<double>;
+  std::vector<C> a{{0, 1}, {1, 0}, {1, 1}}, b{{-3, 2}, {2, 3}, {-1, 5}};  // b = (2 + 3i) a
+  ASSERT_TRUE(solver.gels({.m = 3, .n = 1, .p = 1}, a.data(), b.data(), workspace));
+  EXPECT_NEAR(std::abs(b[0] - C(2, 3)), 0, 1e-14);
   check(LapackSolver<float>(library));
   check(LapackSolver<double>(library));
 }
@@ -534,6 +685,10 @@ TEST(Bench, WhatContradictsIsAUsageError) {
       {{"bench", "--mode", "raw", "--sign", "positive"}, "--sign positive contradicts --mode raw"},
       {{"bench", "--kind", "gaus"}, "did you mean 'gauss'?"},
       {{"bench", "--kind", "band,upper+gaus"}, "did you mean 'gauss'?"},
+      {{"bench", "--complex", "--gemm"}, "bench --gemm is for real matrices"},
+      {{"bench", "--complex", "--rates"}, "bench --rates is for real matrices"},
+      {{"bench", "--complex", "--against", "textbook"}, "it takes no complex matrices"},
+      {{"bench", "--complex", "--against", "gels"}, "it solves least squares"},
       {{"bench", "--seeds", "0"}, "is not a whole number"},
       {{"bench", "--tolerance", "0.1"}, "--tolerance needs --compare"},
       {{"bench", "--portable"}, "need --backend opencl"},
@@ -564,6 +719,17 @@ TEST(Lapack, TheReferenceIsNamedAsUnoptimised) {
   const bool is_reference = text.starts_with("LAPACK ");
   EXPECT_TRUE(is_reference || text.starts_with("OpenBLAS ") || text.starts_with("MKL ")) << text;
   EXPECT_EQ(text.find("reference, unoptimised") != std::string::npos, is_reference) << text;
+}
+
+TEST(Lapack, TakesEveryType) {
+  const auto lapack = make_lapack({.host_bytes = std::size_t{1} << 28, .threads = 2});
+  if (lapack->text() == "not found") GTEST_SKIP() << "no LAPACK";
+  for (const ElementType type : {ElementType::float32, ElementType::float64, ElementType::complex64,
+                                 ElementType::complex128})
+    for (const Mode mode : {Mode::reduced, Mode::r}) {
+      const Problem p = problem_of({.m = 20, .n = 7, .batch = 5}, type, mode);
+      EXPECT_GT(lapack->prepare(p, {}, 1)->run().factor, 0) << name_of(type);
+    }
 }
 
 TEST(Lapack, AMissingLibraryIsNamed) {

@@ -113,6 +113,16 @@ class MeasurementTest(FolderTest):
                       said(*TINY, "--compare", __file__, status=3))
         self.assertIn("cannot be read", said(*TINY, "--compare", "nowhere", status=3))
 
+    def test_complex_cases_are_compared_with_complex_ones_alone(self):
+        complex_run = (*TINY, "--backend", "cpu", "--complex")
+        run(*complex_run, "--export-json", "old.json")
+        run(*complex_run, "--compare", "old.json", "--tolerance", "1e9")
+        self.assertIn('has precision "complex64", and this run has "single"',
+                      said(*TINY, "--backend", "cpu", "--compare", "old.json", status=2))
+        self.assertIn('has precision "complex64", and this run has "complex128"',
+                      said(*complex_run, "--precision", "double", "--compare", "old.json",
+                           status=2))
+
     def test_a_case_that_has_no_time_now_is_an_error(self):
         large = ("bench", "--quick", "--shape", "600x600", "--against", "none", "--backend", "cpu")
         run(*large, "--export-json", "old.json")

@@ -499,5 +499,33 @@ TEST(ResidentRuns, CopyTheRThatTheBackendGives) {
   }
 }
 
+/// R of a resident run of complex matrices, whose rows have gaps in the caller's memory.
+template <class T>
+void expect_complex_r() {
+  using C = std::complex<T>;
+  const Problem problem{
+      .count = 3, .m = 20, .n = 7, .type = element_type<C>, .mode = Mode::r, .sign = Sign::lapack};
+  const Plan plan = plan_for(problem, "");
+  Batch<C> padded(3, 21, 9), r(3, 7, 7);
+  std::fill_n(padded.view().data, 3 * 21 * 9, C(1, 2));
+  const BatchView<C> a{padded.view().data, 3, 20, 7, 9, 21 * 9};
+  for (index_t b = 0; b < 3; ++b) fill_matrix<C>({.seed = 5}, b, a[b]);
+  Factors<C> out;
+  out.r = r.view();
+  std::vector<MatrixReport> report(3);
+  backend().factor_complex(plan, a, out, report);
+  ResidentRun run(backend(), plan, a);
+  std::vector<C> copied(3 * 49);
+  run.run_to_r(std::as_writable_bytes(std::span(copied)));
+  EXPECT_TRUE(std::equal(copied.begin(), copied.end(), r.view().data));
+}
+
+TEST(ResidentRuns, TakeComplexMatrices) {
+  SKIP_WITHOUT_OPENCL();
+  if (!backend().limits().has_float64) GTEST_SKIP() << "the device has no float64";
+  expect_complex_r<float>();
+  expect_complex_r<double>();
+}
+
 }  // namespace
 }  // namespace qrtool::test
