@@ -186,9 +186,6 @@ void require_named_device(const BackendRequest& request) {
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                            const std::shared_ptr<Backend>& before) {
   const BackendKind& kind = requested_backend(request);
-  if (is_complex(work.problem.type) && kind.make == automatic_backend)
-    return {std::make_unique<CpuBackend>(limits),
-            "complex matrices are factored on the CPU unless a device is asked for"};
   return kind.make(request, work, limits, before);
 }
 

@@ -232,8 +232,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
 
 // ---- finish
 
-// Whether no entry of A below its diagonal differs from zero. The Q of a complex matrix of this kind
-// is no identity, but turns the diagonal to the real axis: such matrices have no way of their own.
+// Whether no entry of A below its diagonal differs from zero. Complex matrices of this kind have no
+// way of their own: their Q is no identity, since it makes the diagonal real.
 INLINE bool has_none_below(__global const double* slot, TwiceShape twice, FurtherShape further) {
   double below = COMPLEX;
   for (int i = 0; i < twice.slabs * twice.tiles; ++i) {
