@@ -4,8 +4,10 @@
 #include "gpu/check/device_check.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
