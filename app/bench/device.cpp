@@ -184,9 +184,9 @@ std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan,
 std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const Problem& most,
                                                        std::uint64_t seed) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
-  if (most.type == ElementType::float32)
-    return std::make_unique<DeviceBatches<float>>(opencl, most, seed);
-  return std::make_unique<DeviceBatches<double>>(opencl, most, seed);
+  return with_type(most.type, [&](auto zero) -> std::unique_ptr<ResidentBatches> {
+    return std::make_unique<DeviceBatches<decltype(zero)>>(opencl, most, seed);
+  });
 }
 
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,

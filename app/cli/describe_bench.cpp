@@ -118,9 +118,7 @@ void check_surroundings(const BenchOptions& o) {
 /// What is there for real matrices alone.
 void refuse_complex(const BenchOptions& o) {
   const std::pair<bool, std::string_view> real_only[] = {
-      {o.gemm, "--gemm"},
-      {!o.rates.empty(), "--rates"},
-      {o.arithmetic == Arithmetic::mixed, "--arithmetic mixed"}};
+      {o.gemm, "--gemm"}, {o.arithmetic == Arithmetic::mixed, "--arithmetic mixed"}};
   for (const auto& [is_given, option] : real_only)
     if (is_given)
       throw UsageError(fmt::format("bench {} is for real matrices", option),
@@ -268,7 +266,7 @@ void check(const BenchOptions& o) {
   if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
     throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
                      "leave --sweep, --quick, --shape and --backend cpu away");
-  if (!o.rates.empty() && (o.sweep || o.quick || o.gemm || o.solve || o.against ||
+  if (!o.rates.empty() && (o.sweep || o.quick || o.gemm || o.solve || o.against || o.is_complex ||
                            !o.batches.empty() || !o.backend.variant.empty()))
     throw UsageError("--rates measures all variants of a backend, one matrix and many",
                      "beside it go --shape, --backend, --device and --seed only");

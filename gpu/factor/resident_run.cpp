@@ -17,6 +17,8 @@ struct ResidentRun::State {
         variant(gpu_variant(*plan.variant)),
         pool(engine.session.context),
         count(a.count) {
+    if (static_cast<std::size_t>(a.rows * a.cols) != plan.problem.input_bytes())
+      throw InternalError("a resident run has matrices of another type than its plan");
     const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
     const SubChunks cut = cut_chunk(plan.problem, bytes, engine.info.limits, count,
                                     std::numeric_limits<std::size_t>::max());

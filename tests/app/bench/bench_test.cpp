@@ -686,7 +686,7 @@ TEST(Bench, WhatContradictsIsAUsageError) {
       {{"bench", "--kind", "gaus"}, "did you mean 'gauss'?"},
       {{"bench", "--kind", "band,upper+gaus"}, "did you mean 'gauss'?"},
       {{"bench", "--complex", "--gemm"}, "bench --gemm is for real matrices"},
-      {{"bench", "--complex", "--rates"}, "bench --rates is for real matrices"},
+      {{"bench", "--complex", "--rates"}, "--rates measures all variants of a backend"},
       {{"bench", "--complex", "--against", "textbook"}, "it takes no complex matrices"},
       {{"bench", "--complex", "--against", "gels"}, "it solves least squares"},
       {{"bench", "--seeds", "0"}, "is not a whole number"},

@@ -44,6 +44,7 @@ class Rates(unittest.TestCase):
         self.assertTrue(first.startswith("# qrtool.rates/1 "), first[:80])
         self.assertRegex(first, r"(?m)^=cpu/batched,float32,1,3,2,1:")
         self.assertRegex(first, r"(?m)^=cpu/eigen,float64,0,3,2,1:")
+        self.assertRegex(first, r"(?m)^=cpu/complex,complex64,1,3,2,1:")
         self.rates()
         self.assertEqual(self.text(), first, "what is there is not measured again")
         with open(self.at("r.csv"), "w", encoding="utf-8") as file:
@@ -52,6 +53,15 @@ class Rates(unittest.TestCase):
         self.assertIn("cpu/batched", self.text())
         self.rates("--force")
         self.assertEqual(self.text().count("\n"), first.count("\n"))
+
+    def test_a_device_is_measured_for_every_type(self):
+        if "--opencl" not in sys.argv:
+            self.skipTest("no OpenCL device")
+        self.run_tool("bench", "--rates", self.at("d.csv"), "--backend", "opencl", "--shape", "3x2")
+        with open(self.at("d.csv"), encoding="utf-8") as file:
+            text = file.read()
+        for name in ("float32", "float64", "complex64", "complex128"):
+            self.assertRegex(text, rf"(?m)^=opencl/[a-z_]+,{name},1,3,2,1:")
 
     def test_what_is_no_table_of_this_device_is_kept(self):
         for content, words in (("hello\n", "is no table of rates"),
