@@ -54,15 +54,6 @@ class Rates(unittest.TestCase):
         self.rates("--force")
         self.assertEqual(self.text().count("\n"), first.count("\n"))
 
-    def test_a_device_is_measured_for_every_type(self):
-        if "--opencl" not in sys.argv:
-            self.skipTest("no OpenCL device")
-        self.run_tool("bench", "--rates", self.at("d.csv"), "--backend", "opencl", "--shape", "3x2")
-        with open(self.at("d.csv"), encoding="utf-8") as file:
-            text = file.read()
-        for name in ("float32", "float64", "complex64", "complex128"):
-            self.assertRegex(text, rf"(?m)^=opencl/[a-z_]+,{name},1,3,2,1:")
-
     def test_what_is_no_table_of_this_device_is_kept(self):
         for content, words in (("hello\n", "is no table of rates"),
                                (f"# qrtool.rates/1 another\n{HEAD}\n", "has the rates of another"),
