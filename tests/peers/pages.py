@@ -5,9 +5,9 @@
     pages.py            writes them
     pages.py --check    ends with 1, and says which differ, where they are not what would be written
 
-Files of `all.py` are joined where part and machine are the same; it is an error where their commit
-or versions then differ. A piece during which other processes used more than 5 % of the cores is
-left out. older.json has the tables that all.py does not measure, and says of what day they are.
+Files of `all.py` are joined where part, machine, commit and versions are the same: no table has
+rows of two commits. It is an error where two files have pieces of one table. A piece during which other processes used more than 5 % of the cores is
+left out. older.json has sentences on what was slower in runs that all.py does not make.
 """
 import collections
 import hashlib
@@ -89,17 +89,12 @@ def size_of(case):
 
 
 class Results:
-    """The joined files of one part and one machine."""
+    """The joined files of one part, machine, commit and set of versions."""
 
     def __init__(self, head):
         self.head, self.pieces, self.left_out = head, {}, []
 
     def add(self, file):
-        for word in ("commit", "versions"):
-            if file[word] != self.head[word]:
-                raise SystemExit(f"{file['path']}: its {word} is {file[word]}, and that of "
-                                 f"{self.head['path']} is {self.head[word]}: these are not parts "
-                                 "of one measurement")
         for piece in file["pieces"]:
             if piece["name"] in self.pieces:
                 raise SystemExit(f"{file['path']}: the piece {piece['name']} is there twice")
@@ -139,7 +134,7 @@ class Results:
 
 
 def load(folder):
-    joined = {}
+    joined, measured = {}, {}
     for path in sorted(folder.glob("*.json")):
         file = json.loads(path.read_text(encoding="utf-8"))
         if file.get("schema") != "qrtool.peers/1":
@@ -147,10 +142,16 @@ def load(folder):
         file["path"] = f"tests/peers/results/{path.name}"
         if file["commit"].endswith("-changed"):
             raise SystemExit(f"{file['path']}: was measured with sources that no commit has")
-        key = (file["part"], json.dumps(file["machine"]))
+        place = (file["part"], json.dumps(file["machine"]))
+        key = (*place, file["commit"], json.dumps(file["versions"]))
+        for table in {piece["name"].split(" ")[0] for piece in file["pieces"]}:
+            other = measured.setdefault((*place, table), (key, file["path"]))
+            if other[0] != key:
+                raise SystemExit(f"{file['path']}: has '{table}', as {other[1]} has: these are not "
+                                 "parts of one measurement, as their commits or versions differ")
         joined.setdefault(key, Results(file)).add(file)
     older = json.loads((folder / "older.json").read_text(encoding="utf-8"))
-    return list(joined.values()), older
+    return list(joined.values()), older["slower"]
 
 
 def peer_name(text):
@@ -453,14 +454,6 @@ def device_files_table(results):
                  ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"], rows)
 
 
-def older_table(table):
-    page = (f"An older run of {table['day']} on {table['machine']}; its commit was not recorded "
-            f"(the numbers came into this page with {table['page_commit']}), and of most there are "
-            f"no samples. {table['note']}")
-    return Table(table["name"], table["title"], (page, [table["command"]]), table["columns"],
-                 table["rows"])
-
-
 def markdown(table):
     about, commands = table.about
     words = [about if about.endswith(".") else about + ".",
@@ -560,10 +553,10 @@ unset multiplot
 
 
 class Page:
-    """Everything that is written, from results and older tables."""
+    """Everything that is written, from the results."""
 
     def __init__(self, folder):
-        self.results, self.older = load(folder)
+        self.results, self.older_slower = load(folder)
         self.slow, self.far = [], []
         self.tables = []
         for results in self.results:
@@ -575,7 +568,6 @@ class Page:
                      several_table(results), files_table(results, self.slow),
                      device_files_table(results)]
             self.tables += [(part, table) for table in found if table]
-        self.old = [older_table(table) for table in self.older["tables"]]
         self.left_out = [f"{name} ({results.head['path']})" for results in self.results
                          for name in results.left_out]
 
@@ -628,7 +620,7 @@ class Page:
         lines = OPENING.format(**facts, measured="; ".join(measured) or "nothing yet").split("\n")
         lines += listed(slow for slow in self.slow if slow.ratio < 1) or [
             "- No cell of the tables below."]
-        lines += [f"- {text}" for text in self.older["slower"]]
+        lines += [f"- {text}" for text in self.older_slower]
         close = listed(slow for slow in self.slow if slow.ratio >= 1) or ["- No other cell."]
         lines += ["", f"Less than {CLOSE} times as fast as another program. (Of a square matrix of "
                   "thousands of columns nearly", "all of the time goes into products of matrices, "
@@ -642,11 +634,6 @@ class Page:
             tables = [table for its_part, table in self.tables if its_part == part]
             if tables:
                 lines += [f"## {title}", ""] + [markdown(table) for table in tables]
-        if self.old:
-            lines += ["## From older runs", "",
-                      "These tables were written before there was a file of samples for each of "
-                      "them.", ""]
-            lines += [markdown(table) for table in self.old]
         return "\n".join(lines).rstrip("\n") + "\n"
 
     def readme(self, text):
