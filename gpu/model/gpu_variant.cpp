@@ -49,10 +49,9 @@ std::string gram_objection(const Problem& p, const Limits& limits) {
     return "gives R, or R and a reduced Q";
   }
   if (p.sign != Sign::positive) return "gives R a positive diagonal only";
-  const index_t least = p.type == ElementType::float32 ? tuning::few_rows : 1;
-  if (p.m < p.n || p.n < 1 || p.m < least) {
-    return fmt::format("takes {} rows or more, and at least as many as columns", least);
-  }
+  if (p.m < p.n || p.n < 1) return "takes at least as many rows as columns";
+  if (p.type == ElementType::float32 && p.m < tuning::few_rows)
+    return fmt::format("takes {} rows or more", tuning::few_rows);
   if (!limits.has_float64) return "the device has no float64";
   if (!limits.float64_products && !limits.is_cpu)
     return "needs fast float64, and shuffles among 32 work-items";

@@ -417,7 +417,7 @@ MISTAKES += [
             "leave --precision mixed away", "c.npy", npy(1j * A),
             follow=(" --precision mixed", "")),
     Mistake("factor c.npy o.h5 --backend opencl", 4,
-            "no variant takes this problem: opencl/complex: takes at most 512 columns of A and Q",
+            "opencl/complex: takes at most 512 columns of A and Q",
             "--backend cpu takes every shape", "c.npy", npy(1j * numpy.ones((2, 513))),
             follow=("opencl", "cpu")),
     Mistake("solve a.npy b.npy o.h5 --weights c.npy", 3,

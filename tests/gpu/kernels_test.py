@@ -31,7 +31,9 @@ PRODUCTS = {"halves", "floats", "portable floats"}
 EMPTY = {"measures.cl": ["-DTRIANGLE=0", "-DCOLUMNS=300", "-DTEAM=64", "-DTEAMS=1"]}
 # The kernels of the check for complex matrices.
 COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
-           "check_rows.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"]}
+           "check_rows.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
+           "gram_group.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
+           "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"]}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
 BY_WARPS = {"further_passes.cl", "gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl",
             "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}

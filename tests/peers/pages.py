@@ -6,8 +6,9 @@
     pages.py --check    ends with 1, and says which differ, where they are not what would be written
 
 Files of `all.py` are joined where part, machine, commit and versions are the same: no table has
-rows of two commits. It is an error where two files have pieces of one table. A piece during which other processes used more than 5 % of the cores is
-left out. older.json has sentences on what was slower in runs that all.py does not make.
+rows of two commits. It is an error where two files have pieces of one table. A piece during which
+other processes used more than 5 % of the cores is left out. older.json has sentences on what was
+slower in runs that all.py does not make.
 """
 import collections
 import hashlib

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram_group.cl: QR of a batch of matrices with 65 to 160 columns, or of complex ones with up to 80,
-// by Gram matrices in float64, in one pass or two (CholeskyQR2), for devices that multiply blocks of
-// float64 at full speed. A group keeps a matrix from A'A to Q and R; gram_twice.cl has a kernel for
-// each step.
+// gram_group.cl: QR of a batch of matrices with 65 to 160 columns, or of complex ones with at most
+// 80, by Gram matrices in float64, in one pass or two (CholeskyQR2), for devices that multiply
+// blocks of float64 at full speed. A group keeps a matrix from A'A to Q and R; gram_twice.cl has a
+// kernel for each step.
 //
 //   pass 0:  A'A = L1 L1',    Q1 = A L1'^-1        pass 1:  Q1'Q1 = L2 L2',  Q = Q1 L2'^-1
 //   R = (L1 L2)'
@@ -38,11 +38,11 @@
 //   BLOCKS                                  1..10      blocks of 16 columns
 //   LAST_HALVES                             1, 2       halves of 8 columns of the last of them
 //   SPARE                                   0, 1       group_blocks.clh
-//   COMPLEX                                 0, 1       complex_blocks.clh
+//   ELEMENT_PARTS                           1, 2       complex_blocks.clh
 //   STORED                                             common.clh
-// A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the real columns
-// of its real form, m >= n / 2, and G and L are the real forms of the complex ones: all of the above
-// holds for the real form of A, with d that of the real form, sqrt(2) times the complex one.
+// A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the columns of
+// its real form, m >= n / 2, and G and L are the real forms of the complex ones: all of the above
+// holds for the real form of A, and d is sqrt(2) times the complex one.
 #include "gpu/common/common.clh"
 
 #ifndef BLOCKS
@@ -229,7 +229,7 @@ INLINE void sum_group_rows(const GroupPlace* at, Block own[OWN_BLOCKS], __local 
   }
   if (has_parts) add_part(at, own, parts, false, true);
   wait_for_copies();
-#if COMPLEX
+#if ELEMENT_PARTS == 2
 #pragma unroll
   for (int s = 0; s < OWN_BLOCKS; ++s) fold_block(&at->warp, own[s], 1);
 #endif
@@ -313,7 +313,7 @@ INLINE void divide_column(const GroupPlace* at, __local double* column,
     flip_block(s);
     divide_block(&at->warp, z, s, column + b * BLOCK_ROOM, factor,
                  agreed((plain[b] & PLAIN_IN_G) != 0));
-#if COMPLEX
+#if ELEMENT_PARTS == 2
     fold_block(&at->warp, z, 0.5);
 #endif
     sync_warp();
@@ -328,6 +328,7 @@ INLINE void factor_own(const GroupPlace* place, Block own[OWN_BLOCKS], __local d
                        __local int* plain, __global double* factors, __global double* inverses,
                        int blocks, double most) {
   __local double* factor = shared + PIVOT_AT;
+  const bool is_alone = WARPS == 1;
 #pragma unroll
   for (int s = 0; s < OWN_BLOCKS; ++s) flip_block(own[s]);
 #pragma unroll 1
@@ -339,8 +340,10 @@ INLINE void factor_own(const GroupPlace* place, Block own[OWN_BLOCKS], __local d
     // warp updates what is right of them, which the others have done during the pivot.
 #pragma unroll 1
     for (int turn = 0; turn < 3; ++turn) {
-      // PoCL 3.1 fails to build some sizes with a barrier in a branch.
-      if (turn != 1 || !MMA) sync_items(CLK_LOCAL_MEM_FENCE);
+#if MMA  // PoCL 3.1 fails to build some sizes with a barrier in a branch
+      if (turn != 1)
+#endif
+        sync_items(CLK_LOCAL_MEM_FENCE);
       const GroupPlace here = place_in_group();
       const GroupPlace* at = &here;
       const bool is_pivot = at->index == pivot;
@@ -359,7 +362,7 @@ INLINE void factor_own(const GroupPlace* place, Block own[OWN_BLOCKS], __local d
                                factor_at(factors, b, b), inverses + b * 256);
         if (at->warp.lane == 0) plain[b] = plain_of(squares, most);
       }
-      if (turn == 2 && (!is_pivot || WARPS == 1)) {
+      if (turn == 2 && (!is_pivot || is_alone)) {
         divide_column(at, column, factor, plain, factors, b,
                       b + 1 + at->index - (at->index > pivot));
       }
@@ -476,8 +479,8 @@ INLINE void store_block_of_r(const Warp* at, const Block sum, __global STORED* r
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int row = 16 * b + BLOCK_COL(w, at->t), col = 16 * c + BLOCK_ROW(w, at->g);
-    if (row < n && col < n && row % ENTRY_NUMBERS == 0)
-      r[row / ENTRY_NUMBERS * n + col] = row <= col ? (STORED)sum[w] : (STORED)0;
+    if (row < n && col < n && row % ELEMENT_PARTS == 0)
+      r[row / ELEMENT_PARTS * n + col] = row <= col ? (STORED)sum[w] : (STORED)0;
   }
 }
 
@@ -516,8 +519,8 @@ INLINE void form_r(const GroupPlace* at, __local double* columns, __global doubl
   copy_turned_column(columns, second, 0, at->item);
   commit_copies();
 #pragma unroll 1
-  for (int i = 16 / ENTRY_NUMBERS + at->index; i < n / ENTRY_NUMBERS; i += WARPS) {
-    const int end = i * ENTRY_NUMBERS & ~15;
+  for (int i = 16 / ELEMENT_PARTS + at->index; i < n / ELEMENT_PARTS; i += WARPS) {
+    const int end = i * ELEMENT_PARTS & ~15;
     for (int col = at->warp.lane; col < end; col += WARP_LANES) r[i * n + col] = 0;
   }
 #pragma unroll 1
@@ -548,7 +551,7 @@ __kernel SIZE_OF_GROUP void factor_group(
   const int n = shape.n, group = get_group_id(0);
   __global double* const slot = work + group * (index_t)SLOT_ENTRIES;
   __global double* const inverses = slot + 2 * SLOT_FACTOR;
-  const double most = MOST_PLAIN(shape.m, n / ENTRY_NUMBERS);
+  const double most = MOST_PLAIN(shape.m, n / ELEMENT_PARTS);
 #pragma unroll 1
   for (index_t matrix = group; matrix < shape.count; matrix += groups) {
     __global STORED* const made = q + matrix * shape.m * n;
@@ -591,7 +594,7 @@ __kernel SIZE_OF_GROUP void factor_group(
       x = made;
     }
     const GroupPlace at = place_in_group();
-    __global STORED* const made_r = r + matrix * n * (n / ENTRY_NUMBERS);
+    __global STORED* const made_r = r + matrix * n * (n / ELEMENT_PARTS);
     form_r(&at, shared, slot, slot + SLOT_FACTOR, is_final, made_r, n);
     if (at.item == 0) {
       const int route = is_final ? ROUTE_FIRST_PASS : ROUTE_SECOND_PASS;
@@ -599,7 +602,7 @@ __kernel SIZE_OF_GROUP void factor_group(
     }
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (!is_finite) {
-      store_group_nan(made_r, n * (n / ENTRY_NUMBERS), at.item);
+      store_group_nan(made_r, n * (n / ELEMENT_PARTS), at.item);
       store_group_nan(made, shape.m * n, at.item);
     }
   }

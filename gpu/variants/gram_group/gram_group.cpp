@@ -84,7 +84,7 @@ Params tune(const Problem& p, const Limits& limits) {
                 {"VECTOR", std::min(aligned_entries(real_columns(p)), 2)},
                 {"BLOCKS", static_cast<int>(blocks(p))},
                 {"LAST_HALVES", static_cast<int>((real_columns(p) - 1) % 16 / 8 + 1)}};
-  if (is_complex(p.type)) params["COMPLEX"] = 1;
+  if (is_complex(p.type)) params["ELEMENT_PARTS"] = 2;
   if (limits.float64_products && is_spare(p)) {
     params["SPARE"] = 1;
     params[std::string(most_registers)] = tuning::gram_group_spare_registers;

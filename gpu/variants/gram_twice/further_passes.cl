@@ -43,7 +43,7 @@
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
 //   VECTOR                                  1, 2       copy.clh; divides n
 //   COLUMNS                                 1..129     columns of A; 129 stands for more
-//   COMPLEX                                 0, 1       complex_blocks.clh
+//   ELEMENT_PARTS                           1, 2       complex_blocks.clh
 //   STORED, REAL                                       common.clh; REAL is double
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #ifndef COLUMNS
@@ -158,7 +158,7 @@ typedef struct {
 INLINE ColumnScale scale_of_column(__global const double* slot, FactorShape shape, TwiceShape twice,
                                    FurtherShape further, int col) {
   ColumnScale scale = {MAGNITUDE_ZERO, rsqrt((double)shape.m)};
-  const int first = col - col % ENTRY_NUMBERS, end = first + ENTRY_NUMBERS;
+  const int first = col - col % ELEMENT_PARTS, end = first + ELEMENT_PARTS;
   for (int slab = 0; slab < twice.slabs; ++slab) {
     for (int j = first; j < end; ++j) {
       const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, j)];
@@ -235,7 +235,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
 // Whether no entry of A below its diagonal differs from zero. Complex matrices of this kind have no
 // way of their own: their Q is no identity, since it makes the diagonal real.
 INLINE bool has_none_below(__global const double* slot, TwiceShape twice, FurtherShape further) {
-  double below = COMPLEX;
+  double below = ELEMENT_PARTS - 1;
   for (int i = 0; i < twice.slabs * twice.tiles; ++i) {
     below = fmax(below, slot[further.below + i]);
   }
@@ -276,17 +276,17 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_
   if (!is_upper && !is_finished(slot, twice, further)) return;
   __global const double* factor = slot + further.factor + row * n;
   a += matrix * shape.m * n;
-  r += (matrix * n + row) / ENTRY_NUMBERS * n;
-  const index_t entries = min(TILE, shape.n - row) / ENTRY_NUMBERS * n;
+  r += (matrix * n + row) / ELEMENT_PARTS * n;
+  const index_t entries = min(TILE, shape.n - row) / ELEMENT_PARTS * n;
   for (index_t e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
     // A complex row of R is the first of its two real ones.
-    const int i = row + e / n * ENTRY_NUMBERS, j = e % n;
+    const int i = row + e / n * ELEMENT_PARTS, j = e % n;
     const int exponent = (int)slot[further.scales + j];
     STORED x = 0;
     if (is_upper) {
       x = a[i * n + i] >= 0 ? a[i * n + j] : -a[i * n + j];
     } else if (exponent != MAGNITUDE_ZERO) {
-      x = (STORED)scale_by(factor[e / n * ENTRY_NUMBERS * n + j], exponent);
+      x = (STORED)scale_by(factor[e / n * ELEMENT_PARTS * n + j], exponent);
     }
     r[e] = i <= j ? x : (STORED)0;
   }

@@ -64,7 +64,7 @@ Params twice_params(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", std::min(aligned_entries(columns), 2)},
                 {"COLUMNS", static_cast<int>(std::min(columns, side + 1))}};
-  if (is_complex(p.type)) params["COMPLEX"] = 1;
+  if (is_complex(p.type)) params["ELEMENT_PARTS"] = 2;
   if (limits.float64_products) params[std::string(most_registers)] = tuning::gram_twice_registers;
   return params;
 }
@@ -106,7 +106,7 @@ TwicePasses::TwicePasses(const Problem& problem, const Params& params, const cl:
       launch_(launch),
       shape_(factor_shape(problem, count)),
       count_(count),
-      is_complex_(params.contains("COMPLEX")),
+      is_complex_(params.contains("ELEMENT_PARTS")),
       squares_(ceil_divide(problem.n, side)),
       strips_(ceil_divide(problem.m, tile)),
       wide_strips_(ceil_divide(problem.m, side)),
