@@ -100,10 +100,10 @@ Engine& qrtool_context::device_engine(const DeviceInfo& device) {
 
 Engine& qrtool_context::choose(const Work& work) {
   last.reason = "asked for";
-  if (is_complex(work.problem.type)) {
+  if (is_complex(work.problem.type) && work.right_sides > 0) {
     if (device_ && !is_automatic_)
-      throw UsageError("complex matrices go to the CPU alone here; open a context for it");
-    last.reason = "complex matrices are factored on the CPU";
+      throw UsageError("complex systems are solved on the CPU alone; open a context for it");
+    last.reason = "complex systems are solved on the CPU";
     return cpu();
   }
   if (!is_automatic_) return device_ ? device_engine(*device_) : cpu();

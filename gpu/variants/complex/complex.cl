@@ -102,18 +102,17 @@ INLINE void reflect_columns(SPACE real2* x, int rows, int k, int columns, real2 
   int turn = 0;  // teams that are ahead write into the other half of `sums`
   for (int first = k + 1; first < columns; first += COLUMN_TEAMS, turn = GROUP - turn) {
     const int col = first + team;
-    SPACE real2* own = x + (index_t)min(col, columns - 1) * rows;
-    real2 sum = lane == 0 ? own[k] : (real2)(0);
-    for (int i = k + 1 + lane; i < rows; i += TEAM) sum = add_conjugate_product(sum, v[i], own[i]);
+    const int end = col < columns ? rows : 0;  // a team past the last column reads nothing
+    SPACE real2* own = x + (index_t)col * rows;
+    real2 sum = end > 0 && lane == 0 ? own[k] : (real2)(0);
+    for (int i = k + 1 + lane; i < end; i += TEAM) sum = add_conjugate_product(sum, v[i], own[i]);
     sums[turn + item] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     sum = (real2)(0);
     for (int l = 0; l < TEAM; ++l) sum += sums[turn + team * TEAM + l];
     const real2 change = add_product((real2)(0), -factor, sum);
-    if (col < columns) {
-      if (lane == 0) own[k] += change;
-      for (int i = k + 1 + lane; i < rows; i += TEAM) own[i] = add_product(own[i], change, v[i]);
-    }
+    if (end > 0 && lane == 0) own[k] += change;
+    for (int i = k + 1 + lane; i < end; i += TEAM) own[i] = add_product(own[i], change, v[i]);
   }
   barrier(FENCE);
 }
