@@ -6,6 +6,7 @@
 
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/ratios.hpp"
 #include "gpu/factor/chunk_run.hpp"
 #include "gpu/factor/held_on_device.hpp"
 #include "gpu/registry.hpp"
@@ -33,13 +34,15 @@ DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
 
 /// Writes the factors of a matrix without rows or columns: Q = I, and R has no entries.
 template <class T>
-void fill_empty(index_t count, const Factors<T>& out, std::span<MatrixReport> report) {
+void fill_empty(const Problem& problem, index_t count, const Factors<T>& out,
+                std::span<MatrixReport> report) {
+  const Errors none{.residual = 0, .orthogonality = 0, .lower = 0, .diagonal_ratio = 0};
   for (index_t b = 0; b < count; ++b) {
     const MatrixView<T> q = out.q[b];
     for (index_t i = 0; i < q.rows; ++i) {
       for (index_t j = 0; j < q.cols; ++j) q(i, j) = i == j ? T(1) : T(0);
     }
-    report[b] = {0, 0, 0, 0, Status::ok, 0};
+    enter_errors(problem, none, report[b]);
   }
 }
 
@@ -47,7 +50,7 @@ template <class T>
 ChunkSeconds factor_chunk(Engine& engine, const Plan& plan, BatchView<const T> a,
                           const Factors<T>& out, std::span<MatrixReport> report) {
   if (plan.problem.is_empty() || a.count == 0) {
-    fill_empty(a.count, out, report);
+    fill_empty(plan.problem, a.count, out, report);
     return {};
   }
   return ChunkRun<T>(engine, plan, a, out, report).run();

@@ -305,6 +305,21 @@ TEST(UncheckedMatrices, HaveTheSameFactorsAndNoErrors) {
   }
 }
 
+TEST(EmptyMatrices, HaveTheBarsOfTheirShape) {
+  SKIP_WITHOUT_OPENCL();
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{0, 3}, {3, 0}}) {
+    const Problem p{.count = 2, .m = m, .n = n, .type = ElementType::float64};
+    Batch<double> a(p.count, m, n);
+    const Result<double> result = factor<double>(backend(), plan_for(p, ""), a.view());
+    const Bars bars = standard_bars(m, n, double_precision, {});
+    for (const MatrixReport& line : result.report) {
+      EXPECT_EQ(line.status, Status::ok);
+      EXPECT_EQ(line.bars.residual, bars.residual);
+      EXPECT_EQ(line.residual, 0);
+    }
+  }
+}
+
 TEST(TallMatrices, HaveTheirRouteInTheReport) {
   SKIP_WITHOUT_OPENCL();
   constexpr index_t count = 4, rows = 2000, cols = 8;
