@@ -39,8 +39,7 @@ bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
 bool has_wide_factors(const Problem& p) {
   return is_raw(p) || real_of(p.type) == ElementType::float64;
 }
-/// The real columns of A and of Q.
-index_t real_columns(const Problem& p) { return parts_in(p.type) * p.n; }
+/// The real columns of Q.
 index_t real_q_columns(const Problem& p) {
   return parts_in(p.type) * (is_raw(p) ? p.k() : p.q_cols());
 }

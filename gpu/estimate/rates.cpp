@@ -78,8 +78,7 @@ double sample_seconds(const Problem& p, double parts, const Limits& device) {
   if (p.check == Check::none) return 0;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   const auto q = static_cast<double>(p.q_cols()), k = static_cast<double>(p.k());
-  const double of_product = is_complex(p.type) ? 4 : 1;
-  const double one = of_product * (q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n);
+  const double one = operations_in(p.type) * (q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n);
   // Without float64 on the device, the host measures every matrix.
   if (!device.has_float64) return static_cast<double>(p.count) * one / tuning::host_sample_rate;
   if (one > tuning::host_sample_operations) return 0;

@@ -17,7 +17,7 @@ bool is_single(const Problem& p) { return real_of(p.type) == ElementType::float3
 /// matrices it is the norm of the real form, sqrt(2) times their own.
 double most_as_it_is(const Problem& p) {
   if (!is_single(p)) return 0;
-  const double root = std::sqrt(static_cast<double>(real_form(p).n));
+  const double root = std::sqrt(static_cast<double>(real_columns(p)));
   const double errors = 0x1p-23 * root + static_cast<double>(p.m) * 0x1p-53 * (root + 1);
   const double most = tuning::gram_guard_share * orthogonality_bar(p) - errors;
   return most > 0 ? most * most : 0;

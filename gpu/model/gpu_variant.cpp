@@ -38,7 +38,7 @@ FactorShape factor_shape(const Problem& p, index_t count) {
 Problem real_form(const Problem& p) {
   Problem real = p;
   real.type = real_of(p.type);
-  real.n = parts_in(p.type) * p.n;
+  real.n = real_columns(p);
   return real;
 }
 

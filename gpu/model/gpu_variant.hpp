@@ -113,6 +113,8 @@ FactorShape factor_shape(const Problem& problem, index_t count);
 /// The matrices as their kernels see them: a row of n complex numbers is a row of 2 n real ones,
 /// the parts of each beside each other.
 Problem real_form(const Problem& problem);
+/// Its columns.
+inline index_t real_columns(const Problem& p) { return parts_in(p.type) * p.n; }
 
 /// For the variants by Gram matrices (gram, gram_tiles): the text for their arithmetic, the reason
 /// why both reject a problem, which is empty if they do not, and the number of work-items of a warp

@@ -3,6 +3,7 @@
 #include "gpu/model/host_sample.hpp"
 
 #include "core/measure/error_meter.hpp"
+#include "core/operations.hpp"
 #include "gpu/model/tuning.hpp"
 
 namespace qrtool {
@@ -12,11 +13,11 @@ index_t sampled_q_cols(const Problem& p) { return p.mode == Mode::raw ? p.k() : 
 index_t sampled_r_rows(const Problem& p) { return p.mode == Mode::raw ? p.k() : p.r_rows(); }
 
 double sample_operations(const Problem& p) {
-  const double of_product = is_complex(p.type) ? 4 : 1;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   const auto q = static_cast<double>(sampled_q_cols(p));
   const double formed_q = p.mode == Mode::raw ? 4 * m * q * q : 0;
-  return of_product * (formed_q + (q > 0 ? 2 * m * q * (n + q) : 2 * m * n * n + 2 * q * n * n));
+  return operations_in(p.type) *
+         (formed_q + (q > 0 ? 2 * m * q * (n + q) : 2 * m * n * n + 2 * q * n * n));
 }
 
 std::size_t host_check_bytes(const Problem& p) {

@@ -148,7 +148,6 @@ inline constexpr std::int64_t gram_small_rows = 256;
 
 /// Columns: the blocks of a group and a strip of Q fill the registers of its work-items.
 inline constexpr std::int64_t gram_group_least_columns = 65, gram_group_most_columns = 160;
-inline constexpr std::int64_t gram_group_least_complex_columns = 1;
 inline constexpr std::int64_t gram_group_most_rows = 4096;
 /// The part of the bar that the measured error of the first pass may take.
 inline constexpr double gram_group_share = 0.9;

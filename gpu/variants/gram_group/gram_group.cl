@@ -301,7 +301,7 @@ INLINE double factor_group_pivot(const Warp* at, __local double* pivot, __local 
 }
 
 // Divides column b of -G to get L. A warp takes every DIVIDERS-th row from `first` on.
-// The warps that divide: all but that of the pivot, unless it is the only one.
+// So many warps divide: all but the one that has the pivot, unless there is no other warp.
 #define DIVIDERS LARGER(WARPS - 1, 1)
 INLINE void divide_column(const GroupPlace* at, __local double* column,
                           __local const double* factor, __local const int* plain,

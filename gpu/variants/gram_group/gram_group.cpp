@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram_group.cpp: batches of matrices with 65 to 160 columns, or 17 to 80 complex ones, by Gram
+// gram_group.cpp: batches of matrices with 65 to 160 columns, or 1 to 80 complex ones, by Gram
 // matrices in two passes (CholeskyQR2), with a guard; what it stops goes to Householder reflectors.
 // Device half: gram_group.cl.
 #include <fmt/format.h>
@@ -38,7 +38,6 @@ GpuVariant again(const Problem& p) {
   return reflectors_beyond_small(p);
 }
 
-index_t real_columns(const Problem& p) { return real_form(p).n; }
 /// Blocks of 16 columns, and the warps of a group.
 index_t blocks(const Problem& p) { return ceil_divide(real_columns(p), 16); }
 index_t warps(const Problem& p) { return (blocks(p) + 1) / 2; }
@@ -65,8 +64,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   }
   if (!p.wants_q() && !is_complex(p.type)) return {false, "gives R and a reduced Q"};
   const index_t parts = parts_in(p.type), most = tuning::gram_group_most_columns / parts;
-  const index_t least = is_complex(p.type) ? tuning::gram_group_least_complex_columns
-                                           : tuning::gram_group_least_columns;
+  const index_t least = is_complex(p.type) ? 1 : tuning::gram_group_least_columns;
   if (p.n < least || p.n > most || p.m > tuning::gram_group_most_rows) {
     return {false, fmt::format("takes {} to {} columns and at most {} rows", least, most,
                                tuning::gram_group_most_rows)};
@@ -137,7 +135,7 @@ std::size_t device_bytes(const Problem& p) {
 
 GpuVariant gram_group_variant() {
   return {.plan = {.name = "opencl/gram_group",
-                   .summary = "65 to 160 columns, 17 to 80 complex, by Gram matrices; guarded",
+                   .summary = "65 to 160 columns, or to 80 complex, by Gram matrices; guarded",
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,

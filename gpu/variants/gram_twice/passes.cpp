@@ -60,7 +60,7 @@ std::size_t twice_local_bytes(const Problem& p) {
 }
 
 Params twice_params(const Problem& p, const Limits& limits) {
-  const index_t columns = real_form(p).n;
+  const index_t columns = real_columns(p);
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", std::min(aligned_entries(columns), 2)},
                 {"COLUMNS", static_cast<int>(std::min(columns, side + 1))}};

@@ -142,7 +142,8 @@ TEST_P(ProgramsInParts, GiveTheBitsOfWholePrograms) {
   GTEST_SKIP() << "takes none of these problems on this device";
 }
 
-/// The variants for real matrices; those of the others have programs of theirs, or of one kernel.
+/// The variants for real matrices. The programs of the other variants are those of gram_twice, or
+/// have one kernel.
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
   for (const GpuVariant& variant : gpu_variants())
