@@ -42,6 +42,11 @@ Problem real_form(const Problem& p) {
   return real;
 }
 
+std::string gram_arithmetic(const Problem& p) {
+  const std::string type(name_of(p.type));
+  return real_of(p.type) == ElementType::float64 ? type : type + ", sums in float64";
+}
+
 std::string gram_objection(const Problem& p, const Limits& limits) {
   const bool is_single = real_of(p.type) == ElementType::float32;
   if (is_single && p.arithmetic == Arithmetic::strict) return "sums in float64";
@@ -64,7 +69,9 @@ double orthogonality_bar(const Problem& p) {
 
 FactorLimits gram_limits(const FactorJob& job) {
   const Problem& problem = job.problem;
-  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
+  // A sum of the real form has one more term (gpu/common/complex_blocks.clh).
+  const auto m = static_cast<double>(problem.m + parts_in(problem.type) - 1);
+  const auto n = static_cast<double>(real_columns(problem));
   const double bar = orthogonality_bar(problem), root = std::sqrt(n);
   const double unit = n * (m + 2 * n) * 0x1p-53;
   // Rounding Q to float32 takes at most 2^-23 sqrt(n) of the bar.

@@ -116,15 +116,15 @@ Problem real_form(const Problem& problem);
 /// Its columns.
 inline index_t real_columns(const Problem& p) { return parts_in(p.type) * p.n; }
 
-/// For the variants by Gram matrices (gram, gram_tiles): the text for their arithmetic, the reason
-/// why both reject a problem, which is empty if they do not, and the number of work-items of a warp
-/// (gpu/common/mma.clh).
-inline constexpr std::string_view gram_arithmetic = "float32, sums in float64";
+/// For the variants by Gram matrices (gram, gram_group, gram_tiles): the text for their arithmetic,
+/// the reason why all reject a problem, which is empty if they do not, and the number of work-items
+/// of a warp (gpu/common/mma.clh).
+std::string gram_arithmetic(const Problem& problem);
 std::string gram_objection(const Problem& problem, const Limits& limits);
 inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 : 1; }
 /// The largest allowed ||I - Q'Q|| of a float32 problem whose required accuracy is that of float32.
 double orthogonality_bar(const Problem& problem);
-/// The limits for the guard of gpu/common/gram_guard.clh.
+/// The limits for the guard of gpu/common/gram_guard.clh, for the real form of a complex problem.
 FactorLimits gram_limits(const FactorJob& job);
 /// The largest ||D X||_F^2 of the first pass in float64 with which R needs no second one
 /// (gpu/common/departure.clh), for sums of `terms` products.

@@ -107,6 +107,11 @@ std::vector<std::string_view> variants_of(const Problem& p) {
   return names;
 }
 
+/// Each shape is a program of its own by Gram matrices, which takes seconds to compile for a CPU.
+bool is_run(std::string_view variant, Shape shape) {
+  return variant == "opencl/complex" || shape.n == 1 || shape.m == 20 || shape.m == 33;
+}
+
 TYPED_TEST(ComplexOnDevice, EveryKindIsWithinItsBarInEveryMode) {
   for (const Shape shape : shapes)
     for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw})
@@ -117,6 +122,7 @@ TYPED_TEST(ComplexOnDevice, EveryKindIsWithinItsBarInEveryMode) {
         Run<TypeParam> run(shape.m, shape.n, mode, sign, is_checked ? Check::full : Check::none);
         for (const std::string_view variant : variants_of(run.p)) {
           SCOPED_TRACE(variant);
+          if (!is_run(variant, shape)) continue;
           run.factor(0, run.p.count, variant);
           expect_all_good(run);
         }

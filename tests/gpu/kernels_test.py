@@ -33,6 +33,7 @@ EMPTY = {"measures.cl": ["-DTRIANGLE=0", "-DCOLUMNS=300", "-DTEAM=64", "-DTEAMS=
 COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "check_rows.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "gram_group.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
+           "gram.cl": ["-DELEMENT_PARTS=2"],
            "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"]}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
 BY_WARPS = {"further_passes.cl", "gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl",

@@ -28,6 +28,7 @@ FACTORED = [
     ("reconstruct", 20, 60, "f4", 2), ("reconstruct", 150, 140, "f8", 1),
     ("large", 140, 130, "f8", 1), ("tall", 1500, 20, "f4", 1), ("tall", 1100, 17, "f8", 1),
     ("complex", 9, 6, "c8", 3), ("complex", 70, 30, "c16", 2),
+    ("gram", 16, 16, "c8", 4), ("gram", 40, 33, "c8", 3), ("gram", 21, 15, "c16", 3),
     ("gram_group", 9, 6, "c8", 3), ("gram_group", 21, 15, "c16", 2),
     ("gram_group", 90, 70, "c16", 1), ("gram_passes", 9, 6, "c8", 2),
     ("gram_passes", 150, 70, "c16", 1),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cl: QR of a batch of matrices in float32 with at most 96 columns, by Gram matrices in
-// float64 (CholeskyQR). It consists of products, without columns that depend on one another, and is
-// meant for devices whose float64 is as fast as their float32.
+// gram.cl: QR of a batch of matrices in float32 with at most 96 columns, or complex ones of half as
+// many, by Gram matrices in float64 (CholeskyQR). It consists of products, without columns that
+// depend on one another, and is meant for devices whose float64 is as fast as their float32.
 //
 //   gram     G = A'A, in float64: products of float32 are exact and neither overflow nor underflow
 //   factor   G = L L', by blocks: X(b, b) = L(b, b)'^-1, L(c, b) = G(c, b) X(b, b),
@@ -40,7 +40,9 @@
 //   ONE_PASS                          0, 1       gram_tile_pivots.clh; for float64, R alone
 //   IN_PARTS                          0, 1       1: float64, from 129 rows (gram_tile_sums.clh)
 //   FULL                              0, 1       gram_slab.clh
-// A is m x n, m >= n. Signs of R's diagonal: positive.
+//   ELEMENT_PARTS                     1, 2       complex_blocks.clh
+// A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the columns of
+// its real form, m >= n / 2, and G, L and X are those of the real form.
 #include "gpu/common/common.clh"
 
 #ifndef WANT_Q
@@ -275,7 +277,7 @@ INLINE bool first_factor_may_stay(const Warp* at, const Tile* tile, Factor r, do
     double square = 0;
 #pragma unroll 8
     for (int j = k; j < r.n; ++j) {
-      const double x = r.entries[PLACE_IN_R(r, k, j)];
+      const double x = entry_of_factor(r, k, j);
       square = fma(x, x, square);
     }
     at->room[k] = square;
@@ -317,14 +319,14 @@ INLINE void store_second_factor(const Warp* at, const Tile* tile, Factor r) {
         for (int w = 0; w < BLOCK_WORDS; ++w) {
           const int i = 16 * c + QUAD_ROW(w, at->g), j = 16 * b + QUAD_COL(w, at->t);
           if (i == j) at->room[i] = fma(0.5, g[w], 0.5);
-          if (i > j && i < r.n) r.entries[PLACE_IN_R(r, i, j)] = (STORED)g[w];
+          if (i > j && i < r.n && IS_STORED_ROW(i)) r.entries[PLACE_IN_R(r, i, j)] = (STORED)g[w];
         }
       }
     }
   }
   sync_warp();
 #pragma unroll 1
-  for (int i = 0; i < r.n; ++i) {
+  for (int i = 0; i < r.n; i += ELEMENT_PARTS) {
     const STORED scale = (STORED)at->room[i];
     for (int j = i + at->lane; j < r.n; j += WARP_LANES) r.entries[PLACE_IN_R(r, i, j)] *= scale;
   }
@@ -332,26 +334,33 @@ INLINE void store_second_factor(const Warp* at, const Tile* tile, Factor r) {
 }
 
 // R := (I + K)' R after store_second_factor, with zeros below the diagonal. A work-item has columns
-// of its own.
+// of its own, of a complex matrix with both of their parts.
 INLINE void multiply_by_second_factor(Factor r, int lane) {
   sync_items(CLK_GLOBAL_MEM_FENCE);
 #pragma unroll 1
-  for (int j = lane; j < r.n; j += WARP_LANES) {
+  for (int j = ELEMENT_PARTS * lane; j < r.n; j += ELEMENT_PARTS * WARP_LANES) {
 #pragma unroll 1
-    for (int i = 0; i < j; ++i) {
-      double sum = r.entries[PLACE_IN_R(r, i, j)];
+    for (int i = 0; i < j; i += ELEMENT_PARTS) {
+      double sums[ELEMENT_PARTS];
+#pragma unroll
+      for (int part = 0; part < ELEMENT_PARTS; ++part) {
+        sums[part] = r.entries[PLACE_IN_R(r, i, j + part)];
 #pragma unroll 4
-      for (int k = i + 1; k <= j; ++k) {
-        const double of_k = r.entries[PLACE_IN_R(r, k, i)];
-        sum = fma(of_k, (double)r.entries[PLACE_IN_R(r, k, j)], sum);
+        for (int k = i + ELEMENT_PARTS; k <= j + part; ++k) {
+          const double of_k = entry_of_factor(r, k, i);
+          sums[part] = fma(of_k, (double)entry_of_factor(r, k, j + part), sums[part]);
+        }
       }
-      r.entries[PLACE_IN_R(r, i, j)] = (STORED)sum;
+#pragma unroll
+      for (int part = 0; part < ELEMENT_PARTS; ++part)
+        r.entries[PLACE_IN_R(r, i, j + part)] = (STORED)sums[part];
     }
   }
   sync_items(CLK_GLOBAL_MEM_FENCE);
 #pragma unroll 1
   for (int j = lane; j < r.n; j += WARP_LANES) {
-    for (int i = j + 1; i < r.n; ++i) r.entries[PLACE_IN_R(r, i, j)] = 0;
+    for (int i = j / ELEMENT_PARTS + 1; i < r.n / ELEMENT_PARTS; ++i)
+      r.entries[PLACE_IN_R(r, ELEMENT_PARTS * i, j)] = 0;
   }
 }
 #endif
@@ -381,7 +390,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
   const Layout layout = layout_of(shape, matrix);
   a += matrix * shape.m * n;
   q += matrix * shape.m * n;
-  r += matrix * n * n;
+  r += matrix * n * (n / ELEMENT_PARTS);
 
   bool is_finite = true;
   bool r_has_changed = false;
@@ -429,7 +438,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
 #endif
   sync_warp();
   if (!is_finite) {
-    store_warp_nan(r, n * n, lane, WARP_LANES);
+    store_warp_nan(r, n * (n / ELEMENT_PARTS), lane, WARP_LANES);
     if (WANT_Q) store_warp_nan(q, shape.m * (index_t)n, lane, WARP_LANES);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cpp: few columns by Gram matrices in float64, in one pass for float32 (CholeskyQR) and in
-// two for float64 (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device
-// half: gram.cl.
+// gram.cpp: few columns, real or complex, by Gram matrices in float64, in one pass for float32
+// (CholeskyQR) and in two for float64 (CholeskyQR2), with a guard; what it stops goes to
+// Householder reflectors. Device half: gram.cl.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -20,7 +20,7 @@ constexpr index_t block_columns = 16;
 constexpr int most_lanes = 32;  // work-items of a group
 constexpr int slab_rows = 16;
 
-bool is_twice(const Problem& p) { return p.type == ElementType::float64; }
+bool is_twice(const Problem& p) { return real_of(p.type) == ElementType::float64; }
 
 /// Whether the kernel for R in float64 has the guard for one pass: few square matrices would pass.
 bool tries_one_pass(const Problem& p) {
@@ -28,13 +28,11 @@ bool tries_one_pass(const Problem& p) {
   return is_twice(p) && !p.wants_q() && rows >= least * static_cast<double>(p.n);
 }
 
-ElementType computes_in(const Problem& p) { return p.type; }
-std::string arithmetic(const Problem& p) {
-  return std::string(is_twice(p) ? name_of(p.type) : gram_arithmetic);
-}
+ElementType computes_in(const Problem& p) { return real_of(p.type); }
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
+  if (is_complex(p.type)) return complex_variant();
   const auto bytes = static_cast<index_t>(p.input_bytes());
   if (p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes)
     return flagged_small_variant();
@@ -47,7 +45,7 @@ index_t most_columns(const Problem& p) {
 
 /// Blocks of 16 columns of a tile.
 int blocks(const Problem& p) {
-  return static_cast<int>(ceil_divide(std::min(most_columns(p), p.n), block_columns));
+  return static_cast<int>(ceil_divide(std::min(most_columns(p), real_columns(p)), block_columns));
 }
 
 /// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
@@ -59,11 +57,11 @@ struct Slabs {
 Slabs slabs(const Problem& p) {
   const int rows = static_cast<int>(ceil_divide(p.m, slab_rows));
   const int columns = 16 * blocks(p);
-  const bool is_ragged = p.m % slab_rows != 0 || p.n % columns != 0;
+  const bool is_ragged = p.m % slab_rows != 0 || real_columns(p) % columns != 0;
   if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
     return {.rows = slab_rows * rows, .stages = 1};
   }
-  if (p.n <= tuning::gram_narrow_slab_columns)
+  if (real_columns(p) <= tuning::gram_narrow_slab_columns)
     return {.rows = tuning::gram_narrow_slab_rows, .stages = 1};
   const int* stages = is_twice(p) ? tuning::gram_twice_stages : tuning::gram_stages;
   return {.rows = slab_rows, .stages = std::min(rows, stages[columns / 16 - 1])};
@@ -87,7 +85,7 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
   const int count = blocks(p), columns = 16 * count;
   const Slabs slab = slabs(p);
-  const auto real = static_cast<int>(size_of(p.type));
+  const auto real = static_cast<int>(size_of(real_of(p.type)));
   const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
   const int rooms = is_crowded(p) ? count : count + 1;
   const int held = held_rows(p), on_diagonal = is_crowded(p) ? count - held : 0;
@@ -102,9 +100,8 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
-  if (p.n > most_columns(p)) {
-    return {false, "takes at most " + std::to_string(most_columns(p)) + " columns"};
-  }
+  const index_t most = most_columns(p) / parts_in(p.type);
+  if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns"};
   if (is_twice(p) && p.m > tuning::gram_twice_rows) {
     return {false, "takes at most " + std::to_string(tuning::gram_twice_rows) + " rows in float64"};
   }
@@ -119,16 +116,18 @@ Fit fits(const Problem& p, const Limits& limits) {
 Params tune(const Problem& p, const Limits& limits) {
   const int columns = 16 * blocks(p);
   const Slabs slab = slabs(p);
-  const bool is_full = p.m % slab.rows == 0 && p.n % columns == 0;
-  return {{"MMA", limits.float64_products},
-          {"BLOCKS", blocks(p)},
-          {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
-          {"SLAB", slab.rows},
-          {"STAGES", slab.stages},
-          {"WANT_Q", p.wants_q()},
-          {"ONE_PASS", tries_one_pass(p)},
-          {"IN_PARTS", is_twice(p) && p.m > tuning::gram_whole_sums},
-          {"FULL", is_full}};
+  const bool is_full = p.m % slab.rows == 0 && real_columns(p) % columns == 0;
+  Params params{{"MMA", limits.float64_products},
+                {"BLOCKS", blocks(p)},
+                {"LAST", is_full ? 4 : static_cast<int>((real_columns(p) - 1) % 16 / 4 + 1)},
+                {"SLAB", slab.rows},
+                {"STAGES", slab.stages},
+                {"WANT_Q", p.wants_q()},
+                {"ONE_PASS", tries_one_pass(p)},
+                {"IN_PARTS", is_twice(p) && p.m > tuning::gram_whole_sums},
+                {"FULL", is_full}};
+  if (is_complex(p.type)) params["ELEMENT_PARTS"] = 2;
+  return params;
 }
 
 /// The largest ||D X||_F^2 with which one pass gives R in float64 (departure.clh).
@@ -155,12 +154,12 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const cl::Buffer& routes = job.work.front();
   if (is_twice(p)) {
     launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
-           job.magnitudes, routes, first_q(job), factor_shape(p, job.count),
+           job.magnitudes, routes, first_q(job), factor_shape(real_form(p), job.count),
            static_cast<cl_double>(most_in_one(job)));
     return;
   }
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
-         routes, factor_shape(p, job.count), gram_limits(job));
+         routes, factor_shape(real_form(p), job.count), gram_limits(job));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
@@ -169,12 +168,13 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 
 GpuVariant gram_variant() {
   return {.plan = {.name = "opencl/gram",
-                   .summary = "to 96 columns (float64: 80), by products in float64; guarded",
+                   .summary = "few columns, real or complex, by Gram matrices; guarded",
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic},
+                   .arithmetic = gram_arithmetic,
+                   .numbers = Numbers::both},
           .file = "gpu/variants/gram/gram.cl",
           .workspace = workspace,
           .enqueue = enqueue,

@@ -25,10 +25,6 @@ constexpr index_t block_room = 288;     // BLOCK_ROOM
 constexpr index_t block_entries = 256;  // of 16 x 16
 
 ElementType computes_in(const Problem& p) { return real_of(p.type); }
-std::string arithmetic(const Problem& p) {
-  const std::string type(name_of(p.type));
-  return computes_in(p) == ElementType::float64 ? type : type + ", sums in float64";
-}
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
@@ -140,7 +136,7 @@ GpuVariant gram_group_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic,
+                   .arithmetic = gram_arithmetic,
                    .numbers = Numbers::both},
           .file = "gpu/variants/gram_group/gram_group.cl",
           .workspace = workspace,

@@ -20,7 +20,6 @@ constexpr std::array<std::string_view, 4> heavy_kernels{"factor_whole", "form_pa
                                                         "update_trailing", "finish"};
 
 ElementType computes_in(const Problem& p) { return p.type; }
-std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
 
 index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_columns); }
 
@@ -182,7 +181,7 @@ GpuVariant gram_tiles_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic},
+                   .arithmetic = gram_arithmetic},
           .file = "gpu/variants/gram_tiles/gram_tiles.cl",
           .workspace = workspace,
           .enqueue = enqueue,
