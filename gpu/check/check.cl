@@ -141,7 +141,9 @@ INLINE void add_element(double term, double* sum, double* rest) {
 // Q := H_1 .. H_k [I; 0]: a group computes 16 columns, from the last reflector to the first, and
 // copies as many of R. Every 16th row of a column belongs to one work-item (with 256 of them): it
 // applies reflector j + 1 to these rows and in the same pass sums its part of v_j'q, so that
-// work-items exchange these sums alone. v_j is zero above row j and one in it.
+// work-items exchange these sums alone. v_j is zero above row j and one in it. Several rows are
+// loaded before the first of them is stored: the rows come from far, once for each reflector.
+#define FORMED_AT_ONCE 8
 #define FORMED_COLUMNS 16
 #define FORMED_LANES (CHECK_GROUP / FORMED_COLUMNS)
 __kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const StoredElement* v,
@@ -175,17 +177,31 @@ __kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const StoredElemen
     WideElement sum = (WideElement)(0), rest = (WideElement)(0);
     if (col < k) {
       const int from = max(j, 0);
+      const bool changes = !is_nothing(weight);
       index_t row = from + (lane - from % FORMED_LANES + FORMED_LANES) % FORMED_LANES;
-      for (; row < shape.m; row += FORMED_LANES) {
-        WideElement entry = q[row * ldq];
-        if (row > j && !is_nothing(weight)) {
-          const WideElement of_v = row == j + 1 ? ONE : widened(v[row * ld + j + 1]);
-          entry = minus_product(entry, weight, of_v);
-          q[row * ldq] = entry;
+      for (; row < shape.m; row += FORMED_AT_ONCE * FORMED_LANES) {
+        WideElement entries[FORMED_AT_ONCE];
+        StoredElement next[FORMED_AT_ONCE], own[FORMED_AT_ONCE];
+#pragma unroll
+        for (int u = 0; u < FORMED_AT_ONCE; ++u) {
+          const index_t i = min(row + u * FORMED_LANES, (index_t)(shape.m - 1));
+          entries[u] = q[i * ldq];
+          next[u] = v[i * ld + min(j + 1, n - 1)];
+          own[u] = v[i * ld + from];
         }
-        if (j >= 0) {
-          const WideElement of_v = row == j ? ONE : widened(v[row * ld + j]);
-          add_element(conjugate_product(of_v, entry), &sum, &rest);
+#pragma unroll
+        for (int u = 0; u < FORMED_AT_ONCE; ++u) {
+          const index_t i = row + u * FORMED_LANES;
+          if (i >= shape.m) break;
+          if (changes && i > j) {
+            const WideElement of_v = i == j + 1 ? ONE : widened(next[u]);
+            entries[u] = minus_product(entries[u], weight, of_v);
+            q[i * ldq] = entries[u];
+          }
+          if (j >= 0) {
+            const WideElement of_v = i == j ? ONE : widened(own[u]);
+            add_element(conjugate_product(of_v, entries[u]), &sum, &rest);
+          }
         }
       }
     }
