@@ -436,26 +436,53 @@ def files_table(results, slow):
                  ["work", "qrtool s", "script s", "script / qrtool"], rows)
 
 
-def device_files_table(results):
-    """What device_files.py measures, in seconds; a script that was cut off is "over" its limit."""
-    piece = results.pieces.get("files")
-    if not piece:
-        return None
-    rows = []
-    over = "over " + re.search(r"--limit (\S+)", piece["commands"][0])[1]
+def device_jobs(piece):
+    """(work, its samples) of device_files.py."""
     for name, job in piece["results"][0]["jobs"].items():
         shape, kind, *mode = name.split(":")
         sizes = [int(extent) for extent in shape.split("x")]
         work = size_of({"batch": 1 if len(sizes) == 2 else sizes[0], "m": sizes[-2],
                         "n": sizes[-1]})
-        cells = [figure(statistics.median(job[key])) if job.get(key) else over
-                 for key in ("qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
-                             "PyTorch, no import", "NumPy, no import", "cp of the output")]
-        rows.append([f"{work}, float{8 * int(kind[1])}"
-                     f"{''.join(', ' + JOB[word] for word in mode)}", *cells])
-    return Table("files", "From file to file on a GPU, .npy in and out, seconds",
-                 results.about(["files"]),
-                 ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"], rows)
+        yield (f"{work}, float{8 * int(kind[1])}"
+               f"{''.join(', ' + JOB[word] for word in mode)}", job)
+
+
+def device_cells(piece, job, names):
+    """Medians; what was cut off is "over" its limit."""
+    over = "over " + re.search(r"--limit (\S+)", piece["commands"][0])[1]
+    return [figure(statistics.median(job[name])) if job.get(name) else over for name in names]
+
+
+def device_files_table(results):
+    """What device_files.py measures, in seconds."""
+    piece = results.pieces.get("files")
+    if not piece:
+        return None
+    names = ["qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
+             "PyTorch, no import", "NumPy, no import", "cp of the output"]
+    about, commands = results.about(["files"])
+    normal = "PyTorch, normal equations"
+    for work, job in device_jobs(piece):
+        if f"{normal}, no import" in job:
+            about += (f"; {work}: PyTorch by normal equations, whose error grows with the square "
+                      f"of the condition, {device_cells(piece, job, [normal + ', no import'])[0]}")
+    return Table("files", "From file to file on a GPU, .npy in and out, seconds", (about, commands),
+                 ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"],
+                 [[work, *device_cells(piece, job, names)] for work, job in device_jobs(piece)])
+
+
+def disk_table(results):
+    """What device_files.py measures on a disk, in seconds."""
+    piece = results.pieces.get("disk")
+    if not piece:
+        return None
+    about, commands = results.about(["disk"])
+    about += (f"; {piece['results'][0]['file_system']}; until the output is on the disk, with the "
+              "input in the page cache")
+    return Table("disk", "From file to file on a disk, on a GPU, .npy in and out, seconds",
+                 (about, commands), ["work", "GPU", "`cp` and `sync`"],
+                 [[work, *device_cells(piece, job, ["qrtool on the GPU", "cp of the output"])]
+                  for work, job in device_jobs(piece)])
 
 
 def markdown(table):
@@ -570,7 +597,7 @@ class Page:
                      first_table(results), grid_table(results, self.far),
                      solve_table(results, self.slow), python_table(results, self.slow),
                      several_table(results), files_table(results, self.slow),
-                     device_files_table(results)]
+                     device_files_table(results), disk_table(results)]
             self.tables += [(part, table) for table in found if table]
         self.left_out = [f"{name} ({results.head['path']})" for results in self.results
                          for name in results.left_out]
