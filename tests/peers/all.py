@@ -58,6 +58,7 @@ def bench(*words):
 
 def shared_pieces(device, backend, hard_shape, hard_batch, solve):
     """What both parts measure."""
+    patience = ["--seconds", "10" if device == "cpu" else "2"]
     for precision in TYPES:
         yield Piece(f"hard {precision}", bench(
             "--shape", hard_shape, "--batch", hard_batch, "--kind", HARD, "--seeds", "3",
@@ -71,7 +72,7 @@ def shared_pieces(device, backend, hard_shape, hard_batch, solve):
             for shape, batch in solve))
         yield Piece(f"python {precision}", [
             sys.executable, str(HERE / "python_peers.py"), "{build}/app/capi/libqrtool.so.1",
-            "--device", device, "--precision", precision, "--json", "{json}"])
+            "--device", device, "--precision", precision, *patience, "--json", "{json}"])
 
 
 def cpu_pieces(args):

@@ -63,6 +63,7 @@ Table = collections.namedtuple("Table", "name title about columns rows")
 Slow = collections.namedtuple("Slow", "where row peer ratio")
 TYPE = {"single": "float32", "double": "float64"}
 COMPLEX = ("complex64", "complex128")
+MOVING = ("copies", "ring")  # peers of python_peers.py that only move arrays to a GPU and back
 MODE = {"reduced": "Q and R", "r": "R"}
 JOB = {"r": "R alone", "solve": "least squares"}
 
@@ -342,7 +343,7 @@ def python_table(results, slow):
                 continue
             peers += [peer] * (peer not in peers)
             cells[peer] = statistics.median(times) / own
-            if cells[peer] < CLOSE and peer != "copies":
+            if cells[peer] < CLOSE and peer not in MOVING:
                 slow.append(Slow(results.where(), f"from NumPy arrays {' '.join(key)}", peer,
                                  cells[peer]))
     if not rows:
@@ -350,6 +351,9 @@ def python_table(results, slow):
     about, commands = results.about(["python single"])
     about += (f"; a call takes {1e6 * statistics.median(overheads):.0f} us more than the C "
               "function (one 64 x 64 on the CPU)")
+    if any(peer in MOVING for peer in peers):
+        about += ('; "copies" and "ring" only move as many bytes, by the driver and through '
+                  "page-locked pieces")
     return Table("python", "From NumPy arrays to NumPy arrays, checked, beside programs that check "
                  "nothing", (about, commands),
                  ["case", "type", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],

@@ -185,6 +185,17 @@ class PagesTest(unittest.TestCase):
         self.assertIn("| 100 of 64 x 64 | float64 | 2 | 1 |", page)
         self.assertIn("a call takes 10 us more than the C function", page)
         self.assertIn("from NumPy arrays 100 of 64 x 64 float64: NumPy 2.4 1", page)
+        self.assertNotIn("only move", page)
+
+    def test_moving_arrays_to_a_gpu_is_no_program_that_is_faster(self):
+        page = self.page_of([piece("python single", [{"overhead_seconds": [9e-6], "cases": [
+            {"m": 64, "n": 64, "batch": 100, "precision": "single",
+             "seconds": {"qrtool": [4e-3], "PyTorch 2.11, GPU": [80e-3], "copies": [5e-3],
+                         "ring": [3e-3]}}]}])], "gpu")
+        self.assertIn("| 100 of 64 x 64 | float32 | 4 | 20 | 1.25 | 0.75 |", page)
+        self.assertIn('"copies" and "ring" only move as many bytes', page)
+        self.assertNotIn("float32: copies", page)
+        self.assertNotIn("float32: ring", page)
 
     def test_several_gpus_stand_beside_one(self):
         page = self.page_of([piece("several", [{"cases": [
