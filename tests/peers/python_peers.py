@@ -163,10 +163,9 @@ def overhead_seconds(rounds=7, calls=100):
     a = np.random.default_rng(2).standard_normal((64, 64))
     q, r, lines = np.empty_like(a), np.empty_like(a), np.empty((), qrtool.REPORT)
     struct, _ = _arrays.matrices_of(a)
-    options = _library.FactorOptions(_library.FACTOR_OPTIONS_SIZE, 0, 0, 0, 0, False, False)
+    options = qrtool._factor_options("reduced", None, "full", False, False, False)
     out = _library.Factors(_library.FACTORS_SIZE)
-    out.reports, out.q, out.r = (_arrays.address_of(lines), (_arrays.address_of(q),),
-                                 (_arrays.address_of(r),))
+    out.reports, out.q, out.r = map(_arrays.address_of, (lines, q, r))
     handle = qrtool._context("cpu").handle
     parts = [ctypes.byref(part) for part in (struct, options, out)]
 
