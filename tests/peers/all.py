@@ -3,7 +3,7 @@
 """Measures what BENCHMARKS.md shows, as far as this machine can, into one JSON file.
 
     all.py cpu|gpu OUT.json [--build build/release] [--pieces NAME,...] [--libraries FILE,...]
-           [--threads 1,2] [--device nvidia] [--dx FOLDER] [--folder PATH] [--list]
+           [--threads 1,2] [--device nvidia] [--dx FOLDER] [--folder PATH] [--disk PATH] [--list]
 
 Builds nothing: `cmake --build --preset release --target qrtool qrtool_capi cpu_peers` comes before.
 OUT.json holds the machine, the versions, the date, the commit, and of every piece its command, its
@@ -11,7 +11,8 @@ samples and the share of the cores that other processes used meanwhile. It is wr
 piece, and a file that was begun is gone on with where commit, machine and versions are the same. A
 piece takes at most 8 minutes. Peers that are missing are left out: LAPACK libraries are named by
 --libraries (MKL: pip download mkl; set MKL_THREADING_LAYER=GNU), PyTorch, JAX, SciPy and CuPy are
-those of this Python, and --dx holds the kernels of cuSolverDx that dx_kernels.py has made.
+those of this Python, and --dx holds the kernels of cuSolverDx that dx_kernels.py has made. Files
+lie in --folder, best in memory; --disk names a folder on a disk, with 15 GB free, for a few more.
 `pages.py` makes the pages from the files in results/, and leaves out what was measured under load.
 """
 import argparse
@@ -58,6 +59,7 @@ def bench(*words):
 
 def shared_pieces(device, backend, hard_shape, hard_batch, solve):
     """What both parts measure."""
+    patience = ["--seconds", "10" if device == "cpu" else "2"]
     for precision in TYPES:
         yield Piece(f"hard {precision}", bench(
             "--shape", hard_shape, "--batch", hard_batch, "--kind", HARD, "--seeds", "3",
@@ -71,7 +73,7 @@ def shared_pieces(device, backend, hard_shape, hard_batch, solve):
             for shape, batch in solve))
         yield Piece(f"python {precision}", [
             sys.executable, str(HERE / "python_peers.py"), "{build}/app/capi/libqrtool.so.1",
-            "--device", device, "--precision", precision, "--json", "{json}"])
+            "--device", device, "--precision", precision, *patience, "--json", "{json}"])
 
 
 def cpu_pieces(args):
@@ -118,6 +120,10 @@ def gpu_pieces(args):
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     yield Piece("files", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                           "{folder}", "{json}", "--limit", "12"])
+    if args.disk:
+        yield Piece("disk", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
+                             "{disk}", "{json}", "--disk", "--rounds", "2", "--limit", "30",
+                             "--within", "110"])
     if said("nvidia-smi", "-L").count("GPU ") > 1:
         yield Piece("several", [sys.executable, str(HERE / "several_gpus.py"),
                                 "{build}/app/qrtool", "{folder}", "{json}", "--one", args.device])
@@ -200,7 +206,8 @@ def busy_seconds():
 
 def run(command, args, folder):
     path = os.path.join(folder, "piece.json")
-    words = [word.format(build=args.build, json=path, folder=args.folder) for word in command]
+    words = [word.format(build=args.build, json=path, folder=args.folder, disk=args.disk)
+             for word in command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     if done.returncode not in (0, 1):  # 1: a matrix is above its bar, and the JSON says which
         raise RuntimeError(f"{' '.join(words)}: exit {done.returncode}\n{done.stderr}")
@@ -248,6 +255,7 @@ def main():
     parser.add_argument("--device", default="nvidia")
     parser.add_argument("--dx", help="default: without cuSolverDx")
     parser.add_argument("--folder", default=".", help="for files of some GB")
+    parser.add_argument("--disk", help="default: nothing is measured on a disk")
     parser.add_argument("--list", action="store_true", help="the names of the pieces alone")
     args = parser.parse_args()
     args.libraries = find_libraries(args.libraries)

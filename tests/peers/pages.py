@@ -63,6 +63,7 @@ Table = collections.namedtuple("Table", "name title about columns rows")
 Slow = collections.namedtuple("Slow", "where row peer ratio")
 TYPE = {"single": "float32", "double": "float64"}
 COMPLEX = ("complex64", "complex128")
+MOVING = ("copies", "ring")  # peers of python_peers.py that only move arrays to a GPU and back
 MODE = {"reduced": "Q and R", "r": "R"}
 JOB = {"r": "R alone", "solve": "least squares"}
 
@@ -342,7 +343,7 @@ def python_table(results, slow):
                 continue
             peers += [peer] * (peer not in peers)
             cells[peer] = statistics.median(times) / own
-            if cells[peer] < CLOSE and peer != "copies":
+            if cells[peer] < CLOSE and peer not in MOVING:
                 slow.append(Slow(results.where(), f"from NumPy arrays {' '.join(key)}", peer,
                                  cells[peer]))
     if not rows:
@@ -350,6 +351,9 @@ def python_table(results, slow):
     about, commands = results.about(["python single"])
     about += (f"; a call takes {1e6 * statistics.median(overheads):.0f} us more than the C "
               "function (one 64 x 64 on the CPU)")
+    if any(peer in MOVING for peer in peers):
+        about += ('; "copies" and "ring" only move as many bytes, by the driver and through '
+                  "page-locked pieces")
     return Table("python", "From NumPy arrays to NumPy arrays, checked, beside programs that check "
                  "nothing", (about, commands),
                  ["case", "type", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],
@@ -436,26 +440,53 @@ def files_table(results, slow):
                  ["work", "qrtool s", "script s", "script / qrtool"], rows)
 
 
-def device_files_table(results):
-    """What device_files.py measures, in seconds; a script that was cut off is "over" its limit."""
-    piece = results.pieces.get("files")
-    if not piece:
-        return None
-    rows = []
-    over = "over " + re.search(r"--limit (\S+)", piece["commands"][0])[1]
+def device_jobs(piece):
+    """(work, its samples) of device_files.py."""
     for name, job in piece["results"][0]["jobs"].items():
         shape, kind, *mode = name.split(":")
         sizes = [int(extent) for extent in shape.split("x")]
         work = size_of({"batch": 1 if len(sizes) == 2 else sizes[0], "m": sizes[-2],
                         "n": sizes[-1]})
-        cells = [figure(statistics.median(job[key])) if job.get(key) else over
-                 for key in ("qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
-                             "PyTorch, no import", "NumPy, no import", "cp of the output")]
-        rows.append([f"{work}, float{8 * int(kind[1])}"
-                     f"{''.join(', ' + JOB[word] for word in mode)}", *cells])
-    return Table("files", "From file to file on a GPU, .npy in and out, seconds",
-                 results.about(["files"]),
-                 ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"], rows)
+        yield (f"{work}, float{8 * int(kind[1])}"
+               f"{''.join(', ' + JOB[word] for word in mode)}", job)
+
+
+def device_cells(piece, job, names):
+    """Medians; what was cut off is "over" its limit."""
+    over = "over " + re.search(r"--limit (\S+)", piece["commands"][0])[1]
+    return [figure(statistics.median(job[name])) if job.get(name) else over for name in names]
+
+
+def device_files_table(results):
+    """What device_files.py measures, in seconds."""
+    piece = results.pieces.get("files")
+    if not piece:
+        return None
+    names = ["qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
+             "PyTorch, no import", "NumPy, no import", "cp of the output"]
+    about, commands = results.about(["files"])
+    normal = "PyTorch, normal equations"
+    for work, job in device_jobs(piece):
+        if f"{normal}, no import" in job:
+            about += (f"; {work}: PyTorch by normal equations, whose error grows with the square "
+                      f"of the condition, {device_cells(piece, job, [normal + ', no import'])[0]}")
+    return Table("files", "From file to file on a GPU, .npy in and out, seconds", (about, commands),
+                 ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"],
+                 [[work, *device_cells(piece, job, names)] for work, job in device_jobs(piece)])
+
+
+def disk_table(results):
+    """What device_files.py measures on a disk, in seconds."""
+    piece = results.pieces.get("disk")
+    if not piece:
+        return None
+    about, commands = results.about(["disk"])
+    about += (f"; {piece['results'][0]['file_system']}; until the output is on the disk, with the "
+              "input in the page cache")
+    return Table("disk", "From file to file on a disk, on a GPU, .npy in and out, seconds",
+                 (about, commands), ["work", "GPU", "`cp` and `sync`"],
+                 [[work, *device_cells(piece, job, ["qrtool on the GPU", "cp of the output"])]
+                  for work, job in device_jobs(piece)])
 
 
 def markdown(table):
@@ -570,7 +601,7 @@ class Page:
                      first_table(results), grid_table(results, self.far),
                      solve_table(results, self.slow), python_table(results, self.slow),
                      several_table(results), files_table(results, self.slow),
-                     device_files_table(results)]
+                     device_files_table(results), disk_table(results)]
             self.tables += [(part, table) for table in found if table]
         self.left_out = [f"{name} ({results.head['path']})" for results in self.results
                          for name in results.left_out]

@@ -34,6 +34,11 @@ def gpu_case(mode, **peers):
             "seconds": {"qrtool": [1e-3], **peers}}
 
 
+def device_files(name, job, **samples):
+    one = piece(name, [{"file_system": "ext4", "jobs": {job: samples}}])
+    return {**one, "commands": ["device_files.py qrtool {folder} {json} --limit 12"]}
+
+
 class PagesTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="qrtool-pages-")
@@ -185,12 +190,39 @@ class PagesTest(unittest.TestCase):
         self.assertIn("| 100 of 64 x 64 | float64 | 2 | 1 |", page)
         self.assertIn("a call takes 10 us more than the C function", page)
         self.assertIn("from NumPy arrays 100 of 64 x 64 float64: NumPy 2.4 1", page)
+        self.assertNotIn("only move", page)
+
+    def test_moving_arrays_to_a_gpu_is_no_program_that_is_faster(self):
+        page = self.page_of([piece("python single", [{"overhead_seconds": [9e-6], "cases": [
+            {"m": 64, "n": 64, "batch": 100, "precision": "single",
+             "seconds": {"qrtool": [4e-3], "PyTorch 2.11, GPU": [80e-3], "copies": [5e-3],
+                         "ring": [3e-3]}}]}])], "gpu")
+        self.assertIn("| 100 of 64 x 64 | float32 | 4 | 20 | 1.25 | 0.75 |", page)
+        self.assertIn('"copies" and "ring" only move as many bytes', page)
+        self.assertNotIn("float32: copies", page)
+        self.assertNotIn("float32: ring", page)
 
     def test_several_gpus_stand_beside_one(self):
         page = self.page_of([piece("several", [{"cases": [
             {"m": 64, "n": 64, "batch": 400000, "seconds": {"one": [3, 4, 5], "all": [1.6]}}]}])],
             "gpu")
         self.assertIn("| 400,000 of 64 x 64 | 4 | 1.6 | 2.5 |", page)
+
+    def test_systems_from_file_to_file_name_the_normal_equations(self):
+        page = self.page_of([device_files("files", "65536x288x97:f4:solve", **{
+            "qrtool on the GPU": [0.8, 0.9, 1], "qrtool on the CPU": [3],
+            "PyTorch, normal equations, no import": [4]})], "gpu")
+        self.assertIn("| 65,536 of 288 x 97, float32, least squares | 0.9 | over 12 | 3 | over 12"
+                      " | over 12 | over 12 |", page)
+        self.assertIn("least squares: PyTorch by normal equations, whose error grows with the "
+                      "square of the condition, 4.", page)
+
+    def test_files_on_a_disk_stand_beside_a_copy_that_is_synced(self):
+        page = self.page_of([device_files("disk", "1000000x128:f8", **{
+            "qrtool on the GPU": [2, 3], "cp of the output": [1.5]})], "gpu")
+        self.assertIn("### From file to file on a disk, on a GPU", page)
+        self.assertIn("; ext4; until the output is on the disk", page)
+        self.assertIn("| 1,000,000 x 128, float64 | 2.5 | 1.5 |", page)
 
     def test_the_slowest_kinds_have_a_row(self):
         def kind(name, seconds):

@@ -8,6 +8,7 @@
 Every result has been measured; report=True gives the errors and the bars that they are held to.
 """
 import ctypes
+import functools
 import os
 import warnings
 from collections import namedtuple
@@ -15,7 +16,7 @@ from collections import namedtuple
 import numpy as np
 
 from . import _library
-from ._arrays import address_of, array_of, matrices_of, place_of, stack_of
+from ._arrays import address_of, array_of, matrices_of, memory_of, records_in, stack_of
 from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, MemoryLimitError)
 
 __version__ = _library.VERSION
@@ -92,6 +93,14 @@ def _warn(statuses, what):
             warnings.warn(f"{count} {what}: {STATUS_NAMES[status]}", AccuracyWarning, stacklevel=3)
 
 
+@functools.lru_cache  # most calls ask for the same
+def _factor_options(mode, sign, check, mixed, pivoting, condition):
+    return _library.FactorOptions(
+        ctypes.sizeof(_library.FactorOptions), _word(MODES, mode, "mode"),
+        0 if sign is None else _word(SIGNS, sign, "sign"), _word(CHECKS, check, "check"),
+        2 if mixed else 0, bool(pivoting), bool(condition))
+
+
 def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="full",
        mixed=False, device="auto", report=False):
     """The QR factors of the matrices a [..., m, n], with k = min(m, n).
@@ -110,36 +119,33 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
 
     The type is that of a; integers become float64, and float16 becomes float32. A matrix that is
     not finite has NaN factors, and changes no other one."""
-    number = _word(MODES, mode, "mode")
+    options = _factor_options(mode, sign, check, mixed, pivoting, condition)
     array = _matrices(a, "a")
     struct, kept = matrices_of(array)
-    *batch, m, n = array.shape
-    batch, k, dtype = tuple(batch), min(m, n), kept.dtype
-    options = _library.FactorOptions(
-        _library.FACTOR_OPTIONS_SIZE, number, 0 if sign is None else _word(SIGNS, sign, "sign"),
-        _word(CHECKS, check, "check"), 2 if mixed else 0, bool(pivoting), bool(condition))
-    lines = np.empty(batch, REPORT)
+    batch, (m, n), dtype = array.shape[:-2], array.shape[-2:], kept.dtype
+    k = min(m, n)
+    lines = memory_of(batch, REPORT)
     out = _library.Factors(_library.FACTORS_SIZE)
     out.reports = address_of(lines)
     if mode == "raw":
-        results = [np.empty((*batch, n, m), dtype), np.empty((*batch, k), dtype)]
-        out.v = (address_of(results[0]), 1, m, m * n)
-        out.tau = (address_of(results[1]),)
+        results = [np.empty(batch + (n, m), dtype), np.empty(batch + (k,), dtype)]
+        out.v, out.v_strides = address_of(results[0]), (1, m, m * n)
+        out.tau = address_of(results[1])
     else:
-        results = [np.empty((*batch, m if mode == "complete" else k, n), dtype)]
-        out.r = (address_of(results[0]),)
+        rows = m if mode == "complete" else k  # of R, and columns of Q
+        results = [np.empty(batch + (rows, n), dtype)]
+        out.r = address_of(results[0])
         if mode != "r":
-            results.insert(0, np.empty((*batch, m, m if mode == "complete" else k), dtype))
-            out.q = (address_of(results[0]),)
+            results.insert(0, np.empty(batch + (m, rows), dtype))
+            out.q = address_of(results[0])
     if pivoting:
-        results.append(np.empty((*batch, n), np.int64))
+        results.append(np.empty(batch + (n,), np.int64))
         out.p = address_of(results[-1])
-    are_good = _context(device).call(_library.LIBRARY.qrtool_factor, ctypes.byref(struct),
-                                     ctypes.byref(options), ctypes.byref(out))
+    are_good = _context(device).call(_library.LIBRARY.qrtool_factor, struct, options, out)
     if not are_good:
-        _warn(lines["status"], "matrices")
+        _warn(records_in(lines, REPORT)["status"], "matrices")
     if report:
-        results.append(lines.view(np.recarray))
+        results.append(records_in(lines, REPORT).view(np.recarray))
     if len(results) == 1:
         return results[0]
     return QRResult(*results) if len(results) == 2 and mode in ("reduced", "complete") \
@@ -185,11 +191,10 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
                                      _word(CHECKS, check, "check"),
                                      _word({"standard": 0, "m-eps": 1}, criteria, "criteria"),
                                      bool(mixed))
-    lines = np.empty(array.shape[:-2], REPORT)
+    lines = memory_of(array.shape[:-2], REPORT)
     are_good = _context(device).call(
-        _library.LIBRARY.qrtool_verify, ctypes.byref(parts[0]), ctypes.byref(given),
-        ctypes.byref(options), address_of(lines), 0)
-    return (are_good, lines.view(np.recarray)) if report else are_good
+        _library.LIBRARY.qrtool_verify, parts[0], given, options, address_of(lines), 0)
+    return (are_good, records_in(lines, REPORT).view(np.recarray)) if report else are_good
 
 
 def _spread(array, batch):
@@ -267,15 +272,15 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
         0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
         _word({"error": 0, "skip": 1}, missing, "missing"), bool(least_norm))
     shape = (*batch, n, p)
-    x, lines = np.empty(shape, dtype), np.empty((*batch, p), SOLUTION)
-    out = _library.Solutions(ctypes.sizeof(_library.Solutions), place_of(x), _library.Place(),
-                             address_of(lines), 0)
+    x, memory = np.empty(shape, dtype), memory_of((*batch, p), SOLUTION)
+    lines = records_in(memory, SOLUTION)
+    out = _library.Solutions(ctypes.sizeof(_library.Solutions))
+    out.x, out.solutions = address_of(x), address_of(memory)
     standard_errors = np.empty(shape, real) if errors else None
     if errors:
-        out.errors = place_of(standard_errors)
+        out.errors = address_of(standard_errors)
     are_good = _context(device).call(
-        _library.LIBRARY.qrtool_solve, ctypes.byref(in_a), ctypes.byref(in_b),
-        None if in_w is None else ctypes.byref(in_w), ctypes.byref(options), ctypes.byref(out))
+        _library.LIBRARY.qrtool_solve, in_a, in_b, in_w, options, out)
     del memory_a, memory_b, memory_w  # the structs pointed to them
     if not are_good:
         _warn(lines["status"], "solutions")

@@ -44,9 +44,10 @@ class Matrices(ctypes.Structure):
                 ("column_stride", c_int64), ("matrix_stride", c_int64)]
 
 
-class Place(ctypes.Structure):
-    _fields_ = [("data", c_void_p), ("row_stride", c_int64), ("column_stride", c_int64),
-                ("matrix_stride", c_int64)]
+def place(name):
+    """Fields for a qrtool_place: its data, and its strides. A struct within a struct would take
+    longer to fill in."""
+    return [(name, c_void_p), (f"{name}_strides", c_int64 * 3)]
 
 
 class ContextOptions(ctypes.Structure):
@@ -67,7 +68,7 @@ class FactorOptions(ctypes.Structure):
 
 
 class Factors(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("q", Place), ("r", Place), ("v", Place), ("tau", Place),
+    _fields_ = [("size", c_size_t), *place("q"), *place("r"), *place("v"), *place("tau"),
                 ("p", c_void_p), ("reports", c_void_p), ("report_size", c_size_t)]
 
 
@@ -87,12 +88,11 @@ class SolveOptions(ctypes.Structure):
                 ("least_norm", c_int32)]
 
 
-# Of the structs of each call.
-FACTOR_OPTIONS_SIZE, FACTORS_SIZE = ctypes.sizeof(FactorOptions), ctypes.sizeof(Factors)
+FACTORS_SIZE = ctypes.sizeof(Factors)  # once, as it would be asked for in each call
 
 
 class Solutions(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("x", Place), ("errors", Place), ("solutions", c_void_p),
+    _fields_ = [("size", c_size_t), *place("x"), *place("errors"), ("solutions", c_void_p),
                 ("solution_size", c_size_t)]
 
 
@@ -131,12 +131,16 @@ def load():
                           f"{library.qrtool_abi()}")
     library.qrtool_error.restype = library.qrtool_version.restype = c_char_p
     library.qrtool_status_name.restype = c_char_p
-    library.qrtool_open.argtypes = [c_void_p, POINTER(c_void_p)]
+    library.qrtool_open.argtypes = [POINTER(ContextOptions), POINTER(c_void_p)]
     library.qrtool_close.argtypes = [c_void_p]
     library.qrtool_close.restype = None
-    for name, count in (("factor", 4), ("verify", 5), ("solve", 6), ("last_run", 2)):
-        getattr(library, f"qrtool_{name}").argtypes = [c_void_p] * count
-    library.qrtool_verify.argtypes = [c_void_p] * 5 + [c_size_t]
+    # A struct that is passed for a pointer takes less time than ctypes.byref().
+    for name, types in (
+            ("last_run", [Run]), ("factor", [Matrices, FactorOptions, Factors]),
+            ("verify", [Matrices, GivenFactors, VerifyOptions]),
+            ("solve", [Matrices, Matrices, Matrices, SolveOptions, Solutions])):
+        getattr(library, f"qrtool_{name}").argtypes = [c_void_p, *map(POINTER, types)]
+    library.qrtool_verify.argtypes += [c_void_p, c_size_t]
     return library
 
 
@@ -177,7 +181,7 @@ class Context:
         self.keep_going = KeepGoing(answers.send)
         options = ContextOptions(ctypes.sizeof(ContextOptions), device.encode(), memory, threads, 0,
                                  self.keep_going, None)
-        code = LIBRARY.qrtool_open(ctypes.byref(options), ctypes.byref(self.handle))
+        code = LIBRARY.qrtool_open(options, self.handle)
         if code != OK:
             raise error_of(code)
 
@@ -195,7 +199,7 @@ class Context:
 
     def last_run(self):
         run = Run(ctypes.sizeof(Run))
-        self.call(LIBRARY.qrtool_last_run, ctypes.byref(run))
+        self.call(LIBRARY.qrtool_last_run, run)
         texts = {name: getattr(run, name).decode() for name in
                  ("backend", "device", "variant", "arithmetic", "reason")}
         return {**texts, "threads": run.threads}

@@ -196,6 +196,23 @@ class Qr(unittest.TestCase):
         with self.assertRaisesRegex(qrtool.CallError, "raw"):
             qrtool.qr(a, "raw", sign="positive")
 
+    def test_a_call_runs_no_python_code_of_numpy(self):
+        # Such code is most of what a call of a small matrix takes more than the C function.
+        files = set()
+
+        def note(frame, event, _):
+            if event == "call":
+                files.add(pathlib.Path(frame.f_code.co_filename).parent.name)
+
+        a = np.ones((4, 2))
+        qrtool.qr(a)  # opens the context
+        sys.setprofile(note)
+        try:
+            qrtool.qr(a)
+        finally:
+            sys.setprofile(None)
+        self.assertEqual(files - {"", "qrtool"}, set())  # "": what namedtuple() has made
+
     def test_threads_share_a_context(self):
         a = np.random.default_rng(3).standard_normal((50, 20, 5))
         expected, wrong = qrtool.qr(a), []
