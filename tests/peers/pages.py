@@ -27,7 +27,7 @@ LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
 MOST_FLOPS = 51e12  # of an H100 or H200 in products of float64; float32 has about as many by fma
 SLOWEST_KINDS = 4  # that have a row
 CLOSE = 1.5  # a ratio below is named
-NO_Q = "--"
+NOTHING = "--"  # of a program that forms no Q, or of a type that was not measured
 OPENING = """\
 # Benchmarks
 
@@ -83,6 +83,15 @@ def number(text):
 
 def counted(count, word):
     return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def in_both_types(rows):
+    """The rows {(case, type): cells} with both types in each cell, "float32; float64"."""
+    width = max(map(len, rows.values()))
+    for case in dict.fromkeys(case for case, _ in rows):
+        cells = zip(*(rows.get((case, name), [""] * width) for name in TYPE.values()))
+        yield [case, *("; ".join(cell or NOTHING for cell in pair) if any(pair) else ""
+                       for pair in cells)]
 
 
 def size_of(case):
@@ -191,16 +200,17 @@ def beside_peers(results, prefix, slow):
 
 def batch_tables(results, slow):
     """Times beside peers."""
-    for prefix, title in (("batches", "Q and R, then R alone, beside other programs"),
-                          ("large", "Large and tall matrices beside other programs")):
+    for prefix, title in (("batches", "Q and R, then R alone, beside other programs: float32; "
+                           "float64"),
+                          ("large", "Large and tall matrices, in the same order")):
         rows, columns = beside_peers(results, prefix, slow)
         if not rows:
             continue
         yield Table(prefix, title,
                     results.about([name for name in results.pieces if name.startswith(prefix)]),
-                    ["matrix", "type", *(heading(*column) for column in columns)],
-                    [[*key, *(pair(row.get(column)) for column in columns)]
-                     for key, row in rows.items()])
+                    ["matrix", *(heading(*column) for column in columns)],
+                    list(in_both_types({key: [pair(row.get(column)) for column in columns]
+                                        for key, row in rows.items()})))
 
 
 def complex_table(results, slow):
@@ -214,7 +224,7 @@ def complex_table(results, slow):
     def cell(size, column):
         values = [rows.get((size, element), {}).get(column, {}).get(modes[column])
                   for element in COMPLEX]
-        return ", ".join(figure(x) if x else "--" for x in values) if any(values) else ""
+        return ", ".join(figure(x) if x else NOTHING for x in values) if any(values) else ""
 
     return Table("complex", "Complex matrices: Q and R in complex64, complex128",
                  results.about([name for name in results.pieces if name.startswith("complex")]),
@@ -232,11 +242,11 @@ def heading(name, threads):
 
 
 def pair(cell):
-    """Of Q and R, then of R alone; a program that forms no Q has a dash."""
+    """Of Q and R, then of R alone; a program that forms no Q has NOTHING."""
     if not cell:
         return ""
     texts = [figure(cell[mode]) for mode in ("reduced", "r") if mode in cell]
-    return ", ".join(texts if "reduced" in cell else [NO_Q, *texts])
+    return ", ".join(texts if "reduced" in cell else [NOTHING, *texts])
 
 
 def hard_table(results):
@@ -322,12 +332,12 @@ def solve_table(results, slow):
     slow += [Slow(results.where(), f"least squares of {' '.join(key)}", peer, cells[peer])
              for key, cells in rows.items() for peer in peers
              if (cells.get(peer) or CLOSE) < CLOSE]
-    return Table("solve", "Least squares, one right side each",
+    return Table("solve", "Least squares, one right side each: float32; float64",
                  results.about([name for name in results.pieces
                                 if name.split(" ")[0] in ("solve", "gels")]),
-                 ["case", "type", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],
-                 [[*key, *(figure(cells.get(name)) for name in ("qrtool", *peers))]
-                  for key, cells in rows.items()])
+                 ["case", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],
+                 list(in_both_types({key: [figure(cells.get(name)) for name in ("qrtool", *peers)]
+                                     for key, cells in rows.items()})))
 
 
 def python_table(results, slow):
@@ -355,10 +365,10 @@ def python_table(results, slow):
         about += ('; "copies" and "ring" only move as many bytes, by the driver and through '
                   "page-locked pieces")
     return Table("python", "From NumPy arrays to NumPy arrays, checked, beside programs that check "
-                 "nothing", (about, commands),
-                 ["case", "type", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],
-                 [[*key, *(figure(cells.get(name)) for name in ("qrtool", *peers))]
-                  for key, cells in rows.items()])
+                 "nothing: float32; float64", (about, commands),
+                 ["case", "qrtool ms", *(f"{peer} / qrtool" for peer in peers)],
+                 list(in_both_types({key: [figure(cells.get(name)) for name in ("qrtool", *peers)]
+                                     for key, cells in rows.items()})))
 
 
 def several_table(results):
@@ -514,18 +524,19 @@ def span(values):
 
 
 def ratios(table, columns):
-    return [number(row[i]) for row in table.rows for i, column in enumerate(table.columns)
-            if re.search(columns, column) and number(row[i]) is not None]
+    found = [number(text) for row in table.rows for i, column in enumerate(table.columns)
+             if re.search(columns, column) for text in row[i].split("; ")]
+    return [ratio for ratio in found if ratio is not None]
 
 
 def best_ratios(table):
-    """Of every row that of the fastest other program that forms Q and R."""
+    """Of every row and type that of the fastest other program that forms Q and R."""
     def first(cell):
-        return None if cell.startswith(NO_Q) else number(cell)
-    columns = [i for i, column in enumerate(table.columns)
-               if "/ qrtool" in column]
-    rows = ([value for value in (first(row[i]) for i in columns) if value is not None]
-            for row in table.rows)
+        return None if cell.startswith(NOTHING) else number(cell)
+    columns = [i for i, column in enumerate(table.columns) if "/ qrtool" in column]
+    found = ([first(row[i].split("; ")[place]) for i in columns if row[i]]
+             for row in table.rows for place in range(len(TYPE)))
+    rows = ([value for value in values if value is not None] for values in found)
     return [min(values) for values in rows if values]
 
 
@@ -684,8 +695,7 @@ class Page:
 
     def gpu_ms(self):
         table = self.find("gpu", "batches")
-        row = next(row for row in table.rows if row[0].replace(",", "") == "15000 of 64 x 64"
-                   and row[1] == "float32")
+        row = next(row for row in table.rows if row[0].replace(",", "") == "15000 of 64 x 64")
         own = next(i for i, name in enumerate(table.columns) if name.startswith("qrtool"))
         return figure(number(row[own]))
 
