@@ -35,7 +35,8 @@ GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Re
 template <class T>
 void GroupEngine<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
   if (device_) {
-    solve_on_device(a, block);
+    const BatchView<const T> one_for_all{a_.data, block.count, a_.rows, a_.cols, a_.ld, 0};
+    solve_on_device(a_.data != nullptr ? one_for_all : a, block);
   } else if (job_.plan.route == SolveRoute::each) {
     seconds_ += solve_systems(a, block, all_systems(block));
   } else if (a_.data != nullptr) {

@@ -7,8 +7,18 @@
 namespace qrtool {
 namespace {
 
+/// Whether the one A of all right sides becomes a system of its own for each, as rows have weights
+/// that differ.
+bool makes_own_systems(const SystemsShape& shape, const SolveProblem& problem) {
+  return shape.sides.shares_a() && problem.weighs_each;
+}
+
+index_t sides_of_system(const SystemsShape& shape, const SolveProblem& problem) {
+  return makes_own_systems(shape, problem) ? 1 : shape.sides.p;
+}
+
 Problem factored_on_device(const SystemsShape& shape, const SolveProblem& problem) {
-  return {.count = shape.sides.items(),
+  return {.count = shape.sides.items() * shape.sides.p / sides_of_system(shape, problem),
           .m = problem.m,
           .n = problem.n,
           .type = problem.type,
@@ -17,28 +27,33 @@ Problem factored_on_device(const SystemsShape& shape, const SolveProblem& proble
 
 }  // namespace
 
-bool is_shared(const SystemsShape& shape, const SolvePlan& plan) {
-  return shape.sides.shares_a() && plan.route == SolveRoute::shared;
+bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
+  return shape.sides.shares_a() && plan.route == SolveRoute::shared && !problem.weighs_each;
 }
 
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
                                  const SolvePlan& plan) {
   if (is_complex(problem.type)) return "A is complex";
   if (problem.wants_covariance) return "covariances are asked for";
-  if (is_shared(shape, plan))
-    return problem.weighs_each ? "each right side has weights of its own" : "";
-  if (shape.sides.shares_a()) return "one A serves few right sides";
-  if ((shape.has_weights || plan.splits) && shape.sides.p != 1)
-    return "rows have weights or may be missing, and an A has several right sides";
-  if (plan.route == SolveRoute::shared) return "an A has more right sides than columns";
+  if (is_shared(shape, problem, plan)) return {};
+  if (makes_own_systems(shape, problem)) {
+    // The device takes right sides and weights one after another.
+    if (plan.group_size != 1)
+      return "each right side has weights of its own and is a column; a row, [..., m], is taken";
+  } else {
+    if (shape.sides.shares_a()) return "one A serves few right sides";
+    if ((shape.has_weights || plan.splits) && shape.sides.p != 1)
+      return "rows have weights or may be missing, and an A has several right sides";
+    if (plan.route == SolveRoute::shared) return "an A has more right sides than columns";
+  }
   if (plan.factor.by_rows()) return "a matrix does not fit the memory";
   return system_device_objection(problem);
 }
 
 Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
   Problem estimated = factored_on_device(shape, problem);
-  const bool shares = is_shared(shape, plan);
-  const index_t sides = shape.sides.p * (shares ? estimated.count : 1);
+  const bool shares = is_shared(shape, problem, plan);
+  const index_t sides = sides_of_system(shape, problem) * (shares ? estimated.count : 1);
   if (shares) estimated.count = 1;
   return {estimated, sides};
 }
@@ -46,7 +61,7 @@ Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const
 std::string plan_on_device(const SystemsShape& shape, const SolveProblem& problem,
                            const SolvePlan& plan, const std::string& forced, SolveDevice& device) {
   Backend& backend = *device.backend;
-  device.is_shared = is_shared(shape, plan);
+  device.is_shared = is_shared(shape, problem, plan);
   const index_t side_by_side = shape.sides.as_rows ? 0 : shape.sides.p;
   std::string objection = device.is_shared ? opencl_shared_objection(backend, problem, side_by_side)
                                            : opencl_system_objection(backend, problem);
@@ -54,7 +69,8 @@ std::string plan_on_device(const SystemsShape& shape, const SolveProblem& proble
   device.factor =
       make_plan(factored_on_device(shape, problem), backend.variants(), backend.limits(), forced);
   // A variant that was named is the one that runs.
-  if (forced.empty() && opencl_has_normal_equations(backend, problem, shape.sides.p))
+  if (forced.empty() &&
+      opencl_has_normal_equations(backend, problem, sides_of_system(shape, problem)))
     device.route = SystemRoute::normal_equations;
   return {};
 }

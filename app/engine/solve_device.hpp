@@ -13,7 +13,8 @@
 namespace qrtool {
 
 /// The device, the plan of R for the matrices of the run, and whether R comes first. Where one A
-/// serves all right sides, the CPU factors it, and the rest is the device's.
+/// serves all right sides, the CPU factors it, and the rest is the device's; where these have
+/// weights of their own, the device makes a matrix of each from it.
 struct SolveDevice {
   std::shared_ptr<Backend> backend;
   Plan factor = {};
@@ -27,7 +28,7 @@ struct SolveDevice {
 };
 
 /// Whether one A serves all right sides, and there are so many that products with its Q pay.
-bool is_shared(const SystemsShape& shape, const SolvePlan& plan);
+bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
 
 /// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,

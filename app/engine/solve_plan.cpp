@@ -38,7 +38,7 @@ Cut cut_for_device(const RightSides& sides) {
 /// Returns the bytes of a group in a chunk: A where the group has its own, b, weights, x and its
 /// error, and the report.
 std::size_t group_bytes(const SystemsShape& shape, const SolveProblem& p, const SolvePlan& plan) {
-  const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
+  const index_t of_a = shape.sides.shares_a() || plan.route == SolveRoute::shared ? 0 : p.m * p.n;
   const index_t of_b = p.m * plan.group_size * (shape.has_own_weights() ? 2 : 1);
   // Fits lie beside b, each in its own type.
   const auto of_fit = static_cast<std::size_t>(p.m * plan.group_size) * size_of(shape.fits.type);
@@ -149,7 +149,7 @@ SolvePlan plan_solve(const SystemsShape& shape, const SolveProblem& problem, con
 
 void take_device(const SystemsShape& shape, const SolveProblem& problem, const Limits& limits,
                  SolvePlan& plan) {
-  if (!shape.sides.shares_a()) plan.route = SolveRoute::each;
+  if (!shape.sides.shares_a() || problem.weighs_each) plan.route = SolveRoute::each;
   fit_chunks(shape, problem, limits, cut_for_device(shape.sides), plan);
 }
 

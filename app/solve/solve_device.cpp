@@ -15,7 +15,8 @@ namespace {
 std::string objection_to(const SolveOptions& o, const SystemsShape& shape,
                          const SolveProblem& problem, const SolvePlan& plan) {
   std::string objection = objection_to_devices(shape, problem, plan);
-  if (!objection.empty() || !is_shared(shape, plan) || o.backend.variant.empty()) return objection;
+  if (!objection.empty() || !is_shared(shape, problem, plan) || o.backend.variant.empty())
+    return objection;
   return "the CPU factors an A that serves all right sides";
 }
 

@@ -32,7 +32,8 @@ class SystemDevice {
   /// errors.
   virtual void prepare(index_t sides) = 0;
   /// Solves for the right sides of `block`: as many of them belong to each matrix of `a` (m x n,
-  /// packed), one matrix after another. Returns the numbers of the systems, ascending, for which
+  /// packed), one matrix after another. Where weights differ, one A may serve all systems
+  /// (a.stride 0). Returns the numbers of the systems, ascending, for which
   /// the device does not answer: their matrix may have dependent columns, numbers are not finite or
   /// out of range, or a solution is above or close to its bar. The results of all other systems are
   /// complete; the findings of a matrix are those of its first right side. With weights or missing

@@ -54,7 +54,8 @@ struct SystemLayout {
     tall_partial,
     tall_sums,
     tall_state,
-    entries
+    entries,
+    shared_a  // not of every system: one A that serves all
   };
 
   index_t sides;

@@ -59,6 +59,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   struct Flight {
     std::unique_ptr<DeviceBuffers> factor;
     std::optional<SystemBuffers> system;
+    cl::Buffer a;  // as it is uploaded: of each system, or of all
     std::vector<cl::Event> uploaded, downloads;
     SystemEvents events;
     Answers answers;
@@ -120,6 +121,10 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void enqueue_sums_of_input(const Call& call, const Flight& flight);
   void enqueue_sums_of_x(const Flight& flight);
   void correct_errors(const Call& call, index_t system, index_t left_out);
+  static bool shares_a(const Call& call) { return call.a.stride == 0; }
+  static index_t matrices(const Call& call, const Answers& answers) {
+    return shares_a(call) ? 1 : answers.count;
+  }
   static bool shares_weights(const Call& call) { return call.block.w_places.group_stride == 0; }
   static index_t vectors_of_weights(const Call& call, const Answers& answers) {
     return shares_weights(call) ? 1 : answers.count;
@@ -226,8 +231,11 @@ void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
       engine_.pool.get(plan_.problem, plan_.params, factor_bytes_, flight.answers.count, set));
   flight.system.emplace(pool_.get(layout(p), flight.answers.count, set));
   const auto systems = static_cast<std::size_t>(flight.answers.count);
-  engine_.upload.enqueueWriteBuffer(flight.factor->job.a, CL_FALSE, 0,
-                                    systems * plan_.problem.input_bytes(),
+  const std::size_t of_a = plan_.problem.input_bytes();
+  flight.a =
+      shares_a(call) ? pool_.grown({set, SystemLayout::shared_a}, of_a) : flight.factor->job.a;
+  engine_.upload.enqueueWriteBuffer(flight.a, CL_FALSE, 0,
+                                    static_cast<std::size_t>(matrices(call, flight.answers)) * of_a,
                                     call.a[flight.answers.first].data);
   upload_weights(call, flight);
   engine_.upload.enqueueWriteBuffer(
@@ -244,8 +252,10 @@ void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
   if (needs_weighing(problem_))
     enqueue_weights(engine_, problem_,
                     {.systems = flight.answers.count,
+                     .source = flight.a,
                      .a = flight.factor->job.a,
                      .b = flight.system->b,
+                     .shares_a = shares_a(call),
                      .w = flight.system->weights,
                      .shares_weights = shares_weights(call),
                      .left_out = flight.system->left_out});
@@ -270,9 +280,10 @@ void SystemsOnDevice<T>::upload_weights(const Call& call, const Flight& flight) 
 template <class T>
 void SystemsOnDevice<T>::enqueue_sums_of_input(const Call& call, const Flight& flight) {
   const index_t p = flight.system->layout.sides;
-  engine_.sum(*flight.factor, std::array{Summed::a});
   Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
                   {sum_file, sum_defines(), "checksums"});
+  enqueue_sums(sums_of_a_, Summed::a, flight.a, matrices(call, flight.answers), flight.factor->sums,
+               launch);
   enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.system->b, flight.answers.count,
                flight.system->b_sums, launch);
   if (problem_.has_weights)
@@ -307,7 +318,8 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
   if (problem_.wants_se && call.block.se != nullptr)
     engine_.download.enqueueReadBuffer(flight.system->se, CL_FALSE, 0, x_bytes,
                                        first_of(call.block.se, n, call, flight));
-  read(flight.factor->sums, flight.answers.a_sums, systems * sums_of_a_.sums_of_matrix());
+  read(flight.factor->sums, flight.answers.a_sums,
+       static_cast<std::size_t>(matrices(call, flight.answers)) * sums_of_a_.sums_of_matrix());
   read(flight.system->b_sums, flight.answers.b_sums,
        systems * vector_sums(problem_.m, p).sums_of_matrix());
   read(flight.system->x_sums, flight.answers.x_sums, systems * vector_sums(n, p).sums_of_matrix());
@@ -361,7 +373,7 @@ void SystemsOnDevice<T>::compare_sums(const Call& call, const Answers& answers) 
   const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(answers.count);
   for_items(answers.count, bytes, engine_.info.limits.threads, [&](index_t i) {
     const index_t system = answers.first + i;
-    compare(sums_of_a_, answers.a_sums, i, call.a[system], "A");
+    if (i < matrices(call, answers)) compare(sums_of_a_, answers.a_sums, i, call.a[system], "A");
     compare(of_b, answers.b_sums, i, {call.block.b + system * m * p, 1, m * p, m * p}, "b");
     compare(of_x, answers.x_sums, i, {call.block.x + system * n * p, 1, n * p, n * p}, "x");
   });

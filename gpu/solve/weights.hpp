@@ -13,13 +13,16 @@ inline bool needs_weighing(const SolveProblem& p) { return p.has_weights || p.sk
 /// The buffers of some systems with one right side each.
 struct WeighJob {
   index_t systems;
+  cl::Buffer source;  // A of all systems, or the same as a
   cl::Buffer a, b;
+  bool shares_a;
   cl::Buffer w;         // m weights, or m for each system; unused without weights
   bool shares_weights;  // m weights
   cl::Buffer left_out;  // for each system, how many rows do not count
 };
 
-/// Multiplies the rows of A and b by the roots of their weights, with 0 where a row is left out.
+/// Gives a the rows of A, and multiplies them and b by the roots of their weights, with 0 where a
+/// row is left out.
 void enqueue_weights(Engine& engine, const SolveProblem& problem, const WeighJob& job);
 
 /// The kernels take m - n for the degrees of freedom. Their standard errors times this factor are

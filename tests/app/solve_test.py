@@ -362,6 +362,40 @@ def one_matrix_on_a_device():
             near(of_cpu, of_device, 1e-11)
 
 
+def one_matrix_with_weights_of_each_on_a_device():
+    """Each right side of one A has weights of its own: the device makes its system from A. In rows
+    of the file; columns stay on the CPU, and say why."""
+    if must_skip():
+        return
+    a, b = RANDOM.standard_normal((30, 5)), RANDOM.standard_normal((200, 30))
+    weights = 1 + RANDOM.random(b.shape)
+    weights[RANDOM.random(b.shape) < 0.1] = 0
+    weights[3, 4:] = 0  # fewer rows than columns
+    weights[7] = 1
+    write("w.h5", w=weights)
+    for options in ((), ("--missing", "skip")):
+        if options:
+            b[9, 2] = np.nan
+        found = {}
+        for backend in ("cpu", "opencl"):
+            x = solve(a, b, "--weights", "w.h5", *options, "--backend", backend,
+                      verify=("--weights", "w.h5", *options))
+            found[backend] = x, *(read("x.h5", f"report/{key}")
+                                  for key in ("rank", "status", "residual_norm")), \
+                read("x.h5", "se")
+            with h5py.File("x.h5") as file:
+                assert file.attrs["backend"] == backend, file.attrs["backend"]
+        for of_cpu, of_device in zip(found["cpu"], found["opencl"]):
+            near(of_cpu, of_device, 1e-10)
+        roots = np.sqrt(weights[11])
+        near(found["opencl"][0][11], lstsq(roots[:, None] * a, roots * b[11]))
+    write("w.h5", w=weights.T)
+    solve(a, np.nan_to_num(b.T), "--weights", "w.h5", "--backend", "opencl",
+          verify=("--weights", "w.h5"))
+    with h5py.File("x.h5") as file:
+        assert file.attrs["backend"] == "cpu"
+
+
 def own_matrices_with_weights_on_a_device():
     """Weights and missing rows of matrices of their own, as the CPU takes them."""
     if must_skip():
@@ -590,7 +624,8 @@ def main():
              rank_deficient_and_wide, other_programs_solutions, bad_numbers_stay_alone,
              missing_rows_and_weights, conditions_of_dependent_columns,
              weights_beyond_single_precision, columns_of_very_different_size, degrees_of_freedom,
-             one_matrix_on_a_device, own_matrices_with_weights_on_a_device,
+             one_matrix_on_a_device, one_matrix_with_weights_of_each_on_a_device,
+             own_matrices_with_weights_on_a_device,
              tall_matrices_go_by_rows, empty_problems, tables, one_row_is_a_table,
              mistakes_with_tables_are_named, bad_weights_are_named, certified_sets]
     global QRTOOL, ROOT
