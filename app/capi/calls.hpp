@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <cstdint>
 #include <string>
 
 #include "app/capi/qrtool.h"
