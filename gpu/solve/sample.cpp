@@ -68,16 +68,22 @@ bool SystemSample<T>::agrees(BatchView<const T> a, const RightSideBlock<T>& bloc
   if (chosen.empty()) return true;
   Examiner& examiner = examiner_for(sides);
   if (!examiner.engine) return true;
+  // A block may be far larger than the part of it that these systems are in.
+  const index_t from = chosen.front() * sides;
   std::vector<SystemRef<T>> refs;
-  for (const index_t system : chosen) refs.push_back({a[system].data, system * sides});
-  std::vector<SolutionReport> reports(static_cast<std::size_t>(block.count));
+  for (const index_t system : chosen) refs.push_back({a[system].data, system * sides - from});
+  std::vector<SolutionReport> reports(static_cast<std::size_t>((chosen.back() + 1) * sides - from));
   RightSideBlock<T> checked = block;
+  checked.count = std::ssize(reports);
+  checked.b += block.b_places.start(from);
+  checked.x += block.x_places.start(from);
+  if (block.w != nullptr) checked.w += block.w_places.start(from);
   checked.se = nullptr;
   checked.reports = reports;
   checked.findings = {};
   examiner.engine->run(refs, checked);
   return std::all_of(chosen.begin(), chosen.end(), [&](index_t system) {
-    const auto first = reports.begin() + system * sides;
+    const auto first = reports.begin() + (system * sides - from);
     return std::all_of(first, first + sides,
                        [](const SolutionReport& report) { return report.status == Status::ok; });
   });

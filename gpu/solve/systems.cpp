@@ -221,7 +221,9 @@ SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
   MatrixBytes bytes = factor_bytes_;
   const auto own = layout(call.sides).bytes;
   bytes.io.insert(bytes.io.end(), own.begin(), own.end());
-  return cut_chunk(plan_.problem, bytes, engine_.info.limits, count, tuning::solve_sub_chunk_bytes);
+  return cut_chunk(
+      plan_.problem, bytes, engine_.info.limits, count,
+      shares_a(call) ? tuning::solve_made_sub_chunk_bytes : tuning::solve_sub_chunk_bytes);
 }
 
 template <class T>

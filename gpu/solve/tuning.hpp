@@ -61,6 +61,9 @@ inline constexpr int normal_group_spare_registers = 168;
 
 /// Bytes of A, b and x that are transferred together.
 inline constexpr std::size_t solve_sub_chunk_bytes = std::size_t{64} << 20;
+/// The same where the device makes A of each system from one A, so that b and the weights alone are
+/// transferred: some 10,000 systems of 288x97 in float32, with which the device is full.
+inline constexpr std::size_t solve_made_sub_chunk_bytes = std::size_t{1} << 30;
 /// Bytes of A of the systems that are copied to be solved again by factors.
 inline constexpr std::size_t solve_again_bytes = std::size_t{16} << 20;
 /// A device answers for solutions up to this part of their bar, the CPU for all others. 0.5 .. 1.
