@@ -23,7 +23,7 @@ bool is_shared(const SystemsShape& shape, const SolvePlan& plan) {
 
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
                                  const SolvePlan& plan) {
-  if (is_complex(problem.type)) return "A is complex";
+  if (std::string why = objection_to_systems(problem.type); !why.empty()) return why;
   if (problem.wants_covariance) return "covariances are asked for";
   if (is_shared(shape, plan))
     return problem.weighs_each ? "each right side has weights of its own" : "";
