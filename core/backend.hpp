@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <variant>
 
 #include "core/batch.hpp"
 #include "core/held_matrix.hpp"
@@ -31,6 +33,15 @@ Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
           all.tau.slice(first, count), all.p.slice(first, count)};
 }
 
+/// Matrices, the places of their factors, and the lines of their report.
+template <class T>
+struct ChunkToFactor {
+  BatchView<const T> a;
+  Factors<T> out;
+  std::span<MatrixReport> report;
+};
+using AnyChunk = OfEachType<std::variant, ChunkToFactor>;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -48,19 +59,14 @@ class Backend {
   /// factors and its line of the report. A matrix with NaN or Inf gets NaN factors and the status
   /// non_finite, and no other matrix changes. The function leaves `a` as it was. Results do not
   /// depend on how a batch is cut into chunks. Errors: DeviceError, LimitError.
-  virtual ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                              std::span<MatrixReport> report) = 0;
-  virtual ChunkSeconds factor(const Plan& plan, BatchView<const double> a,
-                              const Factors<double>& out, std::span<MatrixReport> report) = 0;
+  template <class T>
+  ChunkSeconds factor(const Plan& plan, const std::type_identity_t<BatchView<const T>>& a,
+                      const Factors<T>& out, std::span<MatrixReport> report) {
+    return factor_any(plan, ChunkToFactor<T>{a, out, report});
+  }
+  /// The same for each type of elements, which is that of `plan`.
+  virtual ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) = 0;
 
-  /// As factor(), for complex matrices. Errors: InternalError where the backend has no variant that
-  /// takes them, which the plan knows.
-  virtual ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                                      const Factors<std::complex<float>>& out,
-                                      std::span<MatrixReport> report);
-  virtual ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                                      const Factors<std::complex<double>>& out,
-                                      std::span<MatrixReport> report);
   /// Frees the memory that is kept from one chunk to the next.
   virtual void free_workspace() {}
 
@@ -68,28 +74,13 @@ class Backend {
   virtual std::size_t piece_bytes() const { return 0; }
   /// Makes room on the device for the one matrix of `plan`, which outlives the result. Only for a
   /// backend with piece_bytes(). Errors: DeviceError, LimitError.
-  virtual std::unique_ptr<HeldMatrix<float>> hold_single(const Plan&) { return nullptr; }
-  virtual std::unique_ptr<HeldMatrix<double>> hold_double(const Plan&) { return nullptr; }
+  template <class T>
+  HeldPointer<T> hold(const Plan& plan) {
+    static_assert(!is_complex_number<T>);
+    return std::get<HeldPointer<T>>(hold_any(plan));
+  }
+  virtual AnyHeldMatrix hold_any(const Plan&) { return {}; }
 };
-
-/// factor() or factor_complex(), as the type of the elements needs it.
-template <class T>
-ChunkSeconds factor_on(Backend& backend, const Plan& plan, BatchView<const T> a,
-                       const Factors<T>& out, std::span<MatrixReport> report) {
-  if constexpr (is_complex_number<T>)
-    return backend.factor_complex(plan, a, out, report);
-  else
-    return backend.factor(plan, a, out, report);
-}
-
-template <class T>
-std::unique_ptr<HeldMatrix<T>> hold(Backend& backend, const Plan& plan) {
-  static_assert(!is_complex_number<T>);
-  if constexpr (sizeof(T) == 4)
-    return backend.hold_single(plan);
-  else
-    return backend.hold_double(plan);
-}
 
 /// A backend that does more than another one, which outlives it. It takes a pointer: given as a
 /// reference, another object of this class would be copied instead.

@@ -3,7 +3,9 @@
 // come back in pieces, so that the host never holds the matrix or its factors.
 #pragma once
 
+#include <memory>
 #include <string_view>
+#include <variant>
 
 #include "core/batch.hpp"
 #include "core/plan.hpp"
@@ -49,5 +51,9 @@ class HeldMatrix {
   /// What all calls so far took.
   virtual ChunkSeconds seconds() const = 0;
 };
+
+template <class T>
+using HeldPointer = std::unique_ptr<HeldMatrix<T>>;
+using AnyHeldMatrix = OfEachType<std::variant, HeldPointer>;
 
 }  // namespace qrtool

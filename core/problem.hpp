@@ -46,6 +46,10 @@ template <class T>
 constexpr ElementType element_type = parts_of<T> == 2 ? complex_of(real_element_type<T>)
                                                       : real_element_type<T>;
 
+/// All<Of<T>, ..>, with every type T of elements.
+template <template <class...> class All, template <class> class Of>
+using OfEachType = All<Of<float>, Of<double>, Of<std::complex<float>>, Of<std::complex<double>>>;
+
 /// Calls f(T()) with the type T of the elements.
 template <class F>
 decltype(auto) with_type(ElementType type, F&& f) {

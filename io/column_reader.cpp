@@ -6,11 +6,12 @@
 
 #include "core/complex_arithmetic.hpp"
 #include "io/column_powers.hpp"
+#include "io/reader_of.hpp"
 
 namespace qrtool {
 namespace {
 
-class ColumnReader final : public Reader {
+class ColumnReader final : public ReaderOf<ColumnReader> {
  public:
   ColumnReader(std::shared_ptr<Reader> reader, std::vector<ColumnPower> columns, bool has_ones)
       : reader_(std::move(reader)), columns_(std::move(columns)), has_ones_(has_ones) {
@@ -22,13 +23,33 @@ class ColumnReader final : public Reader {
     source_.table.keep(kept);
   }
 
-  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
-  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    read_some(matrix, first_row, out);
+  template <class T>
+  void read_any(index_t first, BatchView<T> out) {
+    const index_t m = source_.m, all = numbers_of_row(), size = m * all;
+    if (size == 0 || size > at_once_) {
+      for (index_t b = 0; b < out.count; ++b) read_any_rows(first + b, 0, out[b]);
+      return;
+    }
+    // Small matrices are read several at a time.
+    const index_t step = std::min(at_once_ / size, out.count);
+    const Batch<T> matrices(step, m, all);
+    for (index_t b = 0; b < out.count; b += step) {
+      const BatchView<T> some = matrices.view().slice(0, std::min(step, out.count - b));
+      reader_->read(first + b, some);
+      for (index_t i = 0; i < some.count; ++i) choose_parts<T>(some[i], out[b + i]);
+    }
   }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    read_some(matrix, first_row, out);
+  /// Reads all columns of a few rows at a time.
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
+    const index_t all = numbers_of_row();
+    const index_t step = std::max<index_t>(1, at_once_ / std::max<index_t>(all, 1));
+    const Batch<T> rows(1, std::min(step, out.rows), all);
+    for (index_t i = 0; i < out.rows; i += step) {
+      const MatrixView<T> some = rows.view()[0].row_block(0, std::min(step, out.rows - i));
+      reader_->read_rows(matrix, first_row + i, some);
+      choose_parts<T>(some, out.row_block(i, some.rows));
+    }
   }
   void require_unchanged() const override { reader_->require_unchanged(); }
   std::size_t workspace_bytes(ElementType type) const override {
@@ -42,22 +63,6 @@ class ColumnReader final : public Reader {
   /// The real numbers in a row of the other reader.
   index_t numbers_of_row() const { return parts_in(source_.type) * reader_->source().n; }
 
-  template <class T>
-  void read_matrices(index_t first, BatchView<T> out) {
-    const index_t m = source_.m, all = numbers_of_row(), size = m * all;
-    if (size == 0 || size > at_once_) {
-      for (index_t b = 0; b < out.count; ++b) read_some(first + b, 0, out[b]);
-      return;
-    }
-    // Small matrices are read several at a time.
-    const index_t step = std::min(at_once_ / size, out.count);
-    const Batch<T> matrices(step, m, all);
-    for (index_t b = 0; b < out.count; b += step) {
-      const BatchView<T> some = matrices.view().slice(0, std::min(step, out.count - b));
-      reader_->read(first + b, some);
-      for (index_t i = 0; i < some.count; ++i) choose_parts<T>(some[i], out[b + i]);
-    }
-  }
   /// A power that overflows is infinite: NaN would be a missing number.
   template <class T>
   static T raised(T x, int power) {
@@ -82,18 +87,6 @@ class ColumnReader final : public Reader {
       choose<std::complex<T>>(as_complex(from), as_complex(to));
     else
       choose<T>(from, to);
-  }
-  /// Reads all columns of a few rows at a time.
-  template <class T>
-  void read_some(index_t matrix, index_t first_row, MatrixView<T> out) {
-    const index_t all = numbers_of_row();
-    const index_t step = std::max<index_t>(1, at_once_ / std::max<index_t>(all, 1));
-    const Batch<T> rows(1, std::min(step, out.rows), all);
-    for (index_t i = 0; i < out.rows; i += step) {
-      const MatrixView<T> some = rows.view()[0].row_block(0, std::min(step, out.rows - i));
-      reader_->read_rows(matrix, first_row + i, some);
-      choose_parts<T>(some, out.row_block(i, some.rows));
-    }
   }
 
   std::shared_ptr<Reader> reader_;

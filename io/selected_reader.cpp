@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/reader_of.hpp"
 
 namespace qrtool {
 namespace {
@@ -18,18 +19,14 @@ constexpr index_t scratch_bytes = index_t{1} << 20;
 // From this step on, rows are read one by one and not with the rows between them.
 constexpr index_t rare_step = 16;
 
-class SelectedReader final : public Reader {
+class SelectedReader final : public ReaderOf<SelectedReader> {
  public:
   SelectedReader(std::unique_ptr<Reader> inner, std::vector<Range> ranges, const std::string& text);
 
-  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
-  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    read_row_range(matrix, first_row, out);
-  }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    read_row_range(matrix, first_row, out);
-  }
+  template <class T>
+  void read_any(index_t first, BatchView<T> out);
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
   void require_unchanged() const override { inner_->require_unchanged(); }
   std::size_t workspace_bytes(ElementType type) const override {
     return inner_->workspace_bytes(type) + static_cast<std::size_t>(scratch_bytes);
@@ -38,10 +35,6 @@ class SelectedReader final : public Reader {
 
  private:
   index_t inner_matrix(index_t matrix) const;
-  template <class T>
-  void read_matrices(index_t first, BatchView<T> out);
-  template <class T>
-  void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
   template <class T>
   void read_through_scratch(index_t inner_matrix, index_t first_row, MatrixView<T> out);
 
@@ -124,7 +117,7 @@ void SelectedReader::read_through_scratch(index_t inner_matrix, index_t first_ro
 }
 
 template <class T>
-void SelectedReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
+void SelectedReader::read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
       first_row + out.rows > source_.m || out.cols != source_.n * parts_in(source_.type)) {
     throw InternalError("read_rows: a range or shape outside the selection");
@@ -145,12 +138,12 @@ void SelectedReader::read_row_range(index_t matrix, index_t first_row, MatrixVie
 }
 
 template <class T>
-void SelectedReader::read_matrices(index_t first, BatchView<T> out) {
+void SelectedReader::read_any(index_t first, BatchView<T> out) {
   const Source& inner = inner_->source();
   const bool are_whole = rows_.is_whole(inner.m) && columns_.is_whole(inner.n);
   for (index_t b = 0; b < out.count;) {
     if (!are_whole) {
-      read_row_range(first + b, 0, out[b]);
+      read_any_rows(first + b, 0, out[b]);
       ++b;
       continue;
     }

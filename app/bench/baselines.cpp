@@ -46,8 +46,8 @@ class HostRun final : public TimedRun {
     RunSeconds total;
     for (index_t first = 0; first < plan_.problem.count; first += plan_.chunk_matrices) {
       chunk_.count = std::min(plan_.chunk_matrices, plan_.problem.count - first);
-      const ChunkSeconds seconds = factor_on<T>(backend_, plan_, chunk_.matrices(chunk_.a),
-                                                factors_of(chunk_), lines_of(chunk_));
+      const ChunkSeconds seconds = backend_.factor<T>(plan_, chunk_.matrices(chunk_.a),
+                                                      factors_of(chunk_), lines_of(chunk_));
       total.factor += seconds.factor;
       total.check += seconds.check;
       add_lines(accuracy_, lines_of(chunk_), norms_);

@@ -11,6 +11,7 @@
 
 #include "app/bench/data.hpp"
 #include "app/bench/device.hpp"
+#include "app/engine/automatic.hpp"
 #include "app/engine/opencl.hpp"
 #include "app/engine/solve_plan.hpp"
 #include "app/run/stopwatch.hpp"
@@ -200,6 +201,11 @@ std::unique_ptr<TimedRun> make_run(const Problem& p, const BenchSetup& setup,
   return std::make_unique<EachSystem<T>>(p, factor, sides_of_matrix, chunk, own);
 }
 
+/// Errors: DeviceError where there is an objection.
+void require_device(const std::string& objection) {
+  if (!objection.empty()) throw DeviceError("solve takes such systems to the CPU: " + objection);
+}
+
 class Solver final : public Contestant {
  public:
   Solver(const BenchSetup& setup, std::string name, std::string forced)
@@ -218,12 +224,11 @@ class Solver final : public Contestant {
 
  private:
   std::unique_ptr<TimedRun> prepare_on_device(const Problem& p) const {
-    if (is_complex(p.type)) throw DeviceError("solve takes such systems to the CPU: A is complex");
+    require_device(objection_to_systems(p.type));
     const SolveProblem problem = systems_of(p);
     if (setup_.task == BenchTask::solve_shared) return prepare_shared_on_device(p, problem);
-    for (const std::string& why :
-         {system_device_objection(problem), opencl_system_objection(setup_.backend, problem)})
-      if (!why.empty()) throw DeviceError("solve takes such systems to the CPU: " + why);
+    require_device(system_device_objection(problem));
+    require_device(opencl_system_objection(setup_.backend, problem));
     const Limits limits = setup_.backend.limits();
     Plan plan = make_plan(p, setup_.backend.variants(), limits, forced_);
     const std::size_t bytes = p.input_bytes() + p.output_bytes() +
@@ -242,10 +247,9 @@ class Solver final : public Contestant {
 
   std::unique_ptr<TimedRun> prepare_shared_on_device(const Problem& p,
                                                      const SolveProblem& problem) const {
-    const std::string why = pays_as_shared(p.n, p.count)
-                                ? opencl_shared_objection(setup_.backend, problem, 0)
-                                : "one A serves few right sides";
-    if (!why.empty()) throw DeviceError("solve takes such systems to the CPU: " + why);
+    require_device(pays_as_shared(p.n, p.count)
+                       ? opencl_shared_objection(setup_.backend, problem, 0)
+                       : "one A serves few right sides");
     return make_resident_shared(setup_.backend, p, setup_.seed);
   }
 

@@ -100,10 +100,11 @@ Engine& qrtool_context::device_engine(const DeviceInfo& device) {
 
 Engine& qrtool_context::choose(const Work& work) {
   last.reason = "asked for";
-  if (is_complex(work.problem.type) && work.right_sides > 0) {
+  if (const std::string objection = work.objection_to_devices(); !objection.empty()) {
     if (device_ && !is_automatic_)
-      throw UsageError("complex systems are solved on the CPU alone; open a context for it");
-    last.reason = "complex systems are solved on the CPU";
+      throw UsageError(fmt::format(
+          "{}, and such systems are solved on the CPU alone; open a context for it", objection));
+    last.reason = "solved on the CPU: " + objection;
     return cpu();
   }
   if (!is_automatic_) return device_ ? device_engine(*device_) : cpu();

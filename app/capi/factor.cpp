@@ -151,7 +151,7 @@ void run(qrtool_context& context, Engine& engine, const Problem& problem, const 
     if (is_copied) copy<T, T>(part, packed_in(copied).slice(0, count), threads);
     const BatchView<const T> view = is_copied ? copied.view().slice(0, count) : part.view();
     const std::span<MatrixReport> found = std::span(lines).first(static_cast<std::size_t>(count));
-    factor_on<T>(backend, plan, view, factors.views(first, count), found);
+    backend.factor<T>(plan, view, factors.views(first, count), found);
     factors.hand_over(first, count, threads);
     for (index_t b = 0; b < count; ++b)
       reports.add(first + b, report_of(lines[static_cast<std::size_t>(b)]));

@@ -87,7 +87,7 @@ class Generator {
       const BatchView<T> factor_q = q.view().slice(0, matrices);
       std::vector<MatrixReport> report(static_cast<std::size_t>(matrices));
       const Factors<T> factors{factor_q, r.view().slice(0, matrices), {}, {}};
-      factor_on<T>(*backend_, plan_, filled, factors, report);
+      backend_->factor<T>(plan_, filled, factors, report);
       if (o_.special) make_special(factor_q);
       writer.write("A", first, numbers_of(factor_q));
     }

@@ -102,6 +102,10 @@ double least_start_seconds(const Timings& timings) {
 
 }  // namespace
 
+std::string objection_to_systems(ElementType type) {
+  return is_complex(type) ? "A is complex" : "";
+}
+
 double cpu_estimate(const Work& work, int threads) {
   return work.right_sides > 0 ? cpu_solve_seconds(work.problem, work.right_sides, threads)
                               : cpu_seconds(work.problem, threads);

@@ -12,9 +12,17 @@
 
 namespace qrtool {
 
+/// Why the CPU alone solves systems whose A has this type; empty where a device may.
+std::string objection_to_systems(ElementType type);
+
 /// What a run does: it factors, or it solves least squares with A = QR.
 struct Work {
   Work(const Problem& factored, index_t sides = 0) : problem(factored), right_sides(sides) {}
+  /// Why the CPU alone does it; empty where a device may.
+  std::string objection_to_devices() const {
+    return right_sides > 0 ? objection_to_systems(problem.type) : "";
+  }
+
   Problem problem;      // of R where it solves
   index_t right_sides;  // of each matrix; 0: it factors
 };

@@ -33,7 +33,7 @@ bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const Sol
 
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
                                  const SolvePlan& plan) {
-  if (is_complex(problem.type)) return "A is complex";
+  if (std::string why = objection_to_systems(problem.type); !why.empty()) return why;
   if (problem.wants_covariance) return "covariances are asked for";
   if (is_shared(shape, problem, plan)) return {};
   if (makes_own_systems(shape, problem)) {

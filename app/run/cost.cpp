@@ -89,7 +89,7 @@ SampleSeconds time_plan(Backend& backend, const Plan& plan) {
   double seconds[2];
   for (double& each : seconds) {
     const Stopwatch watch;
-    factor_on<T>(backend, plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
+    backend.factor<T>(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
     each = watch.seconds();
   }
   SampleSeconds sample{.problem = plan.problem, .first = seconds[0], .again = seconds[1]};

@@ -88,8 +88,7 @@ void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
 
 template <class T>
 void MatrixSteps<T>::work(MatrixChunk<T>& chunk) {
-  seconds +=
-      factor_on<T>(backend, plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
+  seconds += backend.factor<T>(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
 }
 
 template <class T>

@@ -70,7 +70,7 @@ void PieceSteps<T>::read(Piece<T>& piece) {
 template <class T>
 void PieceSteps<T>::work(Piece<T>& piece) {
   if (piece.factor == nullptr) {
-    if (piece.first == 0) held_ = hold<T>(backend_, plan_);
+    if (piece.first == 0) held_ = backend_.hold<T>(plan_);
     held_->put(piece.first, rows_of(piece));
     if (piece.is_last) held_->factor(plan_);
     return;

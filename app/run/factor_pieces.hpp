@@ -67,7 +67,7 @@ class PieceSteps {
   Verdict& verdict_;
   Progress* progress_ = nullptr;
   std::vector<Part> parts_;  // A first
-  std::unique_ptr<HeldMatrix<T>> held_;
+  HeldPointer<T> held_;
   ChunkSeconds seconds_;
 };
 

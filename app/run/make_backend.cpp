@@ -186,9 +186,9 @@ void require_named_device(const BackendRequest& request) {
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                            const std::shared_ptr<Backend>& before) {
   const BackendKind& kind = requested_backend(request);
-  const bool is_complex_system = is_complex(work.problem.type) && work.right_sides > 0;
-  if (is_complex_system && kind.make == automatic_backend)
-    return {std::make_unique<CpuBackend>(limits), "complex systems are solved on the CPU"};
+  const std::string objection = work.objection_to_devices();
+  if (!objection.empty() && kind.make == automatic_backend)
+    return {std::make_unique<CpuBackend>(limits), "solved on the CPU: " + objection};
   return kind.make(request, work, limits, before);
 }
 

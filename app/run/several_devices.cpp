@@ -26,8 +26,8 @@ ChunkSeconds SeveralDevices::factor_parts(const Plan& plan, BatchView<const T> a
   parallel_for(count, static_cast<int>(count), [&](index_t i, int) {
     const index_t first = a.count * i / count, part = a.count * (i + 1) / count - first;
     if (part == 0) return;
-    seconds[static_cast<std::size_t>(i)] = factor_on<T>(
-        *devices_[static_cast<std::size_t>(i)], plan, a.slice(first, part), slice(out, first, part),
+    seconds[static_cast<std::size_t>(i)] = devices_[static_cast<std::size_t>(i)]->factor<T>(
+        plan, a.slice(first, part), slice(out, first, part),
         report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(part)));
   });
   ChunkSeconds slowest;
@@ -41,28 +41,9 @@ ChunkSeconds SeveralDevices::factor_parts(const Plan& plan, BatchView<const T> a
   return slowest;
 }
 
-ChunkSeconds SeveralDevices::factor(const Plan& plan, BatchView<const float> a,
-                                    const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_parts(plan, a, out, report);
-}
-
-ChunkSeconds SeveralDevices::factor(const Plan& plan, BatchView<const double> a,
-                                    const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_parts(plan, a, out, report);
-}
-
-ChunkSeconds SeveralDevices::factor_complex(const Plan& plan,
-                                            BatchView<const std::complex<float>> a,
-                                            const Factors<std::complex<float>>& out,
-                                            std::span<MatrixReport> report) {
-  return factor_parts(plan, a, out, report);
-}
-
-ChunkSeconds SeveralDevices::factor_complex(const Plan& plan,
-                                            BatchView<const std::complex<double>> a,
-                                            const Factors<std::complex<double>>& out,
-                                            std::span<MatrixReport> report) {
-  return factor_parts(plan, a, out, report);
+ChunkSeconds SeveralDevices::factor_any(const Plan& plan, const AnyChunk& any) {
+  return std::visit(
+      [&](const auto& chunk) { return factor_parts(plan, chunk.a, chunk.out, chunk.report); }, any);
 }
 
 }  // namespace qrtool

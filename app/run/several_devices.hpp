@@ -24,16 +24,7 @@ class SeveralDevices final : public Backend {
   Limits limits() const override { return devices_.front()->limits(); }
   HostMemory allocate(std::size_t bytes) override { return devices_.front()->allocate(bytes); }
 
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                              const Factors<std::complex<float>>& out,
-                              std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                              const Factors<std::complex<double>>& out,
-                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
  private:
   template <class T>

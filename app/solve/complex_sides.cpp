@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/reader_of.hpp"
 
 namespace qrtool {
 namespace {
@@ -17,34 +18,15 @@ namespace {
 constexpr index_t numbers_at_once = 1 << 16;
 
 /// The numbers of a real reader, each followed by 0.
-class ComplexReader final : public Reader {
+class ComplexReader final : public ReaderOf<ComplexReader> {
  public:
   ComplexReader(std::unique_ptr<Reader> inner, const ComplexForm& form) : inner_(std::move(inner)) {
     source_ = inner_->source();
     source_.type = complex_of(source_.type);
     source_.complex_form = form;
   }
-  void read(index_t first, BatchView<float> out) override { spread_matrices(first, out); }
-  void read(index_t first, BatchView<double> out) override { spread_matrices(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    spread_rows(matrix, first_row, out);
-  }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    spread_rows(matrix, first_row, out);
-  }
-  void require_unchanged() const override { inner_->require_unchanged(); }
-  std::size_t workspace_bytes(ElementType type) const override {
-    const auto numbers = static_cast<std::size_t>(std::max(numbers_at_once, source_.n));
-    return inner_->workspace_bytes(real_of(type)) + numbers * size_of(real_of(type));
-  }
-
- private:
   template <class T>
-  void spread_matrices(index_t first, BatchView<T> out) {
-    for (index_t b = 0; b < out.count; ++b) spread_rows(first + b, 0, out[b]);
-  }
-  template <class T>
-  void spread_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
     const index_t n = source_.n;
     const index_t step = std::max<index_t>(1, numbers_at_once / std::max<index_t>(n, 1));
     const Batch<T> memory(1, std::min(step, out.rows), n);
@@ -58,7 +40,13 @@ class ComplexReader final : public Reader {
         }
     }
   }
+  void require_unchanged() const override { inner_->require_unchanged(); }
+  std::size_t workspace_bytes(ElementType type) const override {
+    const auto numbers = static_cast<std::size_t>(std::max(numbers_at_once, source_.n));
+    return inner_->workspace_bytes(real_of(type)) + numbers * size_of(real_of(type));
+  }
 
+ private:
   std::unique_ptr<Reader> inner_;
 };
 

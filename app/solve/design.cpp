@@ -14,6 +14,7 @@
 #include "core/whole_number.hpp"
 #include "io/contents.hpp"
 #include "io/file/input_file.hpp"
+#include "io/reader_of.hpp"
 #include "io/time_units.hpp"
 #include "io/variable_record.hpp"
 
@@ -38,7 +39,7 @@ index_t place_of(const std::string& column, const std::vector<std::string>& name
 }
 
 /// Vectors of m numbers each, as the columns of one matrix.
-class VectorReader final : public Reader {
+class VectorReader final : public ReaderOf<VectorReader> {
  public:
   VectorReader(std::vector<std::unique_ptr<Reader>> vectors, const std::string& file,
                const std::string& list)
@@ -57,10 +58,17 @@ class VectorReader final : public Reader {
     describe();
   }
 
-  void read(index_t, BatchView<float> out) override { read_some(0, out[0]); }
-  void read(index_t, BatchView<double> out) override { read_some(0, out[0]); }
-  void read_rows(index_t, index_t first, MatrixView<float> out) override { read_some(first, out); }
-  void read_rows(index_t, index_t first, MatrixView<double> out) override { read_some(first, out); }
+  template <class T>
+  void read_any_rows(index_t, index_t first, MatrixView<T> out) {
+    std::vector<T> some(static_cast<std::size_t>(std::min(at_once_, out.rows)));
+    for (index_t j = 0; j < out.cols; ++j) {
+      for (index_t i = 0; i < out.rows; i += at_once_) {
+        const index_t count = std::min(at_once_, out.rows - i);
+        read_numbers(*vectors_[static_cast<std::size_t>(j)], first + i, count, some.data());
+        for (index_t k = 0; k < count; ++k) out(i + k, j) = some[static_cast<std::size_t>(k)];
+      }
+    }
+  }
   void require_unchanged() const override {
     for (const auto& vector : vectors_) vector->require_unchanged();
   }
@@ -93,18 +101,6 @@ class VectorReader final : public Reader {
                          {time_calendar_name, join(calendars, ", ")}};
     const std::string raw = word_of(vectors_.front()->source().details, raw_values_name);
     if (!raw.empty()) source_.details.emplace_back(raw_values_name, raw);
-  }
-
-  template <class T>
-  void read_some(index_t first, MatrixView<T> out) {
-    std::vector<T> some(static_cast<std::size_t>(std::min(at_once_, out.rows)));
-    for (index_t j = 0; j < out.cols; ++j) {
-      for (index_t i = 0; i < out.rows; i += at_once_) {
-        const index_t count = std::min(at_once_, out.rows - i);
-        read_numbers(*vectors_[static_cast<std::size_t>(j)], first + i, count, some.data());
-        for (index_t k = 0; k < count; ++k) out(i + k, j) = some[static_cast<std::size_t>(k)];
-      }
-    }
   }
 
   std::vector<std::unique_ptr<Reader>> vectors_;

@@ -300,9 +300,7 @@ struct CpuBackend::Kept {
   }
 
   Plan plan;
-  std::tuple<ChunkFactorPointer<float>, ChunkFactorPointer<double>,
-             ChunkFactorPointer<std::complex<float>>, ChunkFactorPointer<std::complex<double>>>
-      by_type;
+  OfEachType<std::tuple, ChunkFactorPointer> by_type;
 };
 
 CpuBackend::CpuBackend(const Limits& limits) : limits_(limits) {}
@@ -333,26 +331,9 @@ std::string CpuBackend::device() const {
   return "unknown processor";
 }
 
-ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const float> a,
-                                const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_chunk(plan, a, out, report);
-}
-
-ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const double> a,
-                                const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_chunk(plan, a, out, report);
-}
-
-ChunkSeconds CpuBackend::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                                        const Factors<std::complex<float>>& out,
-                                        std::span<MatrixReport> report) {
-  return factor_chunk(plan, a, out, report);
-}
-
-ChunkSeconds CpuBackend::factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                                        const Factors<std::complex<double>>& out,
-                                        std::span<MatrixReport> report) {
-  return factor_chunk(plan, a, out, report);
+ChunkSeconds CpuBackend::factor_any(const Plan& plan, const AnyChunk& any) {
+  return std::visit(
+      [&](const auto& chunk) { return factor_chunk(plan, chunk.a, chunk.out, chunk.report); }, any);
 }
 
 }  // namespace qrtool

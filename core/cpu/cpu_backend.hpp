@@ -28,16 +28,7 @@ class CpuBackend : public Backend {
 
   void free_workspace() override;
 
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                              const Factors<std::complex<float>>& out,
-                              std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                              const Factors<std::complex<double>>& out,
-                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
  private:
   struct Kept;

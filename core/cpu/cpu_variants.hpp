@@ -43,7 +43,7 @@ struct CpuVariant {
 
   Variant plan;
   /// Null for a type that the variant does not take.
-  std::tuple<Make<float>, Make<double>, Make<std::complex<float>>, Make<std::complex<double>>> make;
+  OfEachType<std::tuple, Make> make;
 };
 
 /// The table of rates.csv.

@@ -141,9 +141,9 @@ class RankedBackend::Worker {
 };
 
 struct RankedBackend::Workers {
-  std::tuple<std::vector<Worker<float>>, std::vector<Worker<double>>,
-             std::vector<Worker<std::complex<float>>>, std::vector<Worker<std::complex<double>>>>
-      by_type;
+  template <class T>
+  using OfType = std::vector<Worker<T>>;
+  OfEachType<std::tuple, OfType> by_type;
 };
 
 RankedBackend::RankedBackend(SecondTry& backend)
@@ -164,7 +164,7 @@ std::size_t RankedBackend::workspace_bytes(const Problem& problem, int threads_p
 
 template <class T>
 std::vector<RankedBackend::Worker<T>>& RankedBackend::workers(const Plan& plan) {
-  auto& workers = std::get<std::vector<Worker<T>>>(workers_->by_type);
+  auto& workers = std::get<Workers::OfType<T>>(workers_->by_type);
   const auto [count, threads] = workers_and_threads(plan);
   while (std::cmp_less(workers.size(), count))
     workers.emplace_back(plan.problem, threads, part_rows_of(plan));
@@ -177,7 +177,7 @@ ChunkSeconds RankedBackend::decide_by_reflectors(const Plan& plan, BatchView<con
                                                  const Factors<T>& out,
                                                  std::span<MatrixReport> report) {
   const std::uint8_t tries = report.front().tries;
-  const ChunkSeconds seconds = factor_on<T>(reflectors_, plan, a, out, report);
+  const ChunkSeconds seconds = reflectors_.factor<T>(plan, a, out, report);
   report.front().route = Route::reflectors;
   report.front().tries = tries;
   workers<T>(plan).front().rank(out, 0, report.front());
@@ -187,7 +187,7 @@ ChunkSeconds RankedBackend::decide_by_reflectors(const Plan& plan, BatchView<con
 template <class T>
 ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, BatchView<const T> a,
                                             const Factors<T>& out, std::span<MatrixReport> report) {
-  ChunkSeconds seconds = factor_on<T>(backend_, plan, a, out, report);
+  ChunkSeconds seconds = backend_.factor<T>(plan, a, out, report);
   if (!plan.problem.ranks()) return seconds;
   const auto start = Clock::now();
   std::vector<Worker<T>>& all = workers<T>(plan);
@@ -211,27 +211,10 @@ ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, BatchView<const T>
   return seconds;
 }
 
-ChunkSeconds RankedBackend::factor(const Plan& plan, BatchView<const float> a,
-                                   const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_and_rank(plan, a, out, report);
-}
-
-ChunkSeconds RankedBackend::factor(const Plan& plan, BatchView<const double> a,
-                                   const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_and_rank(plan, a, out, report);
-}
-
-ChunkSeconds RankedBackend::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                                           const Factors<std::complex<float>>& out,
-                                           std::span<MatrixReport> report) {
-  return factor_and_rank(plan, a, out, report);
-}
-
-ChunkSeconds RankedBackend::factor_complex(const Plan& plan,
-                                           BatchView<const std::complex<double>> a,
-                                           const Factors<std::complex<double>>& out,
-                                           std::span<MatrixReport> report) {
-  return factor_and_rank(plan, a, out, report);
+ChunkSeconds RankedBackend::factor_any(const Plan& plan, const AnyChunk& any) {
+  return std::visit(
+      [&](const auto& chunk) { return factor_and_rank(plan, chunk.a, chunk.out, chunk.report); },
+      any);
 }
 
 }  // namespace qrtool

@@ -22,16 +22,7 @@ class RankedBackend final : public BackendAround {
   explicit RankedBackend(SecondTry& backend);
   ~RankedBackend() override;
 
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                              const Factors<std::complex<float>>& out,
-                              std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                              const Factors<std::complex<double>>& out,
-                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
   /// Returns the memory that a worker takes, in bytes.
   static std::size_t workspace_bytes(const Problem& problem, int threads_per_matrix);

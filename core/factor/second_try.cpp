@@ -136,8 +136,8 @@ std::optional<ChunkSeconds> Reflectors::run(const Way& way, BatchView<const T> a
   try {
     for (index_t first = 0; first < a.count; first += way.plan.chunk_matrices) {
       const index_t count = std::min(way.plan.chunk_matrices, a.count - first);
-      seconds += factor_on<T>(
-          *way.backend, way.plan, a.slice(first, count), slice(out, first, count),
+      seconds += way.backend->factor<T>(
+          way.plan, a.slice(first, count), slice(out, first, count),
           report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
     }
   } catch (const LimitError&) {
@@ -186,26 +186,10 @@ ChunkSeconds Reflectors::factor_somehow(const Plan& plan, BatchView<const T> a,
   return *seconds;
 }
 
-ChunkSeconds Reflectors::factor(const Plan& plan, BatchView<const float> a,
-                                const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_somehow(plan, a, out, report);
-}
-
-ChunkSeconds Reflectors::factor(const Plan& plan, BatchView<const double> a,
-                                const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_somehow(plan, a, out, report);
-}
-
-ChunkSeconds Reflectors::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                                        const Factors<std::complex<float>>& out,
-                                        std::span<MatrixReport> report) {
-  return factor_somehow(plan, a, out, report);
-}
-
-ChunkSeconds Reflectors::factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                                        const Factors<std::complex<double>>& out,
-                                        std::span<MatrixReport> report) {
-  return factor_somehow(plan, a, out, report);
+ChunkSeconds Reflectors::factor_any(const Plan& plan, const AnyChunk& any) {
+  return std::visit(
+      [&](const auto& chunk) { return factor_somehow(plan, chunk.a, chunk.out, chunk.report); },
+      any);
 }
 
 /// Factors matrices again that are all above their bar.
@@ -219,7 +203,7 @@ ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const 
   for (index_t b = 0; b < a.count; ++b) {
     MatrixReport& line = report[static_cast<std::size_t>(b)];
     if (!spent || !keeps_second(problem, line, first[static_cast<std::size_t>(b)]))
-      seconds += factor_on<T>(backend_, plan, a.slice(b, 1), slice(out, b, 1), {&line, 1});
+      seconds += backend_.factor<T>(plan, a.slice(b, 1), slice(out, b, 1), {&line, 1});
   }
   return seconds;
 }
@@ -227,7 +211,7 @@ ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const 
 template <class T>
 ChunkSeconds SecondTry::factor_twice(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                                      std::span<MatrixReport> report) {
-  ChunkSeconds seconds = factor_on(backend_, plan, a, out, report);
+  ChunkSeconds seconds = backend_.factor(plan, a, out, report);
   // Neighbours that are above their bar go together.
   auto next = std::find_if(report.begin(), report.end(), needs_second_try);
   while (next != report.end()) {
@@ -239,26 +223,9 @@ ChunkSeconds SecondTry::factor_twice(const Plan& plan, BatchView<const T> a, con
   return seconds;
 }
 
-ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const float> a,
-                               const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_twice(plan, a, out, report);
-}
-
-ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const double> a,
-                               const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_twice(plan, a, out, report);
-}
-
-ChunkSeconds SecondTry::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                                       const Factors<std::complex<float>>& out,
-                                       std::span<MatrixReport> report) {
-  return factor_twice(plan, a, out, report);
-}
-
-ChunkSeconds SecondTry::factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                                       const Factors<std::complex<double>>& out,
-                                       std::span<MatrixReport> report) {
-  return factor_twice(plan, a, out, report);
+ChunkSeconds SecondTry::factor_any(const Plan& plan, const AnyChunk& any) {
+  return std::visit(
+      [&](const auto& chunk) { return factor_twice(plan, chunk.a, chunk.out, chunk.report); }, any);
 }
 
 /// A matrix that the backend holds, with a second try there. Where reflectors are not better, the
@@ -266,7 +233,7 @@ ChunkSeconds SecondTry::factor_complex(const Plan& plan, BatchView<const std::co
 template <class T>
 class HeldTwice final : public HeldMatrix<T> {
  public:
-  HeldTwice(std::unique_ptr<HeldMatrix<T>> held, const Reflectors& reflectors)
+  HeldTwice(HeldPointer<T> held, const Reflectors& reflectors)
       : held_(std::move(held)), reflectors_(reflectors) {}
 
   void put(index_t first_row, MatrixView<const T> rows) override { held_->put(first_row, rows); }
@@ -291,17 +258,17 @@ class HeldTwice final : public HeldMatrix<T> {
   ChunkSeconds seconds() const override { return held_->seconds(); }
 
  private:
-  std::unique_ptr<HeldMatrix<T>> held_;
+  HeldPointer<T> held_;
   const Reflectors& reflectors_;
   std::optional<MatrixReport> better_;
 };
 
-std::unique_ptr<HeldMatrix<float>> SecondTry::hold_single(const Plan& plan) {
-  return std::make_unique<HeldTwice<float>>(backend_.hold_single(plan), reflectors_);
-}
-
-std::unique_ptr<HeldMatrix<double>> SecondTry::hold_double(const Plan& plan) {
-  return std::make_unique<HeldTwice<double>>(backend_.hold_double(plan), reflectors_);
+AnyHeldMatrix SecondTry::hold_any(const Plan& plan) {
+  return std::visit(
+      [&]<class T>(HeldPointer<T> held) -> AnyHeldMatrix {
+        return std::make_unique<HeldTwice<T>>(std::move(held), reflectors_);
+      },
+      backend_.hold_any(plan));
 }
 
 }  // namespace qrtool

@@ -31,16 +31,7 @@ class Reflectors final : public BackendAround {
 
   /// Errors: LimitError where no way succeeds, or the memory that `plan` leaves is too small for
   /// it.
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                              const Factors<std::complex<float>>& out,
-                              std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                              const Factors<std::complex<double>>& out,
-                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
   /// What the device said where it failed and the CPU took its matrices; empty if it never failed.
   const std::string& trouble() const { return trouble_; }
@@ -89,20 +80,10 @@ class SecondTry final : public BackendAround {
   /// `backend` outlives this object.
   explicit SecondTry(Backend& backend) : BackendAround(&backend), reflectors_(backend) {}
 
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                              const Factors<std::complex<float>>& out,
-                              std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                              const Factors<std::complex<double>>& out,
-                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
   std::size_t piece_bytes() const override { return backend_.piece_bytes(); }
-  std::unique_ptr<HeldMatrix<float>> hold_single(const Plan& plan) override;
-  std::unique_ptr<HeldMatrix<double>> hold_double(const Plan& plan) override;
+  AnyHeldMatrix hold_any(const Plan& plan) override;
 
   /// The way of the second try, for those who decide on it themselves.
   Reflectors& reflectors() { return reflectors_; }

@@ -82,8 +82,8 @@ MatrixFindings SharedEngine<std::complex<R>>::take_matrix(MatrixView<const T> a,
     CpuBackend cpu(limits_);
     const Plan plan = make_plan(factored, cpu.variants(), limits_);
     std::vector<MatrixReport> report(1);
-    cpu.factor_complex(plan, wide.view(),
-                       Factors<S>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
+    cpu.factor<std::complex<double>>(
+        plan, wide.view(), Factors<S>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
   }
   for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const S>(r_.view()[0]));
   findings_ = workers_.front().solver.findings();

@@ -163,8 +163,8 @@ void SharedEngine<T>::factor() {
   CpuBackend cpu(limits_);
   const Plan plan = make_plan(factored, cpu.variants(), limits_);
   std::vector<MatrixReport> report(1);
-  cpu.factor(plan, BatchView<const double>(wide_.view()),
-             Factors<double>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
+  cpu.factor<double>(plan, wide_.view(),
+                     Factors<double>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
 }
 
 template <class T>

@@ -148,9 +148,9 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
       pack_system(problem_, systems[first + i], block, workers_[worker].rows, ab[i], packed_[i]);
     });
     if (!plan_.problem.is_empty())
-      factor_on<T>(backend_, plan_, ab,
-                   Factors<T>{.q = {}, .r = factors_.view().slice(0, count), .v = {}, .tau = {}},
-                   std::span(reports_).first(static_cast<std::size_t>(count)));
+      backend_.factor<T>(
+          plan_, ab, Factors<T>{.q = {}, .r = factors_.view().slice(0, count), .v = {}, .tau = {}},
+          std::span(reports_).first(static_cast<std::size_t>(count)));
     seconds.factor += seconds_since(start);
     const auto factored = Clock::now();
     solve_chunk(systems.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),

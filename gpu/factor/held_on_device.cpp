@@ -218,10 +218,10 @@ class HeldOnDevice final : public HeldMatrix<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<HeldMatrix<T>> hold_on_device(Engine& engine, const Plan& plan) {
+HeldPointer<T> hold_on_device(Engine& engine, const Plan& plan) {
   return std::make_unique<HeldOnDevice<T>>(engine, plan);
 }
-template std::unique_ptr<HeldMatrix<float>> hold_on_device(Engine&, const Plan&);
-template std::unique_ptr<HeldMatrix<double>> hold_on_device(Engine&, const Plan&);
+template HeldPointer<float> hold_on_device(Engine&, const Plan&);
+template HeldPointer<double> hold_on_device(Engine&, const Plan&);
 
 }  // namespace qrtool

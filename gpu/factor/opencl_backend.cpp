@@ -95,27 +95,12 @@ HostMemory OpenclBackend::allocate(std::size_t bytes) {
   }
 }
 
-ChunkSeconds OpenclBackend::factor(const Plan& plan, BatchView<const float> a,
-                                   const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_chunk(*engine_, plan, a, out, report);
-}
-
-ChunkSeconds OpenclBackend::factor(const Plan& plan, BatchView<const double> a,
-                                   const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_chunk(*engine_, plan, a, out, report);
-}
-
-ChunkSeconds OpenclBackend::factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                                           const Factors<std::complex<float>>& out,
-                                           std::span<MatrixReport> report) {
-  return factor_chunk(*engine_, plan, a, out, report);
-}
-
-ChunkSeconds OpenclBackend::factor_complex(const Plan& plan,
-                                           BatchView<const std::complex<double>> a,
-                                           const Factors<std::complex<double>>& out,
-                                           std::span<MatrixReport> report) {
-  return factor_chunk(*engine_, plan, a, out, report);
+ChunkSeconds OpenclBackend::factor_any(const Plan& plan, const AnyChunk& any) {
+  return std::visit(
+      [&](const auto& chunk) {
+        return factor_chunk(*engine_, plan, chunk.a, chunk.out, chunk.report);
+      },
+      any);
 }
 
 std::size_t OpenclBackend::piece_bytes() const {
@@ -123,12 +108,13 @@ std::size_t OpenclBackend::piece_bytes() const {
   return can_hold ? engine_->info.piece_bytes : 0;
 }
 
-std::unique_ptr<HeldMatrix<float>> OpenclBackend::hold_single(const Plan& plan) {
-  return hold_on_device<float>(*engine_, plan);
-}
-
-std::unique_ptr<HeldMatrix<double>> OpenclBackend::hold_double(const Plan& plan) {
-  return hold_on_device<double>(*engine_, plan);
+AnyHeldMatrix OpenclBackend::hold_any(const Plan& plan) {
+  return with_type(plan.problem.type, [&]<class T>(T) -> AnyHeldMatrix {
+    if constexpr (is_complex_number<T>)
+      return HeldPointer<T>();  // complex matrices do not go in pieces
+    else
+      return hold_on_device<T>(*engine_, plan);
+  });
 }
 
 }  // namespace qrtool

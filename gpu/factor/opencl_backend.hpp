@@ -51,21 +51,11 @@ class OpenclBackend : public Backend {
   /// Whether allocate() had to give ordinary memory.
   bool is_pageable() const { return is_pageable_; }
 
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<float>> a,
-                              const Factors<std::complex<float>>& out,
-                              std::span<MatrixReport> report) override;
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                              const Factors<std::complex<double>>& out,
-                              std::span<MatrixReport> report) override;
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
   /// 0 on a device that cannot measure errors, or takes small float32 numbers as 0.
   std::size_t piece_bytes() const override;
-  std::unique_ptr<HeldMatrix<float>> hold_single(const Plan& plan) override;
-  std::unique_ptr<HeldMatrix<double>> hold_double(const Plan& plan) override;
+  AnyHeldMatrix hold_any(const Plan& plan) override;
 
   /// The queues and buffers of the device, for what runs beside factor() (gpu/solve).
   Engine& engine() { return *engine_; }

@@ -21,6 +21,7 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/file/text_output.hpp"
+#include "io/reader_of.hpp"
 #include "io/solution_report.hpp"
 #include "io/stored_report.hpp"
 
@@ -200,7 +201,7 @@ std::vector<std::string> CoefficientWriter::files() const {
 }
 
 /// A column of a table, x or se, in memory.
-class CoefficientReader final : public Reader {
+class CoefficientReader final : public ReaderOf<CoefficientReader> {
  public:
   /// `inner`: the column, responses x terms one below the other.
   CoefficientReader(std::unique_ptr<Reader> inner, const std::string& path, index_t responses,
@@ -216,19 +217,14 @@ class CoefficientReader final : public Reader {
     source_.n = x.cols;
     source_.stored_type = name_of(is_single ? ElementType::float32 : ElementType::float64);
   }
-  void read(index_t, BatchView<float> out) override { read_rows(0, 0, out[0]); }
-  void read(index_t, BatchView<double> out) override { read_rows(0, 0, out[0]); }
-  void read_rows(index_t, index_t first, MatrixView<float> out) override { copy(first, out); }
-  void read_rows(index_t, index_t first, MatrixView<double> out) override { copy(first, out); }
-  void require_unchanged() const override { inner_->require_unchanged(); }
-
- private:
   template <class T>
-  void copy(index_t first, MatrixView<T> out) const {
+  void read_any_rows(index_t, index_t first, MatrixView<T> out) const {
     for (index_t i = 0; i < out.rows; ++i)
       for (index_t j = 0; j < out.cols; ++j) out(i, j) = static_cast<T>(x_.view()[0](first + i, j));
   }
+  void require_unchanged() const override { inner_->require_unchanged(); }
 
+ private:
   std::unique_ptr<Reader> inner_;
   Batch<double> x_;
 };

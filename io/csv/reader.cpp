@@ -20,12 +20,13 @@
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/reader_of.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {
 
-class CsvReader final : public Reader {
+class CsvReader final : public ReaderOf<CsvReader> {
  public:
   CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
             const CsvReading& reading);
@@ -33,14 +34,10 @@ class CsvReader final : public Reader {
   /// Only for factors: the checksum of each matrix.
   std::vector<std::uint64_t> take_checksums() { return std::move(checksums_); }
 
-  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
-  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    read_row_range(matrix, first_row, out);
-  }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    read_row_range(matrix, first_row, out);
-  }
+  template <class T>
+  void read_any(index_t first, BatchView<T> out);
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
   std::size_t workspace_bytes(ElementType) const override {
     return kept_.capacity() * sizeof(double) + starts_.capacity() * sizeof(Start) +
            checksums_.capacity() * sizeof(std::uint64_t);
@@ -78,11 +75,7 @@ class CsvReader final : public Reader {
   std::string_view next_data_line();
 
   template <class T>
-  void read_matrices(index_t first, BatchView<T> out);
-  template <class T>
   bool copy_kept(index_t matrix, index_t first_row, MatrixView<T> out);
-  template <class T>
-  void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
 
   int descriptor_;  // lines_ owns it
   FileStamp stamp_;
@@ -417,7 +410,7 @@ bool CsvReader::copy_kept(index_t matrix, index_t first_row, MatrixView<T> out) 
 }
 
 template <class T>
-void CsvReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
+void CsvReader::read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
       first_row + out.rows > source_.m || out.cols != row_numbers()) {
     throw InternalError("read_rows: a range or shape outside the file");
@@ -437,9 +430,9 @@ void CsvReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> 
 }
 
 template <class T>
-void CsvReader::read_matrices(index_t first, BatchView<T> out) {
+void CsvReader::read_any(index_t first, BatchView<T> out) {
   if (out.rows != source_.m) throw InternalError("read: another shape than the file's");
-  for (index_t b = 0; b < out.count; ++b) read_row_range(first + b, 0, out[b]);
+  for (index_t b = 0; b < out.count; ++b) read_any_rows(first + b, 0, out[b]);
 }
 
 }  // namespace

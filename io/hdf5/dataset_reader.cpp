@@ -23,6 +23,7 @@
 #include "io/hdf5/variable.hpp"
 #include "io/hdf5/watch.hpp"
 #include "io/part_reader.hpp"
+#include "io/reader_of.hpp"
 #include "io/variable_record.hpp"
 
 namespace qrtool::hdf5 {
@@ -64,17 +65,18 @@ H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, voi
   return H5T_CONV_UNHANDLED;
 }
 
-class Hdf5Reader final : public Reader, public PartReader {
+class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
  public:
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, DatasetPart part);
 
-  void read(index_t first, BatchView<float> out) override { read_any(first, out); }
-  void read(index_t first, BatchView<double> out) override { read_any(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    read_any_rows(matrix, first_row, out);
+  template <class T>
+  void read_any(index_t first, BatchView<T> out) {
+    has_complex() ? read_matrices(first, as_complex(out)) : read_matrices(first, out);
   }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    read_any_rows(matrix, first_row, out);
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
+    has_complex() ? read_row_range(matrix, first_row, as_complex(out))
+                  : read_row_range(matrix, first_row, out);
   }
   bool can_read_parts() const override { return !is_transposed_; }
   void read_part(index_t first, index_t count, float* out) override {
@@ -92,15 +94,6 @@ class Hdf5Reader final : public Reader, public PartReader {
 
  private:
   bool has_complex() const { return is_complex(dataset_.type); }
-  template <class T>
-  void read_any(index_t first, BatchView<T> out) {
-    has_complex() ? read_matrices(first, as_complex(out)) : read_matrices(first, out);
-  }
-  template <class T>
-  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
-    has_complex() ? read_row_range(matrix, first_row, as_complex(out))
-                  : read_row_range(matrix, first_row, out);
-  }
   index_t scratch_bytes() const;
   void open_direct();
   void describe_source();

@@ -19,6 +19,7 @@
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
+#include "io/reader_of.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {
@@ -242,28 +243,16 @@ class Spool {
   double* numbers_ = nullptr;
 };
 
-class MtxReader final : public Reader {
+class MtxReader final : public ReaderOf<MtxReader> {
  public:
   MtxReader(int descriptor, const std::string& name, bool as_stored);
 
-  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
-  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    read_row_range(matrix, first_row, out);
-  }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    read_row_range(matrix, first_row, out);
-  }
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
   /// The numbers were copied, and the file was the same before and after.
   void require_unchanged() const override {}
 
  private:
-  template <class T>
-  void read_matrices(index_t first, BatchView<T> out) {
-    for (index_t b = 0; b < out.count; ++b) read_row_range(first + b, 0, out[b]);
-  }
-  template <class T>
-  void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
   double element(index_t i, index_t j, index_t part) const;
 
   std::string shown_;
@@ -314,7 +303,7 @@ double MtxReader::element(index_t i, index_t j, index_t part) const {
 }
 
 template <class T>
-void MtxReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
+void MtxReader::read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix != 0 || first_row < 0 || first_row + out.rows > source_.m ||
       out.cols != source_.n * parts_)
     throw InternalError("read_rows: a range or shape outside the file");

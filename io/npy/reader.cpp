@@ -15,6 +15,7 @@
 #include "io/file/transpose.hpp"
 #include "io/npy/numbers.hpp"
 #include "io/part_reader.hpp"
+#include "io/reader_of.hpp"
 
 namespace qrtool::npy {
 namespace {
@@ -29,7 +30,7 @@ ElementType element_type_of(const NumberType& type) {
   return type.parts == 2 ? complex_of(real) : real;
 }
 
-class ArrayReader final : public Reader, public PartReader {
+class ArrayReader final : public ReaderOf<ArrayReader>, public PartReader {
  public:
   ArrayReader(std::shared_ptr<StoredArray> array, Source source, bool is_vector, int threads)
       : array_(std::move(array)),
@@ -40,14 +41,10 @@ class ArrayReader final : public Reader, public PartReader {
     source_ = std::move(source);
   }
 
-  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
-  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
-    read_row_range(matrix, first_row, out);
-  }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    read_row_range(matrix, first_row, out);
-  }
+  template <class T>
+  void read_any(index_t first, BatchView<T> out);
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
   bool can_read_parts() const override { return !array_->is_transposed(); }
   void read_part(index_t first, index_t count, float* out) override {
     read_numbers(first, count, out);
@@ -80,10 +77,6 @@ class ArrayReader final : public Reader, public PartReader {
   index_t parts() const { return array_->header().type.parts; }
   index_t row_numbers() const { return source_.n * parts(); }
 
-  template <class T>
-  void read_matrices(index_t first, BatchView<T> out);
-  template <class T>
-  void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
   template <class T>
   void read_numbers(index_t first, index_t count, T* out);
   template <class E>
@@ -196,7 +189,7 @@ void ArrayReader::read_transposed(index_t matrix, index_t first_row, MatrixView<
 }
 
 template <class T>
-void ArrayReader::read_matrices(index_t first, BatchView<T> out) {
+void ArrayReader::read_any(index_t first, BatchView<T> out) {
   if (first < 0 || first + out.count > source_.count() || out.rows != source_.m ||
       out.cols != row_numbers() || !out.is_packed()) {
     throw InternalError("read: a range or shape outside the array");
@@ -223,7 +216,7 @@ void ArrayReader::read_columns(index_t first, BatchView<E> out) {
 }
 
 template <class T>
-void ArrayReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
+void ArrayReader::read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
       first_row + out.rows > source_.m || out.cols != row_numbers() || out.ld != out.cols) {
     throw InternalError("read_rows: a range or shape outside the array");

@@ -73,7 +73,7 @@ void expect_good(const std::string& variant, AttackShape shape, Mode mode, index
     list.fill(first, 2, filled);
     std::vector<MatrixReport> reports(static_cast<std::size_t>(count));
     const BatchView<T> of_q = p.wants_q() ? q.view().slice(0, count) : BatchView<T>{};
-    backend.factor(plan, filled, {of_q, r.view().slice(0, count), {}, {}}, reports);
+    backend.factor<T>(plan, filled, {of_q, r.view().slice(0, count), {}, {}}, reports);
     for (index_t b = 0; b < count; ++b) {
       MatrixReport& report = reports[static_cast<std::size_t>(b)];
       measure_r<T>(p, filled[b], r.view()[b], report);

@@ -69,7 +69,7 @@ struct Case {
     CpuBackend backend(test_limits());
     SecondTry tries(backend);
     const Plan plan = make_plan(problem, backend.variants(), backend.limits());
-    factor_on<T>(tries, plan, a.view(), {q.view(), r.view(), v.view(), tau.view()}, report);
+    tries.factor<T>(plan, a.view(), {q.view(), r.view(), v.view(), tau.view()}, report);
   }
   Errors bars_for(const test::PlainErrors& errors, index_t b) const {
     return {.norm = std::ldexp(errors.norm_a, -report[static_cast<std::size_t>(b)].scale),

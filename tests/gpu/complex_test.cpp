@@ -52,7 +52,7 @@ struct Run {
     Problem part = p;
     part.count = count;
     const Plan plan = make_plan(part, backend().variants(), backend().limits(), variant);
-    backend().factor_complex(plan, a.view().slice(first, count), out, report);
+    backend().factor(plan, a.view().slice(first, count), out, report);
   }
 
   Problem p;

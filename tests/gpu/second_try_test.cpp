@@ -49,14 +49,9 @@ class NoMemoryForMore final : public Backend {
   std::string device() const override { return backend().device(); }
   std::span<const Variant> variants() const override { return backend().variants(); }
   Limits limits() const override { return backend().limits(); }
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override {
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override {
     if (plan.problem.arithmetic == Arithmetic::strict) throw LimitError("the device is full");
-    return backend().factor(plan, a, out, report);
-  }
-  ChunkSeconds factor(const Plan&, BatchView<const double>, const Factors<double>&,
-                      std::span<MatrixReport>) override {
-    return {};
+    return backend().factor_any(plan, any);
   }
 };
 

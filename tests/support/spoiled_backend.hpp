@@ -24,13 +24,10 @@ class SpoiledBackend final : public Backend {
   Limits limits() const override { return backend_.limits(); }
   HostMemory allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
 
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override {
-    return factor_and_spoil(plan, a, out, report);
-  }
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override {
-    return factor_and_spoil(plan, a, out, report);
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override {
+    return std::visit(
+        [&](const auto& chunk) { return factor_and_spoil(plan, chunk.a, chunk.out, chunk.report); },
+        any);
   }
 
   /// Matrices that this backend was asked to factor in a second try.

@@ -12,6 +12,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/parallel.hpp"
 #include "core/solve/pack_solver.hpp"
+#include "io/reader_of.hpp"
 
 namespace qrtool {
 namespace {
@@ -25,7 +26,7 @@ constexpr index_t numbers_of_task = index_t{1} << 16, least_groups = 16;
 
 /// The columns `places` of a group's rows, with a column of ones before them where has_ones says
 /// so, as a file that is read.
-class ColumnsOfGroup final : public Reader {
+class ColumnsOfGroup final : public ReaderOf<ColumnsOfGroup> {
  public:
   ColumnsOfGroup(const std::string& file, const GroupRows& rows, std::vector<index_t> places,
                  bool has_ones)
@@ -34,15 +35,8 @@ class ColumnsOfGroup final : public Reader {
     source_.m = rows.count();
     source_.n = std::ssize(places_) + (has_ones ? 1 : 0);
   }
-  void read(index_t, BatchView<float> out) override { copy(0, out[0]); }
-  void read(index_t, BatchView<double> out) override { copy(0, out[0]); }
-  void read_rows(index_t, index_t first, MatrixView<float> out) override { copy(first, out); }
-  void read_rows(index_t, index_t first, MatrixView<double> out) override { copy(first, out); }
-  void require_unchanged() const override {}
-
- private:
   template <class T>
-  void copy(index_t first, MatrixView<T> out) const {
+  void read_any_rows(index_t, index_t first, MatrixView<T> out) const {
     index_t i = 0;
     rows_.visit(first, out.rows, [&](const double* numbers) {
       T* to = &out(i++, 0);
@@ -50,7 +44,9 @@ class ColumnsOfGroup final : public Reader {
       for (const index_t place : places_) *to++ = static_cast<T>(numbers[place]);
     });
   }
+  void require_unchanged() const override {}
 
+ private:
   const GroupRows& rows_;
   std::vector<index_t> places_;
   bool has_ones_;

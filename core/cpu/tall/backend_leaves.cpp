@@ -71,7 +71,7 @@ MatrixReport BackendLeaves<T>::factor_leaf(MatrixView<const T> a, MatrixView<T> 
                              ? BatchView<T>{q_.view().data, 1, a.rows, p, p, a.rows * p}
                              : BatchView<T>{};
   MatrixReport report;
-  backend_.factor(plan_for(a.rows), one(a), {q, one(r), {}, {}}, {&report, 1});
+  backend_.factor<T>(plan_for(a.rows), one(a), {q, one(r), {}, {}}, {&report, 1});
   return report;
 }
 

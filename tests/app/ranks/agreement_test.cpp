@@ -54,13 +54,8 @@ class MadeUp final : public Backend {
   std::string device() const override { return "made up"; }
   std::span<const Variant> variants() const override { return qrtool::variants; }
   Limits limits() const override { return limits_; }
-  ChunkSeconds factor(const Plan&, BatchView<const float>, const Factors<float>&,
-                      std::span<MatrixReport>) override {
+  ChunkSeconds factor_any(const Plan&, const AnyChunk&) override {
     if (fails_) throw DeviceError("the made-up device is lost");
-    return {};
-  }
-  ChunkSeconds factor(const Plan&, BatchView<const double>, const Factors<double>&,
-                      std::span<MatrixReport>) override {
     return {};
   }
 
@@ -159,8 +154,7 @@ TEST(Agreement, WhereOneDeviceFailsAllRanksTakeTheCpu) {
       std::fill_n(a.view().data, 16, 1.0f);
       MatrixReport report;
       together(comm, [&] {
-        backend.factor(plan, BatchView<const float>(a.view()), {q.view(), r.view(), {}, {}},
-                       {&report, 1});
+        backend.factor<float>(plan, a.view(), {q.view(), r.view(), {}, {}}, {&report, 1});
       });
       ++(backend.name() == "cpu" ? done_by_cpu : done_by_device);
     };

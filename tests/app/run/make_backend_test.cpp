@@ -33,6 +33,15 @@ TEST(MakeBackend, VariantImpliesItsBackend) {
   EXPECT_THROW(backend({"auto", "0", {}, "cpu/eigen"}), UsageError);
 }
 
+TEST(MakeBackend, ComplexSystemsStayOnTheCpu) {
+  const Problem problem{.count = 1 << 20, .m = 64, .n = 64, .type = ElementType::complex64};
+  EXPECT_EQ(Work(problem, 1).objection_to_devices(), "A is complex");
+  EXPECT_EQ(Work(problem).objection_to_devices(), "");
+  const BackendChoice choice = make_backend({}, Work(problem, 1), host_limits(1 << 20, 3));
+  EXPECT_EQ(choice.backend->name(), "cpu");
+  EXPECT_EQ(choice.reason, "solved on the CPU: A is complex");
+}
+
 /// Whether a run goes on after such an error in its first attempt.
 template <class E>
 bool goes_on(Attempts& attempts, const E& failure, bool had_device) {

@@ -49,13 +49,8 @@ class LeafBackend final : public Backend {
   std::string device() const override { return cpu_.device(); }
   std::span<const Variant> variants() const override { return variants_; }
   Limits limits() const override { return cpu_.limits(); }
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override {
-    return cpu_.factor(own(plan), a, out, report);
-  }
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override {
-    return cpu_.factor(own(plan), a, out, report);
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override {
+    return cpu_.factor_any(own(plan), any);
   }
 
  private:

@@ -23,34 +23,24 @@ class GramBackend final : public Backend {
   std::span<const Variant> variants() const override { return backend_.variants(); }
   Limits limits() const override { return backend_.limits(); }
 
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override {
-    return blur(plan, a, out, report);
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override {
+    return std::visit(
+        [&](const auto& chunk) { return blur(plan, chunk.a, chunk.out, chunk.report); }, any);
   }
-  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
-                      std::span<MatrixReport> report) override {
-    return blur(plan, a, out, report);
-  }
-  ChunkSeconds factor_complex(const Plan& plan, BatchView<const std::complex<double>> a,
-                              const Factors<std::complex<double>>& out,
-                              std::span<MatrixReport> report) override {
-    return blur(plan, a, out, report);
-  }
-  using Backend::factor_complex;
   index_t again = 0;  // matrices that reflectors had to factor
 
  private:
   template <class T>
   ChunkSeconds blur(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                     std::span<MatrixReport> report) {
-    const ChunkSeconds seconds = factor_on<T>(backend_, plan, a, out, report);
+    const ChunkSeconds seconds = backend_.factor<T>(plan, a, out, report);
     if (plan.problem.arithmetic == Arithmetic::strict) {
       again += a.count;
       return seconds;
     }
     const index_t last = plan.problem.k() - 1;
     for (index_t b = 0; b < a.count; ++b) {
-      out.r[b](last, last) += T(1e-8) * out.r[b](0, 0);
+      out.r[b](last, last) += T(Real<T>(1e-8)) * out.r[b](0, 0);
       report[static_cast<std::size_t>(b)].route = Route::first_pass;
     }
     return seconds;
@@ -103,7 +93,7 @@ TYPED_TEST(RankedBackendOf, DoesNotDecideOnAnROfGramThatHasLostItsDigits) {
   const Batch<double> p(count, 1, n);
   std::vector<MatrixReport> report(count);
   const Factors<T> out{.q = {}, .r = r.view(), .v = {}, .tau = {}, .p = p.view()};
-  factor_on<T>(ranked, plan, a.view(), out, report);
+  ranked.factor<T>(plan, a.view(), out, report);
   for (index_t b = 0; b < count; ++b) {
     const MatrixReport& line = report[static_cast<std::size_t>(b)];
     EXPECT_EQ(line.rank, b % 2 == 1 ? n - 1 : n) << b;
@@ -126,7 +116,7 @@ TEST(RankedBackend, WithoutItsProblemsDoesNothing) {
   const Batch<double> a = every_second_deficient<double>(2, 9, 3);
   const Batch<double> q(2, 9, 3), r(2, 3, 3);
   std::vector<MatrixReport> report(2);
-  ranked.factor(plan, a.view(), {.q = q.view(), .r = r.view(), .v = {}, .tau = {}}, report);
+  ranked.factor<double>(plan, a.view(), {.q = q.view(), .r = r.view(), .v = {}, .tau = {}}, report);
   for (const MatrixReport& line : report) {
     EXPECT_EQ(line.status, Status::ok);
     EXPECT_EQ(line.rank, -1);

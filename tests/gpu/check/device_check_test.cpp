@@ -163,7 +163,7 @@ struct Run {
     }
     CpuBackend cpu({.host_bytes = std::size_t{1} << 30, .threads = 1});
     std::vector<MatrixReport> report(static_cast<std::size_t>(p.count));
-    factor_on<T>(cpu, make_plan(p, cpu.variants(), cpu.limits()), a.view(), factors(), report);
+    cpu.factor<T>(make_plan(p, cpu.variants(), cpu.limits()), a.view(), factors(), report);
     for (index_t b = 0; b < p.count; ++b)
       expected.push_back(all[static_cast<std::size_t>(b)].spoil(
           {p, a.view()[b], q.view()[b], r.view()[b], tau.view()[b]}));

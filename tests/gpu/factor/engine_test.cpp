@@ -529,7 +529,7 @@ void expect_complex_r() {
   Factors<C> out;
   out.r = r.view();
   std::vector<MatrixReport> report(3);
-  backend().factor_complex(plan, a, out, report);
+  backend().factor(plan, a, out, report);
   ResidentRun run(backend(), plan, a);
   std::vector<C> copied(3 * 49);
   run.run_to_r(std::as_writable_bytes(std::span(copied)));

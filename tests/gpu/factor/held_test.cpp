@@ -24,7 +24,7 @@ template <class T>
 class Pieces {
  public:
   Pieces(Backend& with, const Plan& plan, MatrixView<const T> a)
-      : held_(hold<T>(with, plan)), result(one(plan.problem), /*padding=*/0) {
+      : held_(with.hold<T>(plan)), result(one(plan.problem), /*padding=*/0) {
     for (index_t first = 0; first < a.rows; first += rows_of_piece)
       held_->put(first, a.row_block(first, std::min(rows_of_piece, a.rows - first)));
     held_->factor(plan);
@@ -51,7 +51,7 @@ class Pieces {
                  factor.row_block(first, std::min(rows_of_piece, factor.rows - first)));
   }
 
-  std::unique_ptr<HeldMatrix<T>> held_;
+  HeldPointer<T> held_;
 
  public:
   Result<T> result;
@@ -159,22 +159,17 @@ class Doubtful final : public BackendAround {
   Doubtful(Backend* backend, double first, double second)
       : BackendAround(backend), errors_{first, second} {}
 
-  ChunkSeconds factor(const Plan&, BatchView<const float>, const Factors<float>&,
-                      std::span<MatrixReport>) override {
+  ChunkSeconds factor_any(const Plan&, const AnyChunk&) override {
     throw InternalError("the matrix goes in pieces");
   }
-  ChunkSeconds factor(const Plan&, BatchView<const double>, const Factors<double>&,
-                      std::span<MatrixReport>) override {
-    throw InternalError("the matrix goes in pieces");
-  }
-  std::unique_ptr<HeldMatrix<float>> hold_single(const Plan& plan) override {
-    return std::make_unique<Held>(backend_.hold_single(plan), errors_);
+  AnyHeldMatrix hold_any(const Plan& plan) override {
+    return std::make_unique<Held>(backend_.hold<float>(plan), errors_);
   }
 
  private:
   class Held final : public HeldMatrix<float> {
    public:
-    Held(std::unique_ptr<HeldMatrix<float>> held, const double (&errors)[2])
+    Held(HeldPointer<float> held, const double (&errors)[2])
         : held_(std::move(held)), errors_{errors[0], errors[1]} {}
     void put(index_t first, MatrixView<const float> rows) override { held_->put(first, rows); }
     MatrixReport factor(const Plan& plan) override {
@@ -194,7 +189,7 @@ class Doubtful final : public BackendAround {
     ChunkSeconds seconds() const override { return held_->seconds(); }
 
    private:
-    std::unique_ptr<HeldMatrix<float>> held_;
+    HeldPointer<float> held_;
     double errors_[2];
     MatrixReport line_;
   };
@@ -231,7 +226,7 @@ TEST(Held, RefusesWhatDoesNotFitTheDevice) {
   OpenclOptions options = test_options();
   options.pretend_max_allocation = 1024;
   OpenclBackend little(device_under_test(), options);
-  EXPECT_THROW(hold<float>(little, plan_of<float>({50, 20})), LimitError);
+  EXPECT_THROW(little.hold<float>(plan_of<float>({50, 20})), LimitError);
 }
 
 }  // namespace

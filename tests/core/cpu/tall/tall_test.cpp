@@ -61,7 +61,7 @@ struct Case {
     limits.threads = 2;
     CpuBackend backend(limits);
     const BatchView<T> q_view = problem.wants_q() ? q.view() : BatchView<T>{};
-    backend.factor(plan, a.view(), {q_view, r.view(), {}, {}}, {&report, 1});
+    backend.factor<T>(plan, a.view(), {q_view, r.view(), {}, {}}, {&report, 1});
   }
   void expect_good(const std::string& what) {
     const std::string name =
