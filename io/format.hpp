@@ -18,9 +18,9 @@ namespace qrtool {
 /// A file format: how its files are known, and the functions that open and create them. Each
 /// format's folder defines one.
 struct Format {
-  std::string_view name;                      // in messages, before "file"
-  std::span<const std::string_view> endings;  // of outputs, with the dot, in lower case
-  bool has_datasets = false;                  // an input may hold several; FILE:NAME chooses one
+  std::string_view name;                           // in messages, before "file"
+  std::span<const std::string_view> endings = {};  // of outputs, with the dot, in lower case
+  bool has_datasets = false;  // an input may hold several; FILE:NAME chooses one
   /// Messages say with these words where an output of one file holds Q and the report: "/Q", and
   /// "/report".
   std::string_view before_dataset = "/", report_place = "/report";
@@ -39,10 +39,10 @@ struct Format {
   std::unique_ptr<Reader> (*open_input)(const InputSpec& spec);
 
   /// The next functions take the name of an output, which need not be a file: out.csv names
-  /// out.Q.csv, out.R.csv and out.report.csv. open_factors() leaves the check of the shapes to its
-  /// caller.
-  RecordedInput (*recorded_input)(const std::string& factors);
-  StoredFactors (*open_factors)(const std::string& path, Order order, int threads);
+  /// out.Q.csv, out.R.csv and out.report.csv. Those that only an output has may be null where
+  /// `endings` is empty. open_factors() leaves the check of the shapes to its caller.
+  RecordedInput (*recorded_input)(const std::string& factors) = nullptr;
+  StoredFactors (*open_factors)(const std::string& path, Order order, int threads) = nullptr;
   /// Does recorded_attributes() for an output.
   std::vector<std::string> (*recorded_attributes)(const std::string& output,
                                                   const std::vector<const char*>& names);
@@ -50,14 +50,14 @@ struct Format {
   /// `has_datasets`.
   std::string (*find_solutions)(const std::string& file) = nullptr;
   /// All files that an output of any kind may have.
-  std::vector<std::string> (*files_of_output)(const std::string& output);
+  std::vector<std::string> (*files_of_output)(const std::string& output) = nullptr;
 
   /// Does list_entries() and read_stored_outputs() (io/contents.hpp). The first only where
   /// `has_datasets`.
   std::vector<Entry> (*list_entries)(const std::string& file) = nullptr;
   std::vector<StoredOutput> (*stored_outputs)(const std::string& output);
 
-  std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec);
+  std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec) = nullptr;
   /// The memory that such a writer takes for itself. Null: next to none.
   std::size_t (*output_workspace_bytes)(const OutputSpec& spec) = nullptr;
 };

@@ -125,6 +125,7 @@ Content sniff(int descriptor, const std::string& shown) {
   if (is_hdf5(descriptor)) return Content::hdf5;
   if (is_gzip(descriptor)) {
     const std::string head = head_of_text(descriptor, shown);
+    if (is_octave_text(head)) return Content::octave_text;
     return is_matrix_market(head) ? Content::matrix_market : Content::gzip;
   }
   const std::string head = bytes_at(descriptor, 0, 4096);
@@ -135,6 +136,7 @@ Content sniff(int descriptor, const std::string& shown) {
   if (text.starts_with("\x93NUMPY")) return Content::npy;
   if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return Content::zip;
   if (is_matrix_market(text)) return Content::matrix_market;
+  if (is_octave_text(text)) return Content::octave_text;
   return std::all_of(text.begin(), text.end(), is_text_byte) ? Content::text : Content::binary;
 }
 
@@ -150,6 +152,8 @@ bool is_matrix_market(std::string_view first_line) {
            return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
          });
 }
+
+bool is_octave_text(std::string_view head) { return head.starts_with("# Created by Octave"); }
 
 FileStamp::FileStamp(int descriptor) { fstat(descriptor, &then_); }
 

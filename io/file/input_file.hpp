@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-enum class Content { hdf5, npy, zip, gzip, text, utf16, matrix_market, binary };
+enum class Content { hdf5, npy, zip, gzip, text, utf16, matrix_market, octave_text, binary };
 
 /// Whether a file of any kind has this name.
 bool file_exists(const std::string& path);
@@ -35,6 +35,9 @@ std::string first_bytes(const std::string& path, std::size_t size);
 
 /// Whether a text with this first line is a Matrix Market file.
 bool is_matrix_market(std::string_view first_line);
+
+/// Whether a text begins like one that Octave wrote.
+bool is_octave_text(std::string_view head);
 
 /// Says that a file changed between two looks at it. `shown` is its name, escaped. Throws
 /// InputError.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -78,6 +79,16 @@ void TextLines::seek(std::uint64_t offset, index_t number) {
   }
   buffer_offset_ = offset;
   begin_ = end_ = 0;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = line.find_first_not_of(" \t"); at != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = line.find_first_not_of(" \t", end);
+  }
+  return words;
 }
 
 }  // namespace qrtool

@@ -48,4 +48,7 @@ class TextLines {
   std::uint64_t offset_ = 0;
 };
 
+/// The words of a line, which blanks and tabs separate.
+std::vector<std::string_view> words_of(std::string_view line);
+
 }  // namespace qrtool

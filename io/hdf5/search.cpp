@@ -10,22 +10,11 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/choice.hpp"
 #include "io/hdf5/walk.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
-
-constexpr std::size_t most_listed = 8;
-
-/// Joins items for a message: "a, b, c and 12 more".
-std::string list_text(const std::vector<std::string>& items) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i) {
-    text += (i > 0 ? ", " : "") + items[i];
-  }
-  if (items.size() > most_listed) text += fmt::format(" and {} more", items.size() - most_listed);
-  return text;
-}
 
 /// Whether the path leads to what a program keeps for itself: MATLAB stores the contents of its
 /// cells in "#refs#" and "#subsystem#", and PyTables the indexes of a table in "_i_" and its name.
@@ -108,10 +97,10 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
                    fmt::format("choose one, as in {}:{}", file.shown, example.shown));
 }
 
-[[noreturn]] void throw_unknown(const InputFile& file, const std::string& path) {
-  std::vector<std::string> inside, shown;
+[[noreturn]] void throw_missing(const InputFile& file, const std::string& path) {
+  std::vector<std::string> inside, all;
   for (const auto& [other, address, is_octave] : all_datasets(file)) {
-    shown.push_back(escape(other));
+    all.push_back(other);
     if (other.starts_with(path == "/" ? path : path + "/")) inside.push_back(escape(other));
   }
   if (!inside.empty()) {
@@ -119,11 +108,7 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
         fmt::format("{}: {} is a group; it holds {}", file.shown, escape(path), list_text(inside)),
         fmt::format("choose one, as in {}:{}", file.shown, inside.front()));
   }
-  const std::vector<std::string_view> candidates(shown.begin(), shown.end());
-  const std::string_view near = nearest(escape(path), candidates);
-  throw InputError(fmt::format("{}: there is no dataset {}{}", file.shown, escape(path),
-                               near.empty() ? "" : fmt::format("; did you mean {}?", near)),
-                   near.empty() && !shown.empty() ? "choose one of " + list_text(shown) : "");
+  throw_unknown(file.shown, "dataset", path, all);
 }
 
 Dataset find(const InputFile& file, const std::string& path, bool takes_vectors) {
@@ -136,7 +121,7 @@ Dataset find(const InputFile& file, const std::string& path, bool takes_vectors)
   std::string absolute = path.front() == '/' ? path : "/" + path;
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   Dataset dataset = as_matrices(open_dataset(file, absolute));
-  if (!dataset.handle) throw_unknown(file, absolute);
+  if (!dataset.handle) throw_missing(file, absolute);
   if (takes_vectors && is_vector(dataset)) dataset.problem.clear();
   require_readable(file, dataset);
   return dataset;

@@ -4,14 +4,9 @@
 #include "io/mtx/reader.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "core/error.hpp"
@@ -19,23 +14,13 @@
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
-#include "io/reader_of.hpp"
+#include "io/spooled_reader.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {
 
 enum class Symmetry { general, symmetric, skew, hermitian };
-
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (std::size_t at = line.find_first_not_of(" \t"); at != std::string_view::npos;) {
-    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(" \t", end);
-  }
-  return words;
-}
 
 std::string lower(std::string_view word) {
   std::string text(word);
@@ -200,76 +185,24 @@ void MtxText::read_numbers(Take take) {
         fmt::format("{}: the file ends after {} of {} numbers", lines_.shown(), found, wanted));
 }
 
-/// Numbers in a temporary file, which grows as they come.
-class Spool {
- public:
-  explicit Spool(std::string shown) : shown_(std::move(shown)), file_(create_unnamed(shown_)) {}
-  ~Spool() {
-    if (numbers_ != nullptr) munmap(numbers_, mapped_bytes_);
-    close(file_);
-  }
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
-
-  void add(double number) {
-    buffer_.push_back(number);
-    if (buffer_.size() == buffer_numbers) flush();
-  }
-  /// After the last add(): makes the numbers readable.
-  void map() {
-    flush();
-    mapped_bytes_ = static_cast<std::size_t>(count_) * sizeof(double);
-    if (count_ == 0) return;
-    void* memory = mmap(nullptr, mapped_bytes_, PROT_READ, MAP_SHARED, file_, 0);
-    if (memory == MAP_FAILED) throw_cannot_be_kept(shown_, errno);
-    numbers_ = static_cast<double*>(memory);
-  }
-  double operator[](index_t at) const { return numbers_[at]; }
-
- private:
-  void flush() {
-    append_all(shown_, file_, reinterpret_cast<const char*>(buffer_.data()),
-               buffer_.size() * sizeof(double));
-    count_ += std::ssize(buffer_);
-    buffer_.clear();
-  }
-
-  static constexpr std::size_t buffer_numbers = std::size_t{1} << 16;
-  std::string shown_;
-  int file_;
-  std::vector<double> buffer_;
-  index_t count_ = 0;
-  std::size_t mapped_bytes_ = 0;
-  double* numbers_ = nullptr;
-};
-
-class MtxReader final : public ReaderOf<MtxReader> {
+class MtxReader final : public SpooledReader {
  public:
   MtxReader(int descriptor, const std::string& name, bool as_stored);
 
-  template <class T>
-  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
-  /// The numbers were copied, and the file was the same before and after.
-  void require_unchanged() const override {}
-
  private:
-  double element(index_t i, index_t j, index_t part) const;
+  double element(index_t matrix, index_t i, index_t j, index_t part) const override;
 
-  std::string shown_;
-  Spool spool_;
   Symmetry symmetry_ = Symmetry::general;
-  index_t parts_ = 1;  // of an element
 };
 
 MtxReader::MtxReader(int descriptor, const std::string& name, bool as_stored)
-    : shown_(escape(name)), spool_(shown_) {
+    : SpooledReader(escape(name)) {
   const FileStamp stamp(descriptor);
   MtxText text(descriptor, shown_);
   text.read_numbers([&](double number) { spool_.add(number); });
   stamp.require_unchanged(descriptor, shown_);
   spool_.map();
   symmetry_ = text.symmetry;
-  parts_ = text.has_complex ? 2 : 1;
   source_.file = name;
   source_.m = text.m;
   source_.n = text.n;
@@ -287,8 +220,9 @@ MtxReader::MtxReader(int descriptor, const std::string& name, bool as_stored)
 
 /// The lower triangle of a symmetric matrix is stored by columns, with the diagonal or, where the
 /// matrix is skew-symmetric, without it.
-double MtxReader::element(index_t i, index_t j, index_t part) const {
-  const auto stored = [&](index_t at) { return spool_[at * parts_ + part]; };
+double MtxReader::element(index_t, index_t i, index_t j, index_t part) const {
+  const index_t parts = is_complex(source_.type) ? 2 : 1;
+  const auto stored = [&](index_t at) { return spool_[at * parts + part]; };
   if (symmetry_ == Symmetry::general) return stored(j * source_.m + i);
   const index_t row = std::max(i, j), column = std::min(i, j), n = source_.n;
   const index_t before = column * n - column * (column - 1) / 2;  // with the diagonal
@@ -300,26 +234,6 @@ double MtxReader::element(index_t i, index_t j, index_t part) const {
   if (i == j) return 0;
   const double value = stored(before - column + row - column - 1);
   return i > j ? value : -value;
-}
-
-template <class T>
-void MtxReader::read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
-  if (matrix != 0 || first_row < 0 || first_row + out.rows > source_.m ||
-      out.cols != source_.n * parts_)
-    throw InternalError("read_rows: a range or shape outside the file");
-  // In tiles, since the file is by columns.
-  constexpr index_t tile = 32;
-  for (index_t i0 = 0; i0 < out.rows; i0 += tile)
-    for (index_t j = 0; j < out.cols; ++j)
-      for (index_t i = i0; i < std::min(i0 + tile, out.rows); ++i) {
-        const double value = element(first_row + i, j / parts_, j % parts_);
-        if constexpr (std::is_same_v<T, float>)
-          if (std::isinf(static_cast<float>(value)) && !std::isinf(value))
-            throw InputError(fmt::format("{}: {} in row {}, column {} is too large for float32",
-                                         shown_, value, first_row + i + 1, j / parts_ + 1),
-                             "use --precision double");
-        out(i, j) = static_cast<T>(value);
-      }
 }
 
 }  // namespace

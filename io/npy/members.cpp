@@ -9,34 +9,15 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/choice.hpp"
 #include "io/npy/archive.hpp"
 #include "io/npy/reader.hpp"
 
 namespace qrtool::npy {
 namespace {
 
-constexpr std::size_t most_listed = 8;
 // Every member that is looked at must be unpacked a little.
 constexpr std::size_t most_looked_at = 1000;
-
-/// Joins items for a message: "a, b, c and 12 more".
-std::string list_text(const std::vector<std::string>& items) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i)
-    text += (i > 0 ? ", " : "") + items[i];
-  if (items.size() > most_listed) text += fmt::format(" and {} more", items.size() - most_listed);
-  return text;
-}
-
-[[noreturn]] void throw_unknown(const Archive& archive, const std::string& name) {
-  std::vector<std::string> shown;
-  for (const std::string& each : archive.names()) shown.push_back(escape(each));
-  const std::vector<std::string_view> candidates(shown.begin(), shown.end());
-  const std::string_view near = nearest(escape(name), candidates);
-  throw InputError(fmt::format("{}: there is no member {}{}", archive.file().shown, escape(name),
-                               near.empty() ? "" : fmt::format("; did you mean {}?", near)),
-                   near.empty() && !shown.empty() ? "choose one of " + list_text(shown) : "");
-}
 
 /// The only member that holds matrices, or numbers of any shape where vectors are taken.
 index_t find_only(Archive& archive, bool takes_vectors) {
@@ -84,7 +65,7 @@ std::unique_ptr<Reader> open_npz(const InputSpec& spec) {
   const std::string name = spec.dataset.substr(spec.dataset.starts_with('/') ? 1 : 0);
   const index_t member =
       name.empty() ? find_only(*archive, spec.takes_vectors) : archive->find(name);
-  if (member < 0) throw_unknown(*archive, name);
+  if (member < 0) throw_unknown(archive->file().shown, "member", name, archive->names());
   return read_array(archive->array(member), archive->names()[static_cast<std::size_t>(member)],
                     /*is_vector=*/false, spec);
 }

@@ -15,11 +15,13 @@
 #include "io/hdf5/format.hpp"
 #include "io/mtx/format.hpp"
 #include "io/npy/format.hpp"
+#include "io/octave/format.hpp"
 
 namespace qrtool {
 
 std::span<const Format* const> formats() {
-  static constexpr std::array all{&npy_format, &npz_format, &mtx_format, &csv_format, &hdf5_format};
+  static constexpr std::array all{&npy_format,    &npz_format, &mtx_format,
+                                  &octave_format, &csv_format, &hdf5_format};
   return all;
 }
 
@@ -33,6 +35,7 @@ const Format& format_of_standard_input() {
     throw InputError(fmt::format("{}: holds {}; text, .npy and Matrix Market come through a pipe",
                                  standard_input, content == Content::hdf5 ? "HDF5" : "a .npz file"),
                      "write it to a file, and name that");
+  if (content == Content::octave_text) return octave_format;
   return content == Content::npy ? npy_format : csv_format;
 }
 

@@ -240,6 +240,23 @@ class ComplexMatrices(FolderTest):
         run("factor", "a.txt", "t.csv")
         run("verify", "a.txt", "t.csv")
 
+    def test_octave_reads_and_writes_text(self):
+        if shutil.which("octave-cli") is None:
+            self.skipTest("Octave is not installed")
+        octave("a = (1:6)' * [1 2i 3] + magic(6)(:,1:3) - 1i * ones(6,3);"
+               "b = single(cat(3, a, 2 * a)); y = a * [1; 2i; 3]; r = 1:3;"
+               "save -text v.txt a b y r; save -zip a.gz a")
+        for given, name in (("v.txt:/a", "a"), ("a.gz", "a"), ("v.txt:/b", "b")):
+            run("factor", given, "o.h5", "-f")
+            run("verify", given, "o.h5")
+            octave(f"load v.txt a b; load o.h5 Q R; for i = 1:size({name}, 3)"
+                   f" assert(double({name}(:,:,i)), Q(:,:,i) * R(:,:,i), 1e-5); end;"
+                   " assert(iscomplex(Q))")
+        run("solve", "v.txt:/a", "v.txt:/y", "o.csv")
+        octave("load v.txt a y; assert(dlmread('o.X.csv'), [1; 2i; 3], 1e-12)")
+        # A range has no list of numbers: as CSV it was read as base, limit and increment.
+        self.assertIn("/r is a double_range", said("factor", "v.txt:/r", "r.h5", status=3))
+
     def test_other_compounds_are_refused(self):
         pairs = np.zeros((3, 3), [("x", "f8"), ("y", "f8")])
         with h5py.File("a.h5", "w") as file:

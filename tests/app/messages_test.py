@@ -35,6 +35,11 @@ def npz(**arrays):
     return file.getvalue()
 
 
+OCTAVE = (b"# Created by Octave 6.4.0, Mon Jan 03 10:00:00 2022 UTC <user@host>\n"
+          b"# name: a\n# type: scalar\n1\n\n\n# name: b\n# type: scalar\n2\n\n\n"
+          b"# name: r\n# type: range\n# base, limit, increment\n1 5 1\n")
+
+
 def hdf5(*names, array=A):
     file = io.BytesIO()
     with h5py.File(file, "w") as h5:
@@ -296,6 +301,10 @@ MISTAKES += [
             "x.npz", npz(left=A, right=A), follow=("x.npz", "x.npz:left")),
     Mistake("factor x.npz:lft o.h5", 3, "there is no member lft", "choose one of left, right",
             "x.npz", npz(left=A, right=A), follow=("lft", "left")),
+    Mistake("factor x.txt o.h5", 3, "2 variables of numbers", "choose one, as in x.txt:/a",
+            "x.txt", OCTAVE, follow=("x.txt", "x.txt:/a")),
+    Mistake("factor x.txt:/r o.h5", 3, "/r is a range", "in Octave: r = full(r), and save it again",
+            "x.txt", OCTAVE),
     Mistake("factor x.h5 o.h5", 3, "2 datasets of matrices", "choose one, as in x.h5:/g/left",
             "x.h5", hdf5("g/left", "right"), follow=("x.h5", "x.h5:/g/left")),
     Mistake("factor x.h5:/g o.h5", 3, "/g is a group", "choose one, as in x.h5:/g/left", "x.h5",

@@ -218,3 +218,42 @@ def read_mtx(data):
         if symmetry != "general" and i != j:
             matrix[j, i] = -value if symmetry == "skew-symmetric" else value
     return matrix
+
+
+OCTAVE = b"# Created by Octave"
+
+
+def damaged_octave(random):
+    """The bytes of a text of Octave with some changes."""
+    rows, columns = random.randrange(1, 6), random.randrange(1, 6)
+    numbers = [f"{random.gauss(0, 1):.6g}" for _ in range(rows * columns)]
+    lines = ["# Created by Octave 7.3.0, Fri Nov 27 13:48:16 2026 UTC <user@host>", "# name: a",
+             "# type: " + random.choice(("matrix", "matrix", "float matrix", "global matrix"))]
+    if random.random() < 0.5:
+        lines += ["# ndims: 2", f" {rows} {columns}", *(f" {number}" for number in numbers)]
+    else:
+        lines += [f"# rows: {rows}", f"# columns: {columns}",
+                  *(" " + " ".join(numbers[i * columns : (i + 1) * columns]) for i in range(rows))]
+    data = ("\n".join(lines) + "\n\n\n").encode()
+    if random.random() < 0.3:
+        size = random.choice((b"0", b"1000000", b"99999999999", b"-1", b"2 2"))
+        data = data.replace(f"# rows: {rows}\n".encode(), b"# rows: " + size + b"\n", 1)
+    return _damage(random, data)
+
+
+def read_octave(data):
+    """The matrix of a text with one; None where it cannot be read."""
+    lines = [line.rstrip("\r") for line in data.decode("utf-8", errors="replace").split("\n")]
+    try:
+        at = next(i for i, line in enumerate(lines) if line.startswith("# name: ")) + 2
+        if lines[at - 1].endswith("scalar"):
+            return np.array([[float(lines[at])]])
+        if lines[at].startswith("# ndims: "):
+            rows, columns = map(int, lines[at + 1].split())
+            return np.array([float(lines[at + 2 + i]) for i in range(rows * columns)]).reshape(
+                (rows, columns), order="F")
+        rows, columns = int(lines[at].split(": ")[1]), int(lines[at + 1].split(": ")[1])
+        return np.array([[float(word) for word in lines[at + 2 + i].split()]
+                         for i in range(rows)]).reshape(rows, columns)
+    except (IndexError, StopIteration, ValueError):
+        return None

@@ -6,8 +6,8 @@ A run may refuse its input, but it must not crash, must not accept what is not i
 depend on memory that nothing was written to, must not leave a part of an output, must end within
 two seconds of processor time, and must keep to --memory.
 
-    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--mtx N] [--npy N] [--calls N --fail-nth LIBRARY]
-                   [--seed S] [--keep FOLDER]"""
+    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--mtx N] [--octave N] [--npy N]
+                   [--calls N --fail-nth LIBRARY] [--seed S] [--keep FOLDER]"""
 import argparse
 import collections
 import os
@@ -249,7 +249,7 @@ class Fuzz:
                     self.fail(f"verify passes a /{name} that h5py reads otherwise", self.number,
                               [path, a])
 
-    # ---- CSV, Matrix Market      ---------------------------------------------------------------
+    # ---- CSV, Matrix Market, Octave  -----------------------------------------------------------
 
     def csv(self, count):
         for self.number in range(count):
@@ -302,6 +302,20 @@ class Fuzz:
             q, r = (csv_damage.read_mtx(self.content(f"m.{part}.mtx")) for part in "QR")
             if not close(csv_damage.read_mtx(text), q @ r, False):
                 self.fail("mtx: another reader reads something else", self.number, [path])
+
+    def octave(self, count):
+        for self.number in range(count):
+            generator = random.Random(f"{self.options.seed} octave {self.number}")
+            text = csv_damage.damaged_octave(generator)
+            path = os.path.join(self.work, "d.txt")
+            if self.factor_text(path, text, "t.csv", ("--precision", "double"))[0] != 0:
+                continue
+            if not text.startswith(csv_damage.OCTAVE):
+                continue  # it is CSV then
+            q, r = (csv_damage.read(self.content(f"t.{part}.csv")) for part in "QR")
+            expected = csv_damage.read_octave(text)
+            if expected is None or not close(expected, q @ r, True):
+                self.fail("octave: another reader reads something else", self.number, [path])
 
     def content(self, name):
         return content(os.path.join(self.work, name))
@@ -368,6 +382,7 @@ def main():
     parser.add_argument("--hdf5", type=int, default=0)
     parser.add_argument("--csv", type=int, default=0)
     parser.add_argument("--mtx", type=int, default=0)
+    parser.add_argument("--octave", type=int, default=0)
     parser.add_argument("--npy", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)
     parser.add_argument("--part", default="0/1",
@@ -381,6 +396,7 @@ def main():
         fuzz.hdf5(options.hdf5)
         fuzz.csv(options.csv)
         fuzz.mtx(options.mtx)
+        fuzz.octave(options.octave)
         fuzz.npy(options.npy)
         if options.calls:
             failing_calls.run(fuzz, options.calls)

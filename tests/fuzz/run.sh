@@ -19,6 +19,7 @@ shard=0
 while [ "$shard" -lt "$shards" ]; do
   (nice "$python" "$root/tests/fuzz/fuzz.py" "$build/app/qrtool" --seed "$seed-$shard" --part "$shard/$shards" \
     --hdf5 $((10000 / shards / share)) --csv $((4000 / shards / share)) --mtx $((2000 / shards / share)) \
+    --octave $((1000 / shards / share)) \
     --npy $((4000 / shards / share)) --calls $((3000 / shards / share)) \
     --fail-nth "$build/tests/libqrtool_fail_nth.so" --keep "$logs/files" > "$logs/$shard.log" 2>&1
   nice "$python" "$root/tests/fuzz/solve_fuzz.py" "$build/app/qrtool" --seed "$seed-$shard" \

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.hpp: reads a variable of a text file that Octave wrote (save -text, its default).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/contents.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool::octave {
+
+/// Opens the variable that `spec.dataset` names, or the only one that is a matrix of numbers. The
+/// numbers are kept in a temporary file. The first two dimensions of an array are those of a
+/// matrix; the others are the batch, the last one first, as in HDF5 of Octave. Errors: InputError,
+/// whose message names file, line and column.
+std::unique_ptr<Reader> open_variable(const InputSpec& spec);
+
+/// The variables of a file, as "/name". Errors: InputError.
+std::vector<Entry> list_entries(const std::string& file);
+
+}  // namespace qrtool::octave

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// variables.hpp: the variables in text of Octave, before their numbers are read.
+//
+//   # name: a
+//   # type: float complex matrix
+//   # rows: 3                  or  # ndims: 3
+//   # columns: 2                    3 2 5
+//    (1,2) (2.5,4)                 (1,2)
+//   one row of the matrix a line,  or one number a line, the first dimension fastest.
+// Octave 7.3, libinterp/octave-value/ov-re-mat.cc, ov-cx-mat.cc and those of the other types.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "io/file/text_lines.hpp"
+
+namespace qrtool::octave {
+
+struct Variable {
+  std::string name;
+  std::string problem = {};  // why it is no matrix of numbers; empty where it is one
+  std::string hint = {};     // what to do about it
+  ElementType type = ElementType::float64;
+  std::string stored_type = {};
+  std::vector<index_t> dims = {1, 1};
+  bool is_by_rows = true;
+  // The last line before the numbers.
+  std::uint64_t offset = 0;
+  index_t line = 0;
+};
+
+/// All variables up to the first one that may hold others, such as a cell or a struct; what these
+/// hold, and what follows them, has no place that could be told from its text. Errors: InputError.
+std::vector<Variable> read_variables(TextLines& lines);
+
+}  // namespace qrtool::octave
