@@ -185,8 +185,8 @@ class Context:
         if code != OK:
             raise error_of(code)
 
-    def __del__(self):
-        LIBRARY.qrtool_close(self.handle)
+    def __del__(self, close=LIBRARY.qrtool_close):  # when Python ends, LIBRARY may be gone
+        close(self.handle)
 
     def call(self, function, *arguments):
         """Whether all matrices are good."""

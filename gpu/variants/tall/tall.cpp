@@ -352,7 +352,8 @@ const cl::Buffer* routes_of(const FactorJob& job) {
 /// Rows per leaf of a matrix that is handed over by rows. A leaf has 32 MiB: enough for the full
 /// speed of the copies and for sums over many slabs.
 index_t leaf_rows(const Problem& p) {
-  const auto row_bytes = p.n * static_cast<index_t>(size_of(p.type));
+  const index_t columns = std::max<index_t>(p.n, 1);  // plans of empty matrices ask, too
+  const index_t row_bytes = columns * static_cast<index_t>(size_of(p.type));
   return std::max<index_t>(tuning::tall_leaf_bytes / row_bytes / 1024, 1) * 1024;
 }
 
