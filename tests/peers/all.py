@@ -174,8 +174,10 @@ def machine(part):
     found = {"processor": model.group(1).strip() if model else os.uname().machine,
              "instructions": widest, "cores": len(os.sched_getaffinity(0))}
     if part == "gpu":
-        found["gpu"] = said("nvidia-smi", "--query-gpu=name,driver_version",
-                            "--format=csv,noheader")
+        cards = said("nvidia-smi", "--query-gpu=name,driver_version",
+                     "--format=csv,noheader").splitlines()
+        found["gpu"] = " and ".join(f"{cards.count(card)} of {card}" if cards.count(card) > 1
+                                    else card for card in dict.fromkeys(cards))
     return found
 
 
