@@ -119,7 +119,7 @@ def gpu_pieces(args):
     yield from shared_pieces(args.device, device, "512x512", "32",
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     yield Piece("files", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
-                          "{folder}", "{json}", "--limit", "8"])
+                          "{folder}", "{json}", "--limit", "12"])
     if args.disk:
         yield Piece("disk", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                              "{disk}", "{json}", "--disk", "--rounds", "2", "--limit", "30",

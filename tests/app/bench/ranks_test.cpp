@@ -76,11 +76,9 @@ class ThreadComm final : public Comm {
 class FailingOnce final : public CpuBackend {
  public:
   using CpuBackend::CpuBackend;
-  using CpuBackend::factor;
-  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
-                      std::span<MatrixReport> report) override {
+  ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override {
     if (!std::exchange(has_failed_, true)) throw DeviceError("lost", "");
-    return CpuBackend::factor(plan, a, out, report);
+    return CpuBackend::factor_any(plan, any);
   }
 
  private:
