@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "app/capi/qrtool.h"

@@ -184,7 +184,7 @@ __kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const StoredElemen
         StoredElement next[FORMED_AT_ONCE], own[FORMED_AT_ONCE];
 #pragma unroll
         for (int u = 0; u < FORMED_AT_ONCE; ++u) {
-          const index_t i = min(row + u * FORMED_LANES, (index_t)(shape.m - 1));
+          const index_t later = row + u * FORMED_LANES, i = later < shape.m ? later : row;
           entries[u] = q[i * ldq];
           next[u] = v[i * ld + min(j + 1, n - 1)];
           own[u] = v[i * ld + from];

@@ -96,7 +96,8 @@ bool read_head(TextLines& lines, std::string_view type, Variable& variable) {
   }
   variable.problem = fmt::format("is a {}", type);
   if (is_matrix || type.ends_with("range")) {
-    variable.hint = fmt::format("in Octave: {0} = full({0}), and save it again", variable.name);
+    variable.hint =
+        fmt::format("in Octave: {} = full({}), and save it again", variable.name, variable.name);
     return true;
   }
   return type.ends_with("string");

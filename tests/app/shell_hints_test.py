@@ -51,7 +51,12 @@ def fails(call, nth=1, error=5, sticky=0):
             f"QRTOOL_FAIL_ERRNO={error} QRTOOL_FAIL_STICKY={sticky} ")
 
 
+BY_OCTAVE = "octave-cli --no-gui --norc --eval"
+
 CASES = [
+    Case("qrtool factor r.txt o.h5", r"in Octave: (r = full\(r\)), and save it again",
+         f"{BY_OCTAVE} 'load r.txt; {{1}}; save -text r.txt r' && {{0}}",
+         f"sh(\"{BY_OCTAVE} 'r = 1:5; save -text r.txt r'\")"),
     # Sets of files.
     Case("qrtool factor x.csv f.csv --mode r", r"use (--force) to remove it", "{0} {1}",
          "os.symlink('nowhere', 'f.V.csv')"),

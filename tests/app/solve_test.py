@@ -362,9 +362,23 @@ def one_matrix_on_a_device():
             near(of_cpu, of_device, 1e-11)
 
 
+def alike_on_a_device(a, b, *options, verify):
+    """Solves on the CPU and on a device, which find the same, and returns X."""
+    found = {}
+    for backend in ("cpu", "opencl"):
+        x = solve(a, b, *options, "--backend", backend, verify=verify)
+        found[backend] = x, *(read("x.h5", f"report/{key}")
+                              for key in ("rank", "status", "residual_norm")), read("x.h5", "se")
+        with h5py.File("x.h5") as file:
+            assert file.attrs["backend"] == backend, file.attrs["backend"]
+    for of_cpu, of_device in zip(found["cpu"], found["opencl"]):
+        near(of_cpu, of_device, 1e-10)
+    return x
+
+
 def one_matrix_with_weights_of_each_on_a_device():
     """Each right side of one A has weights of its own: the device makes its system from A. In rows
-    of the file; columns stay on the CPU, and say why."""
+    of the file; columns stay on the CPU."""
     if must_skip():
         return
     a, b = RANDOM.standard_normal((30, 5)), RANDOM.standard_normal((200, 30))
@@ -373,22 +387,12 @@ def one_matrix_with_weights_of_each_on_a_device():
     weights[3, 4:] = 0  # fewer rows than columns
     weights[7] = 1
     write("w.h5", w=weights)
-    for options in ((), ("--missing", "skip")):
-        if options:
+    for options in (["--weights", "w.h5"], ["--weights", "w.h5", "--missing", "skip"]):
+        if "--missing" in options:
             b[9, 2] = np.nan
-        found = {}
-        for backend in ("cpu", "opencl"):
-            x = solve(a, b, "--weights", "w.h5", *options, "--backend", backend,
-                      verify=("--weights", "w.h5", *options))
-            found[backend] = x, *(read("x.h5", f"report/{key}")
-                                  for key in ("rank", "status", "residual_norm")), \
-                read("x.h5", "se")
-            with h5py.File("x.h5") as file:
-                assert file.attrs["backend"] == backend, file.attrs["backend"]
-        for of_cpu, of_device in zip(found["cpu"], found["opencl"]):
-            near(of_cpu, of_device, 1e-10)
+        x = alike_on_a_device(a, b, *options, verify=options)
         roots = np.sqrt(weights[11])
-        near(found["opencl"][0][11], lstsq(roots[:, None] * a, roots * b[11]))
+        near(x[11], lstsq(roots[:, None] * a, roots * b[11]))
     write("w.h5", w=weights.T)
     solve(a, np.nan_to_num(b.T), "--weights", "w.h5", "--backend", "opencl",
           verify=("--weights", "w.h5"))
@@ -411,16 +415,7 @@ def own_matrices_with_weights_on_a_device():
         if of_rows is not None:
             write("w.h5", w=of_rows)
             options += ["--weights", "w.h5"]
-        found = {}
-        for backend in ("cpu", "opencl"):
-            x = solve(a, b, *options, "--backend", backend, verify=options[2:])
-            found[backend] = x, *(read("x.h5", f"report/{key}")
-                                  for key in ("rank", "status", "residual_norm")), \
-                read("x.h5", "se")
-            with h5py.File("x.h5") as file:
-                assert file.attrs["backend"] == backend, file.attrs["backend"]
-        for of_cpu, of_device in zip(found["cpu"], found["opencl"]):
-            near(of_cpu, of_device, 1e-10)
+        alike_on_a_device(a, b, *options, verify=options[2:])
     # Several right sides with weights stay on the CPU, whatever is asked for.
     write("w.h5", w=weights[0])
     b = RANDOM.standard_normal((40, 20, 2))
