@@ -5,10 +5,10 @@
 //                      where a row is missing: NaN in A or b; these rows
 //                      of each system are counted
 //
-// A is m x n and b has m entries, packed, for each system; with shape.shares_a the A of all systems
-// is `source`, and each gets a copy of its own. Some neighbours, shape.row_items of them, a power
-// of two, share a row. Where a product is so small that it may lose digits it
-// becomes NaN, so that the host solves the system.
+// A is m x n and b has m entries, packed, for each system; with shares_a the A of all systems is
+// `source`, and each gets a copy of its own. Some neighbours, shape.row_items of them, a power of
+// two, share a row. Where a product is so small that it may lose digits it becomes NaN, so that the
+// host solves the system.
 //
 // Defines, set in weights.cpp   range   meaning
 //   STORED                              common.clh
@@ -31,7 +31,7 @@ INLINE STORED weigh(STORED x, double factor) {
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void weigh_rows(
     __global const STORED* source, __global STORED* a, __global STORED* b,
-    __global const STORED* w, __global int* left_out, WeighShape shape) {
+    __global const STORED* w, __global int* left_out, WeighShape shape, int shares_a) {
   __local int is_missing[GROUP];
   const int items = shape.row_items, own = (int)get_local_id(0) / items;
   const int item = (int)get_local_id(0) - own * items;
@@ -39,7 +39,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void weigh_rows(
   const bool exists = row < shape.rows;
   __global STORED* to = a + (exists ? row : 0) * shape.n;
   __global const STORED* from =
-      shape.shares_a ? source + (exists ? row % shape.m : 0) * shape.n : to;
+      shares_a ? source + (exists ? row % shape.m : 0) * shape.n : to;
   is_missing[get_local_id(0)] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   bool has_nan = exists && isnan(b[row]);
@@ -52,7 +52,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void weigh_rows(
   if (shape.weights == WEIGHTS_OF_ALL) factor = sqrt((double)w[row % shape.m]);
   if (shape.weights == WEIGHTS_OF_EACH) factor = sqrt((double)w[row]);
   if (shape.skips_missing && is_missing[own]) factor = 0;
-  if (factor == 1 && !shape.shares_a) return;
+  if (factor == 1 && !shares_a) return;
   for (int j = item; j < shape.n; j += items) to[j] = weigh(from[j], factor);
   if (item > 0) return;
   b[row] = weigh(b[row], factor);

@@ -24,7 +24,7 @@ WeighShape weigh_shape(const SolveProblem& p, const WeighJob& job) {
                      : job.shares_weights ? WEIGHTS_OF_ALL
                                           : WEIGHTS_OF_EACH,
           .skips_missing = p.skips_missing,
-          .shares_a = job.shares_a};
+          .reserved = 0};
 }
 
 }  // namespace
@@ -39,7 +39,8 @@ void enqueue_weights(Engine& engine, const SolveProblem& problem, const WeighJob
   engine.compute.enqueueFillBuffer(job.left_out, cl_int{0}, 0,
                                    static_cast<std::size_t>(job.systems) * sizeof(cl_int));
   launch("weigh_rows", ceil_divide(shape.rows, tuning::weigh_group / shape.row_items),
-         tuning::weigh_group, job.source, job.a, job.b, job.w, job.left_out, shape);
+         tuning::weigh_group, job.source, job.a, job.b, job.w, job.left_out, shape,
+         static_cast<cl_int>(job.shares_a));
 }
 
 double freedom_factor(const SolveProblem& p, index_t left_out) {
