@@ -276,12 +276,21 @@ void solve_groups(const SolveCall<T>& call) {
     const index_t count = std::min(at_once, s.count - first);
     RightSideBlock<T> block = block_of(call, first, count, found);
     Batch<T> b;
+    Batch<Real<T>> own_weights;
     if (is_for_device) {
       b = Batch<T>(count, s.b.rows, s.p);
       for (index_t i = 0; i < count; ++i)
         copy<T, T>(s.b_of(first + i), packed_in(b).slice(i, 1), threads);
       block.b = b.view().data;
       block.b_places = VectorPlaces::columns(s.b.rows, std::max<index_t>(s.p, 1));
+      if (s.shares_weights) {
+        block.w = weights.view().data;
+        block.w_places.step = 1;
+      } else if (s.w.is_there()) {
+        own_weights = copied(s.w.slice(first, count), threads);
+        block.w = own_weights.view().data;
+        block.w_places = block.b_places;
+      }
     }
     engine.run(s.shares_a() ? BatchView<const T>{} : matrices.take(first, count), block);
     if (call.plan.route == SolveRoute::each)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * solve_test.c: qrtool_solve of the C interface as a C program calls it. */
+ * solve_test.c: qrtool_solve of the C interface as a C program calls it. Arguments: where the draws
+ * begin; the device, which ends with 77 where it is not there. */
 #include "expect.h"
 
 struct number {
@@ -59,6 +60,8 @@ static int real_type(int type) {
 }
 
 enum { NO_WEIGHTS, OF_ROWS, OF_ENTRIES };
+
+static int types; /* of elements, that are solved */
 
 static void solves(qrtool_context* context, int type, int64_t of_a, int64_t of_b, int64_t m,
                    int64_t n, int64_t p, int weighs, int order) {
@@ -221,7 +224,7 @@ static void draw(qrtool_context* context, int draws) {
     const int64_t of_a = chance_below(3) == 0 ? 1 : count, of_b = chance_below(3) == 0 ? 1 : count;
     const int64_t n = chance_below(most), p = chance_below(is_large ? 60 : 6);
     const int64_t m = n + chance_below(most);
-    solves(context, (int)chance_below(4), of_a, of_b, m, n, p, (int)chance_below(3),
+    solves(context, (int)chance_below(types), of_a, of_b, m, n, p, (int)chance_below(3),
            (int)chance_below(ORDERS));
   }
 }
@@ -231,15 +234,21 @@ int main(int argc, char** argv) {
   qrtool_context_options options = {0};
   options.size = sizeof options;
   options.device = argc > 2 ? argv[2] : "cpu";
+  types = argc > 2 ? 2 : 4; /* complex systems are solved on the CPU alone */
   options.threads = 2;
-  EXPECT(qrtool_open(&options, &context) == QRTOOL_OK);
+  const int is_open = qrtool_open(&options, &context) == QRTOOL_OK;
+  if (!is_open && argc > 2) {
+    puts("SKIPPED: no OpenCL device");
+    return 77;
+  }
+  EXPECT(is_open);
   if (context == NULL) return 1;
   if (argc > 1) state_of_chance = strtoull(argv[1], NULL, 10);
   a_line_is_fitted(context);
   dependent_columns_have_least_norm(context);
-  complex_numbers_are_complex(context);
-  a_ridge_leaves_a_complex_mean_alone(context);
-  for (int type = 0; type < 4; ++type)
+  if (types == 4) complex_numbers_are_complex(context);
+  if (types == 4) a_ridge_leaves_a_complex_mean_alone(context);
+  for (int type = 0; type < types; ++type)
     for (int order = 0; order < ORDERS; ++order) {
       solves(context, type, 3, 3, 20, 4, 1, NO_WEIGHTS, order);
       solves(context, type, 3, 3, 20, 4, 2, OF_ROWS, order);
@@ -252,7 +261,7 @@ int main(int argc, char** argv) {
       solves(context, type, 1, 1, 60000, 6, 2, OF_ROWS, order); /* tall */
       solves(context, type, 1, 2, 60000, 6, 1, OF_ENTRIES, order);
     }
-  draw(context, argc > 1 ? 5000 : 200);
+  draw(context, argc > 2 ? 40 : argc > 1 ? 5000 : 200);
   qrtool_close(context);
   if (wrong_claims > 0) return 1;
   puts("all claims hold");
