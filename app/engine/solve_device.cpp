@@ -7,8 +7,8 @@
 namespace qrtool {
 namespace {
 
-/// Whether the one A of all right sides becomes a system of its own for each, as rows have weights
-/// that differ.
+/// Whether the device makes a system for each right side from the one A, because their weights
+/// differ.
 bool makes_own_systems(const SystemsShape& shape, const SolveProblem& problem) {
   return shape.sides.shares_a() && problem.weighs_each;
 }

@@ -107,7 +107,7 @@ std::vector<std::string_view> variants_of(const Problem& p) {
   return names;
 }
 
-/// Each shape is a program of its own by Gram matrices, which takes seconds to compile for a CPU.
+/// By Gram matrices every shape has a program of its own, which takes a CPU seconds to compile.
 bool is_run(std::string_view variant, Shape shape) {
   return variant == "opencl/complex" || shape.n == 1 || shape.m == 20 || shape.m == 33;
 }
