@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 ./install-deps.sh
-cmake --preset release -DQRTOOL_TESTS=OFF >/dev/null
+cmake --preset release >/dev/null
 cmake --build --preset release
 
 qrtool=$PWD/build/release/app/qrtool
