@@ -33,12 +33,17 @@ Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
           all.tau.slice(first, count), all.p.slice(first, count)};
 }
 
+/// Whose memory the arrays of a chunk are in: that of Backend::allocate(), which a device copies
+/// from and to at full speed, or any, which a device copies through memory of its own.
+enum class ArraysOf { backend, caller };
+
 /// Matrices, the places of their factors, and the lines of their report.
 template <class T>
 struct ChunkToFactor {
   BatchView<const T> a;
   Factors<T> out;
   std::span<MatrixReport> report;
+  ArraysOf arrays = ArraysOf::backend;
 };
 using AnyChunk = OfEachType<std::variant, ChunkToFactor>;
 
@@ -54,15 +59,17 @@ class Backend {
   /// Allocates memory for the batches of a chunk. A device backend gives pinned memory.
   virtual HostMemory allocate(std::size_t bytes) { return allocate_host(bytes); }
 
-  /// Factors a chunk of at most plan.chunk_matrices matrices and measures every one of them.
+  /// Factors a chunk of at most plan.chunk_matrices matrices, or of any number in the arrays of the
+  /// caller, and measures every one of them.
   /// On entry `a` is count x m x n and `report` has count entries; on exit each matrix has its
   /// factors and its line of the report. A matrix with NaN or Inf gets NaN factors and the status
   /// non_finite, and no other matrix changes. The function leaves `a` as it was. Results do not
   /// depend on how a batch is cut into chunks. Errors: DeviceError, LimitError.
   template <class T>
   ChunkSeconds factor(const Plan& plan, const std::type_identity_t<BatchView<const T>>& a,
-                      const Factors<T>& out, std::span<MatrixReport> report) {
-    return factor_any(plan, ChunkToFactor<T>{a, out, report});
+                      const Factors<T>& out, std::span<MatrixReport> report,
+                      ArraysOf arrays = ArraysOf::backend) {
+    return factor_any(plan, ChunkToFactor<T>{a, out, report, arrays});
   }
   /// The same for each type of elements, which is that of `plan`.
   virtual ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "app/capi/arrays.hpp"
@@ -75,12 +76,12 @@ Places<T> places_of(const Problem& p, const qrtool_factors& out) {
 template <class T>
 class ChunkFactors {
  public:
-  ChunkFactors(const Problem& p, const Places<T>& places, index_t matrices, Backend& backend)
+  ChunkFactors(const Problem& p, const Places<T>& places, index_t matrices)
       : problem_(p), places_(places) {
-    if (p.wants_q()) q_ = memory_for(places.q, matrices, backend);
-    if (p.mode != Mode::raw) r_ = memory_for(places.r, matrices, backend);
-    if (p.mode == Mode::raw) v_ = memory_for(places.v, matrices, backend);
-    if (p.mode == Mode::raw) tau_ = memory_for(places.tau, matrices, backend);
+    if (p.wants_q()) q_ = memory_for(places.q, matrices);
+    if (p.mode != Mode::raw) r_ = memory_for(places.r, matrices);
+    if (p.mode == Mode::raw) v_ = memory_for(places.v, matrices);
+    if (p.mode == Mode::raw) tau_ = memory_for(places.tau, matrices);
     if (p.pivots) p_ = Batch<double>(matrices, 1, p.n);
   }
 
@@ -106,10 +107,9 @@ class ChunkFactors {
   }
 
  private:
-  static Batch<T> memory_for(const Strided<T>& place, index_t matrices, Backend& backend) {
+  static Batch<T> memory_for(const Strided<T>& place, index_t matrices) {
     if (place.is_there() && place.is_by_rows()) return {};
-    const auto bytes = static_cast<std::size_t>(matrices * place.rows * place.cols) * sizeof(T);
-    return {backend.allocate(bytes), matrices, place.rows, place.cols};
+    return {matrices, place.rows, place.cols};
   }
   static BatchView<T> view(const Strided<T>& place, const Batch<T>& memory, index_t first,
                            index_t count) {
@@ -130,6 +130,21 @@ class ChunkFactors {
   Batch<double> p_;
 };
 
+/// A device takes more matrices at a time than the plan has memory for, if all arrays are the
+/// caller's: the first and the last ones of a chunk have less company on their way. Between chunks
+/// a call may be stopped.
+template <class T>
+index_t matrices_at_once(const Plan& plan, const Backend& backend, const Places<T>& places) {
+  constexpr std::size_t bytes_at_once = std::size_t{1} << 30;
+  const bool has_copies = std::ranges::any_of(
+      std::array{&places.q, &places.r, &places.v, &places.tau},
+      [](const Strided<T>* place) { return place->is_there() && !place->is_by_rows(); });
+  if (has_copies || backend.name() == "cpu") return plan.chunk_matrices;
+  const std::size_t of_matrix = plan.problem.input_bytes() + plan.problem.output_bytes();
+  return std::max(plan.chunk_matrices,
+                  static_cast<index_t>(bytes_at_once / std::max<std::size_t>(of_matrix, 1)));
+}
+
 template <class T>
 void run(qrtool_context& context, Engine& engine, const Problem& problem, const Strided<const T>& a,
          const qrtool_factors& out, Reports& reports) {
@@ -137,12 +152,11 @@ void run(qrtool_context& context, Engine& engine, const Problem& problem, const 
   const Plan& plan = engine.plan_for(problem);
   Backend& backend = engine.checked->backend_for(problem);
   const int threads = context.limits.threads;
-  const index_t at_once = std::min(plan.chunk_matrices, problem.count);
   const bool is_copied = !a.is_by_rows();
-  const auto bytes = static_cast<std::size_t>(at_once * a.rows * a.cols) * sizeof(T);
-  const Batch<T> copied =
-      is_copied ? Batch<T>(backend.allocate(bytes), at_once, a.rows, a.cols) : Batch<T>();
-  const ChunkFactors<T> factors(problem, places, at_once, backend);
+  const index_t at_once = std::min(
+      problem.count, is_copied ? plan.chunk_matrices : matrices_at_once(plan, backend, places));
+  const Batch<T> copied = is_copied ? Batch<T>(at_once, a.rows, a.cols) : Batch<T>();
+  const ChunkFactors<T> factors(problem, places, at_once);
   std::vector<MatrixReport> lines(static_cast<std::size_t>(at_once));
   for (index_t first = 0; first < problem.count; first += at_once) {
     if (first > 0) context.require_going_on();
@@ -151,7 +165,7 @@ void run(qrtool_context& context, Engine& engine, const Problem& problem, const 
     if (is_copied) copy<T, T>(part, packed_in(copied).slice(0, count), threads);
     const BatchView<const T> view = is_copied ? copied.view().slice(0, count) : part.view();
     const std::span<MatrixReport> found = std::span(lines).first(static_cast<std::size_t>(count));
-    backend.factor<T>(plan, view, factors.views(first, count), found);
+    backend.factor<T>(plan, view, factors.views(first, count), found, ArraysOf::caller);
     factors.hand_over(first, count, threads);
     for (index_t b = 0; b < count; ++b)
       reports.add(first + b, report_of(lines[static_cast<std::size_t>(b)]));

@@ -209,23 +209,23 @@ ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const 
 }
 
 template <class T>
-ChunkSeconds SecondTry::factor_twice(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                                     std::span<MatrixReport> report) {
-  ChunkSeconds seconds = backend_.factor(plan, a, out, report);
+ChunkSeconds SecondTry::factor_twice(const Plan& plan, const ChunkToFactor<T>& chunk) {
+  const std::span<MatrixReport> report = chunk.report;
+  ChunkSeconds seconds = backend_.factor_any(plan, chunk);
   // Neighbours that are above their bar go together.
   auto next = std::find_if(report.begin(), report.end(), needs_second_try);
   while (next != report.end()) {
     const auto end = std::find_if_not(next, report.end(), needs_second_try);
     const index_t first = next - report.begin(), count = end - next;
-    seconds += try_again(plan, a.slice(first, count), slice(out, first, count), {next, end});
+    seconds +=
+        try_again(plan, chunk.a.slice(first, count), slice(chunk.out, first, count), {next, end});
     next = std::find_if(end, report.end(), needs_second_try);
   }
   return seconds;
 }
 
 ChunkSeconds SecondTry::factor_any(const Plan& plan, const AnyChunk& any) {
-  return std::visit(
-      [&](const auto& chunk) { return factor_twice(plan, chunk.a, chunk.out, chunk.report); }, any);
+  return std::visit([&](const auto& chunk) { return factor_twice(plan, chunk); }, any);
 }
 
 /// A matrix that the backend holds, with a second try there. Where reflectors are not better, the

@@ -48,6 +48,7 @@ std::uint64_t checksum(std::span<const std::uint32_t> words) {
 #define QRTOOL_CHECKSUM(T)                                       \
   template std::uint64_t checksum(MatrixView<const T>, index_t); \
   template std::uint64_t checksum(MatrixView<const T>, index_t, int);
+QRTOOL_CHECKSUM(std::uint32_t)
 QRTOOL_CHECKSUM(float)
 QRTOOL_CHECKSUM(double)
 QRTOOL_CHECKSUM(std::complex<float>)

@@ -16,6 +16,7 @@ namespace qrtool {
 /// The buffers of a sub-chunk that are summed, in the order of their sums.
 enum class Summed { a, q, r, v, tau, errors };
 inline constexpr std::size_t summed_buffers = 6;
+inline constexpr std::array summed_factors{Summed::q, Summed::r, Summed::v, Summed::tau};
 inline constexpr std::array<std::string_view, summed_buffers> summed_names{
     "A", "Q", "R", "V", "tau", "the errors"};
 

@@ -81,7 +81,7 @@ HostCheck<T>::~HostCheck() = default;
 
 template <class T>
 bool HostCheck<T>::can_measure() const {
-  return operations_left_ > 0 && sample_operations(problem_) <= tuning::host_sample_operations;
+  return operations_left_ > 0 && sample_operations(problem_) <= tuning::host_sample_largest;
 }
 
 template <class T>

@@ -81,7 +81,7 @@ double sample_seconds(const Problem& p, double parts, const Limits& device) {
   const double one = operations_in(p.type) * (q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n);
   // Without float64 on the device, the host measures every matrix.
   if (!device.has_float64) return static_cast<double>(p.count) * one / tuning::host_sample_rate;
-  if (one > tuning::host_sample_operations) return 0;
+  if (one > tuning::host_sample_largest) return 0;
   const double samples = std::min(2 * parts, static_cast<double>(p.count));
   const double chunks = std::max(1.0, parts / 4);
   // Two matrices of a sub-chunk are measured before the budget is looked at.

@@ -36,16 +36,17 @@ void throw_changed(const DeviceInfo& info, Summed which, std::string_view of_mat
 }
 
 template <class T>
-ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                      std::span<MatrixReport> report)
+ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, const ChunkToFactor<T>& chunk)
     : engine_(engine),
       plan_(plan),
       variant_(gpu_variant(*plan.variant)),
       bytes_(matrix_bytes(variant_, plan.problem)),
       sums_(plan.problem),
-      a_(a),
-      out_(out),
-      report_(report) {
+      a_(chunk.a),
+      out_(chunk.out),
+      report_(chunk.report),
+      goes_through_ring_(chunk.arrays == ArraysOf::caller && CopyRing::takes(a_) &&
+                         CopyRing::takes(out_.q)) {
   host_checks_.emplace_back(plan.problem);
 }
 
@@ -57,7 +58,8 @@ ChunkSeconds ChunkRun<T>::run() {
 
 template <class T>
 SubChunks ChunkRun<T>::cut(index_t count) const {
-  return cut_chunk(plan_.problem, bytes_, engine_.info.limits, count, tuning::sub_chunk_bytes);
+  return cut_chunk(plan_.problem, bytes_, engine_.info.limits, count,
+                   goes_through_ring_ ? tuning::ring_sub_chunk_bytes : tuning::sub_chunk_bytes);
 }
 
 template <class T>
@@ -80,20 +82,26 @@ void ChunkRun<T>::begin(int set, index_t first, index_t count) {
   flight.sums.resize(static_cast<std::size_t>(count) * sums_.sums_of_matrix());
   flight.buffers = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
-  write_batch<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
+  for (std::vector<std::uint64_t>& sums : flight.host_sums)
+    sums.resize(static_cast<std::size_t>(count));
+  std::vector<std::uint64_t>& a_sums = flight.host_sums[static_cast<std::size_t>(Summed::a)];
+  const cl::Buffer& buffer = flight.buffers->job.a;
+  if (goes_through_ring_) {
+    engine_.ring.upload(engine_.upload, buffer, words_of(a_.slice(first, count)),
+                        engine_.info.limits.threads, a_sums, flight.uploads);
+    return;
+  }
+  write_batch<T>(engine_.upload, buffer, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
   // During the upload.
-  flight.a_sums.resize(static_cast<std::size_t>(count));
-  for_matrices(count, [&](index_t i) {
-    flight.a_sums[static_cast<std::size_t>(i)] = sum_of(a_[first + i]);
-  });
+  for_matrices(count,
+               [&](index_t i) { a_sums[static_cast<std::size_t>(i)] = sum_of(a_[first + i]); });
 }
 
 template <class T>
 void ChunkRun<T>::launch(int set) {
   MatrixFlight& flight = flight_of(set);
   const DeviceBuffers& buffers = *flight.buffers;
-  const index_t first = flight.first, count = flight.count;
   if (!is_prepared_) {
     const auto start = Clock::now();
     engine_.prepare(variant_, buffers, is_checked());
@@ -104,16 +112,33 @@ void ChunkRun<T>::launch(int set) {
   // queue.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
   engine_.run(variant_, buffers, is_checked(), flight.run);
-  std::vector<cl::Event> summed(1);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
+  flight.summed.resize(1);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.summed[0]);
   engine_.compute.flush();
+  // Copies through the ring need the host. They are enqueued when it turns to them, so that they
+  // do not come after the kernels of the next part.
+  if (!goes_through_ring_) download(flight);
+}
 
-  engine_.download.enqueueBarrierWithWaitList(&summed);
-  const FactorJob& job = buffers.job;
-  read_batch<T>(engine_.download, job.q, out_.q.slice(first, count), flight.downloads);
-  read_batch<T>(engine_.download, job.r, out_.r.slice(first, count), flight.downloads);
-  read_batch<T>(engine_.download, job.v, out_.v.slice(first, count), flight.downloads);
-  read_batch<T>(engine_.download, job.tau, out_.tau.slice(first, count), flight.downloads);
+template <class T>
+const BatchView<T>& ChunkRun<T>::place_of(Summed factor) const {
+  const std::array all{&out_.q, &out_.r, &out_.v, &out_.tau};
+  return *all[static_cast<std::size_t>(factor) - static_cast<std::size_t>(Summed::q)];
+}
+
+template <class T>
+void ChunkRun<T>::download(MatrixFlight& flight) {
+  const DeviceBuffers& buffers = *flight.buffers;
+  engine_.download.enqueueBarrierWithWaitList(&flight.summed);
+  for (const Summed which : summed_factors) {
+    const BatchView<T> place = place_of(which).slice(flight.first, flight.count);
+    const cl::Buffer& from = buffer_of(buffers, which);
+    if (goes_through_ring_)
+      engine_.ring.download(engine_.download, from, words_of(place), engine_.info.limits.threads,
+                            flight.host_sums[static_cast<std::size_t>(which)], flight.downloads);
+    else
+      read_batch<T>(engine_.download, from, place, flight.downloads);
+  }
   engine_.download.enqueueReadBuffer(
       buffers.sums, CL_FALSE, 0, sizeof(std::uint64_t) * flight.sums.size(), flight.sums.data());
   flight.downloads.emplace_back();
@@ -126,6 +151,7 @@ void ChunkRun<T>::launch(int set) {
 template <class T>
 void ChunkRun<T>::collect(int set) {
   MatrixFlight& flight = flight_of(set);
+  if (goes_through_ring_) download(flight);
   cl::Event::waitForEvents(flight.downloads);
   if (!flight.run.routes.empty()) flight.run.routed.wait();
   seconds_.upload += seconds_of(flight.uploads);
@@ -135,6 +161,7 @@ void ChunkRun<T>::collect(int set) {
 
   const auto start = Clock::now();
   refuse_denormals(flight);
+  if (!goes_through_ring_) sum_factors(flight);
   compare_sums(flight);
   judge_all(flight);
   seconds_.check += seconds_since(start);
@@ -156,23 +183,32 @@ std::uint64_t ChunkRun<T>::sum_of(MatrixView<const T> matrix) const {
   return checksum<T>(matrix, 0, a_.count == 1 ? engine_.info.limits.threads : 1);
 }
 
+template <class T>
+void ChunkRun<T>::sum_factors(MatrixFlight& flight) const {
+  for_matrices(flight.count, [&](index_t i) {
+    for (const Summed which : summed_factors)
+      if (sums_.words(which) > 0)
+        flight.host_sums[static_cast<std::size_t>(which)][static_cast<std::size_t>(i)] =
+            sum_of(place_of(which)[flight.first + i]);
+  });
+}
+
 /// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
 template <class T>
 void ChunkRun<T>::compare_sums(const MatrixFlight& flight) const {
-  for_matrices(flight.count, [&](index_t i) {
-    const index_t b = flight.first + i;
-    const auto compare = [&](Summed which, const BatchView<T>& factor) {
-      if (sums_.words(which) > 0) compare_with_device(flight, i, which, sum_of(factor[b]));
+  for (index_t i = 0; i < flight.count; ++i) {
+    const auto compare = [&](Summed which) {
+      if (sums_.words(which) > 0)
+        compare_with_device(
+            flight, i, which,
+            flight.host_sums[static_cast<std::size_t>(which)][static_cast<std::size_t>(i)]);
     };
-    compare_with_device(flight, i, Summed::a, flight.a_sums[static_cast<std::size_t>(i)]);
-    compare(Summed::q, out_.q);
-    compare(Summed::r, out_.r);
-    compare(Summed::v, out_.v);
-    compare(Summed::tau, out_.tau);
-    if (!is_checked()) return;
+    compare(Summed::a);
+    for (const Summed which : summed_factors) compare(which);
+    if (!is_checked()) continue;
     compare_with_device(flight, i, Summed::errors,
                         checksum_of(flight.errors[static_cast<std::size_t>(i)]));
-  });
+  }
 }
 
 template <class T>

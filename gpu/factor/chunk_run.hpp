@@ -5,6 +5,7 @@
 // its own: a copy that changes a bit ends the run. The host measures a sample again.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <span>
@@ -28,18 +29,18 @@ std::uint64_t checksum_of(const DeviceErrors& errors);
 struct MatrixFlight {
   index_t first = 0, count = 0;
   std::unique_ptr<DeviceBuffers> buffers;
-  std::vector<cl::Event> uploads, downloads;
+  std::vector<cl::Event> uploads, summed, downloads;
   JobRun run;
   std::vector<DeviceErrors> errors;
-  std::vector<std::uint64_t> sums;    // by the device, in the layout of SumLayout
-  std::vector<std::uint64_t> a_sums;  // by the host, one per matrix
+  std::vector<std::uint64_t> sums;  // by the device, in the layout of SumLayout
+  // By the host, one per matrix, of A and its factors.
+  std::array<std::vector<std::uint64_t>, summed_buffers> host_sums;
 };
 
 template <class T>
 class ChunkRun final : private FlightWork<MatrixFlight> {
  public:
-  ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-           std::span<MatrixReport> report);
+  ChunkRun(Engine& engine, const Plan& plan, const ChunkToFactor<T>& chunk);
 
   /// Errors: DeviceError, LimitError.
   ChunkSeconds run();
@@ -55,7 +56,12 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
 
   template <class Body>
   void for_matrices(index_t count, Body body) const;
+  /// The place of a factor in the caller's chunk.
+  const BatchView<T>& place_of(Summed factor) const;
+  /// Enqueues the copies of the factors, and what the device has measured, after event `summed`.
+  void download(MatrixFlight& flight);
   std::uint64_t sum_of(MatrixView<const T> matrix) const;
+  void sum_factors(MatrixFlight& flight) const;
   void compare_sums(const MatrixFlight& flight) const;
   void compare_with_device(const MatrixFlight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;
@@ -76,6 +82,7 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   BatchView<const T> a_;
   const Factors<T>& out_;
   std::span<MatrixReport> report_;
+  bool goes_through_ring_;
   std::deque<HostCheck<T>> host_checks_;  // one for a thread; the first takes the samples
   bool is_prepared_ = false;              // the kernels are built
   ChunkSeconds seconds_;

@@ -63,7 +63,8 @@ Engine::Engine(const DeviceInfo& device_info, Session& device_session)
       upload(make_queue(session)),
       compute(make_queue(session)),
       download(make_queue(session)),
-      pool(session.context) {}
+      pool(session.context),
+      ring([this](std::size_t bytes) { return allocate(bytes); }) {}
 
 void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked) {
   if (!session.programs.has_parts()) return;
@@ -157,7 +158,7 @@ void Engine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool i
     compute.enqueueReadBuffer(*routes, CL_FALSE, 0, sizeof(cl_int) * run.routes.size(),
                               run.routes.data(), nullptr, &run.routed);
   if (is_checked) check(variant, buffers, run.checked);
-  sum(buffers, std::array{Summed::q, Summed::r, Summed::v, Summed::tau});
+  sum(buffers, summed_factors);
   if (is_checked) sum(buffers, std::array{Summed::errors});
 }
 
@@ -309,6 +310,16 @@ void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_
 void Engine::drain() noexcept {
   for (cl::CommandQueue* queue : {&upload, &compute, &download}) {
     clFinish((*queue)());
+  }
+  ring.forget_copies();
+}
+
+HostMemory Engine::allocate(std::size_t bytes) {
+  try {
+    return page_locked_memory(session.context, session.device, bytes);
+  } catch (const cl::Error&) {
+    is_pageable = true;
+    return allocate_host(bytes);
   }
 }
 

@@ -3,6 +3,7 @@
 // of a variant, reflectors for the matrices that the variant has flagged, and the check.
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "gpu/factor/buffers.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/launcher.hpp"
+#include "gpu/host/ring.hpp"
 #include "gpu/host/session.hpp"
 #include "gpu/model/further.hpp"
 
@@ -49,12 +51,16 @@ struct Engine {
   void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
   /// Waits for all queues and ignores errors.
   void drain() noexcept;
+  /// Page-locked memory, or ordinary memory where the driver has none left.
+  HostMemory allocate(std::size_t bytes);
 
   DeviceInfo info;
   Session& session;
   cl::CommandQueue upload, compute, download;
   KernelCache kernels;
   BufferPool pool;
+  CopyRing ring;                          // for arrays that allocate() has not given
+  std::atomic<bool> is_pageable = false;  // whether allocate() had to give ordinary memory
 
  private:
   CheckProgram program_of_check(const GpuVariant& variant, const Problem& problem) const;

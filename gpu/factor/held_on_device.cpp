@@ -90,7 +90,7 @@ class HeldOnDevice final : public HeldMatrix<T> {
   }
 
   MatrixReport report() override {
-    for (const Summed which : {Summed::q, Summed::r, Summed::v, Summed::tau}) compare(which);
+    for (const Summed which : summed_factors) compare(which);
     if (is_checked()) return report_;
     MatrixReport line = report_;
     line.scale = magnitude_.finite ? magnitude_.scale() : 0;
@@ -174,7 +174,7 @@ class HeldOnDevice final : public HeldMatrix<T> {
     seconds_.factor += seconds_between(job.begun, job.factored);
     if (is_checked()) seconds_.check += seconds_between(job.factored, job.checked);
     compare(Summed::a);
-    for (const Summed which : {Summed::q, Summed::r, Summed::v, Summed::tau}) sum_of(which) = 0;
+    for (const Summed which : summed_factors) sum_of(which) = 0;
     is_r_finite_ = true;
     report_ = {};
     if (is_checked()) {

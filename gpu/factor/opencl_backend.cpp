@@ -47,13 +47,12 @@ void fill_empty(const Problem& problem, index_t count, const Factors<T>& out,
 }
 
 template <class T>
-ChunkSeconds factor_chunk(Engine& engine, const Plan& plan, BatchView<const T> a,
-                          const Factors<T>& out, std::span<MatrixReport> report) {
-  if (plan.problem.is_empty() || a.count == 0) {
-    fill_empty(plan.problem, a.count, out, report);
+ChunkSeconds factor_chunk(Engine& engine, const Plan& plan, const ChunkToFactor<T>& chunk) {
+  if (plan.problem.is_empty() || chunk.a.count == 0) {
+    fill_empty(plan.problem, chunk.a.count, chunk.out, chunk.report);
     return {};
   }
-  return ChunkRun<T>(engine, plan, a, out, report).run();
+  return ChunkRun<T>(engine, plan, chunk).run();
 }
 
 }  // namespace
@@ -78,29 +77,13 @@ Limits OpenclBackend::limits() const { return engine_->info.limits; }
 
 HostMemory OpenclBackend::allocate(std::size_t bytes) {
   const DriverScope driver;
-  try {
-    const cl::Buffer pinned(engine_->session.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                            std::max<std::size_t>(bytes, 64));
-    // A separate queue, so that unmapping and other work do not wait for each other.
-    const cl::CommandQueue queue(engine_->session.context, engine_->session.device);
-    void* mapped = queue.enqueueMapBuffer(pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                          std::max<std::size_t>(bytes, 64));
-    return {static_cast<std::byte*>(mapped), [pinned, queue](std::byte* p) {
-              clEnqueueUnmapMemObject(queue(), pinned(), p, 0, nullptr, nullptr);
-              clFinish(queue());
-            }};
-  } catch (const cl::Error&) {
-    is_pageable_ = true;
-    return allocate_host(bytes);
-  }
+  return engine_->allocate(bytes);
 }
 
+bool OpenclBackend::is_pageable() const { return engine_->is_pageable; }
+
 ChunkSeconds OpenclBackend::factor_any(const Plan& plan, const AnyChunk& any) {
-  return std::visit(
-      [&](const auto& chunk) {
-        return factor_chunk(*engine_, plan, chunk.a, chunk.out, chunk.report);
-      },
-      any);
+  return std::visit([&](const auto& chunk) { return factor_chunk(*engine_, plan, chunk); }, any);
 }
 
 std::size_t OpenclBackend::piece_bytes() const {

@@ -8,7 +8,6 @@
 // sub-chunk.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -49,7 +48,7 @@ class OpenclBackend : public Backend {
   /// none left, ordinary memory.
   HostMemory allocate(std::size_t bytes) override;
   /// Whether allocate() had to give ordinary memory.
-  bool is_pageable() const { return is_pageable_; }
+  bool is_pageable() const;
 
   ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
@@ -63,7 +62,6 @@ class OpenclBackend : public Backend {
  private:
   friend class ResidentRun;
   std::unique_ptr<Engine> engine_;
-  std::atomic<bool> is_pageable_ = false;
 };
 
 /// Bytes that the device reads and writes in a second when it copies within its memory: the best of

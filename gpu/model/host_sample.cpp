@@ -21,7 +21,7 @@ double sample_operations(const Problem& p) {
 }
 
 std::size_t host_check_bytes(const Problem& p) {
-  if (p.is_empty() || sample_operations(p) > tuning::host_sample_operations) return 0;
+  if (p.is_empty() || sample_operations(p) > tuning::host_sample_largest) return 0;
   const std::size_t meter = ErrorMeter::workspace_bytes(
       p.m, p.n, sampled_q_cols(p), sampled_r_rows(p), /*most_threads=*/1, is_complex(p.type));
   const index_t raw = p.mode == Mode::raw ? parts_in(p.type) * 3 * p.m * (p.k() + p.n) : 0;

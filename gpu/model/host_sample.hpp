@@ -16,7 +16,7 @@ index_t sampled_r_rows(const Problem& problem);
 double sample_operations(const Problem& problem);
 
 /// Returns the bytes of host memory for the measurement of one matrix, or 0 if the host does not
-/// measure matrices of this size (tuning::host_sample_operations).
+/// measure matrices of this size (tuning::host_sample_largest).
 std::size_t host_check_bytes(const Problem& problem);
 
 }  // namespace qrtool

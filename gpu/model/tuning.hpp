@@ -25,8 +25,11 @@ inline constexpr std::int64_t few_rows_large = 32;
 /// The host re-measures the first and the last matrix of a sub-chunk, and one in every
 /// host_sample_step matrices between them. 1 .. 10^6.
 inline constexpr std::int64_t host_sample_step = 1000;
-/// The operations of the largest matrix that the host measures. 10^9 .. 10^11. One takes about half
-/// a second of one core.
+/// The operations of the largest matrix that the host measures. 10^8 .. 10^11. One core does some
+/// 33 in a nanosecond: R of one 1000000x32 float32, which a device has after 0.08 ms, took 62 ms.
+inline constexpr double host_sample_largest = 1e9;
+/// The operations of the host where a sample has shown that the device is not to be trusted, and of
+/// all samples of least squares. 10^9 .. 10^11. They take about half a second of one core.
 inline constexpr double host_sample_operations = 4e9;
 /// When so many have been spent in one call, the host measures no more matrices, unless a device
 /// was wrong; then it may spend those of the largest matrix. With 4e9 for all, they took 66 of the

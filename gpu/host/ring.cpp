@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// ring.cpp: which rows a piece has, and the threads that copy and sum them.
+#include "gpu/host/ring.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "core/measure/checksum.hpp"
+#include "core/parallel.hpp"
+
+namespace qrtool {
+namespace {
+
+/// What a thread copies at a time: it stays in the thread's own cache until it is summed.
+constexpr index_t words_at_once = (index_t{128} << 10) / sizeof(Word);
+
+/// Calls copy(rows in the batch, the same rows in a piece that begins with row `first`) for `rows`
+/// rows, which are counted through all matrices, and adds the checksums of the copies to `sums`.
+template <class W, class Copy>
+void copy_rows(const BatchView<W>& matrices, index_t first, index_t rows, Word* piece, int threads,
+               std::span<std::uint64_t> sums, Copy copy) {
+  const index_t cols = matrices.cols, at_once = std::max<index_t>(1, words_at_once / cols);
+  parallel_for((rows + at_once - 1) / at_once, threads, [&](index_t part, int) {
+    index_t row = first + part * at_once;
+    const index_t end = std::min(row + at_once, first + rows);
+    while (row < end) {
+      const index_t b = row / matrices.rows, i = row % matrices.rows;
+      const index_t count = std::min(matrices.rows - i, end - row);
+      const MatrixView<Word> packed_rows{piece + (row - first) * cols, count, cols, cols};
+      copy(matrices[b].row_block(i, count), packed_rows);
+      std::atomic_ref(sums[static_cast<std::size_t>(b)])
+          .fetch_add(checksum<Word>(packed_rows, i * cols), std::memory_order_relaxed);
+      row += count;
+    }
+  });
+}
+
+template <class From, class To>
+void copy_matrix(const MatrixView<From>& from, const MatrixView<To>& to) {
+  const index_t rows = from.ld == from.cols && to.ld == to.cols ? 1 : from.rows;
+  const auto bytes = static_cast<std::size_t>(from.rows * from.cols / rows) * sizeof(Word);
+  for (index_t i = 0; i < rows; ++i)
+    std::memcpy(to.data + i * to.ld, from.data + i * from.ld, bytes);
+}
+
+/// Gives pages to memory that may never have been written. Where pages are large, the threads that
+/// copy neighbouring rows would each clear the same one. What is there stays as it is.
+void populate(const BatchView<Word>& matrices, int threads) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr std::uintptr_t large_page = std::uintptr_t{2} << 20;
+  if (!matrices.is_packed()) return;  // what lies between the rows is not ours
+  const auto words = matrices.count * matrices.rows * matrices.cols;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(matrices.data) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(matrices.data + words);
+  const std::uintptr_t first = begin / large_page, last = (end - 1) / large_page;
+  parallel_for(static_cast<index_t>(last - first + 1), threads, [&](index_t i, int) {
+    const std::uintptr_t from = (first + static_cast<std::uintptr_t>(i)) * large_page;
+    const std::uintptr_t at = std::max(from, begin), past = std::min(from + large_page, end);
+    // An older system does not know it, and clears pages when they are written.
+    madvise(reinterpret_cast<void*>(at), past - at, MADV_POPULATE_WRITE);
+  });
+#endif
+}
+
+template <class W>
+bool is_empty(const BatchView<W>& matrices) {
+  return matrices.count * matrices.rows * matrices.cols == 0;
+}
+
+}  // namespace
+
+HostMemory page_locked_memory(const cl::Context& context, const cl::Device& device,
+                              std::size_t bytes) {
+  bytes = std::max<std::size_t>(bytes, 64);
+  const cl::Buffer pinned(context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes);
+  // A separate queue, so that unmapping and other work do not wait for each other.
+  const cl::CommandQueue queue(context, device);
+  void* mapped = queue.enqueueMapBuffer(pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes);
+  return {static_cast<std::byte*>(mapped), [pinned, queue](std::byte* p) {
+            clEnqueueUnmapMemObject(queue(), pinned(), p, 0, nullptr, nullptr);
+            clFinish(queue());
+          }};
+}
+
+void CopyRing::Piece::wait() {
+  if (copied() != nullptr) copied.wait();
+  copied = {};
+}
+
+void CopyRing::make(Pieces& some) {
+  for (Piece& piece : some)
+    if (!piece.memory) piece.memory = allocate_(piece_bytes);
+}
+
+void CopyRing::upload(const cl::CommandQueue& queue, const cl::Buffer& buffer,
+                      BatchView<const Word> matrices, int threads, std::span<std::uint64_t> sums,
+                      std::vector<cl::Event>& events) {
+  if (is_empty(matrices)) return;
+  make(up_);
+  const index_t rows = matrices.count * matrices.rows, at_once = rows_of_piece(matrices);
+  const auto row_bytes = static_cast<std::size_t>(matrices.cols) * sizeof(Word);
+  for (index_t first = 0, number = 0; first < rows; first += at_once, ++number) {
+    Piece& piece = up_[static_cast<std::size_t>(number) % pieces];
+    piece.wait();
+    piece.rows = std::min(at_once, rows - first);
+    copy_rows(matrices, first, piece.rows, piece.words(), threads, sums,
+              copy_matrix<const Word, Word>);
+    queue.enqueueWriteBuffer(buffer, CL_FALSE, static_cast<std::size_t>(first) * row_bytes,
+                             static_cast<std::size_t>(piece.rows) * row_bytes, piece.words(),
+                             nullptr, &piece.copied);
+    queue.flush();
+    events.push_back(piece.copied);
+  }
+}
+
+void CopyRing::download(const cl::CommandQueue& queue, const cl::Buffer& buffer,
+                        BatchView<Word> matrices, int threads, std::span<std::uint64_t> sums,
+                        std::vector<cl::Event>& events) {
+  if (is_empty(matrices)) return;
+  make(down_);
+  const index_t rows = matrices.count * matrices.rows, at_once = rows_of_piece(matrices);
+  const auto row_bytes = static_cast<std::size_t>(matrices.cols) * sizeof(Word);
+  const index_t count = (rows + at_once - 1) / at_once;
+  const auto order = [&](index_t number) {
+    Piece& piece = down_[static_cast<std::size_t>(number) % pieces];
+    piece.first = number * at_once;
+    piece.rows = std::min(at_once, rows - piece.first);
+    queue.enqueueReadBuffer(buffer, CL_FALSE, static_cast<std::size_t>(piece.first) * row_bytes,
+                            static_cast<std::size_t>(piece.rows) * row_bytes, piece.words(),
+                            nullptr, &piece.copied);
+    queue.flush();
+    events.push_back(piece.copied);
+  };
+  constexpr auto ahead = static_cast<index_t>(pieces);
+  for (index_t number = 0; number < std::min(ahead, count); ++number) order(number);
+  populate(matrices, threads);
+  for (index_t number = 0; number < count; ++number) {
+    Piece& piece = down_[static_cast<std::size_t>(number) % pieces];
+    piece.wait();
+    copy_rows(
+        matrices, piece.first, piece.rows, piece.words(), threads, sums,
+        [](const MatrixView<Word>& to, const MatrixView<Word>& from) { copy_matrix(from, to); });
+    if (number + ahead < count) order(number + ahead);
+  }
+}
+
+void CopyRing::forget_copies() {
+  for (Pieces* some : {&up_, &down_})
+    for (Piece& piece : *some) piece.copied = {};
+}
+
+}  // namespace qrtool
