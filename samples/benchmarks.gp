@@ -3,10 +3,12 @@
 set terminal svg noenhanced size 980,420 dynamic background '#ffffff' font 'sans-serif,13'
 set datafile separator "\t"
 $cpu << EOD
-"5,000 x 5,000, float32"	1.38	1.38
-"2,000 x 2,000, float64"	1.39	1.39
-"20,000 of 64 x 64, float64"	3.49	3.49
-"20,000 of 64 x 64, float32"	3.95	3.95
+"5,000 x 5,000, float64"	1.38	1.38
+"5,000 x 5,000, float32"	1.74	1.74
+"2,000 x 2,000, float64"	1.54	1.54
+"2,000 x 2,000, float32"	2.05	2.05
+"20,000 of 64 x 64, float64"	5.28	5.28
+"20,000 of 64 x 64, float32"	8.89	8.89
 EOD
 $gpu << EOD
 "200 of 2,000 x 2,000, float32"	4.86	>4.86
@@ -33,8 +35,8 @@ set xtics nomirror
 set border 3
 set lmargin 26
 set rmargin 8
-set title "2 cores of AMD EPYC\nagainst h5py + NumPy"
-set yrange [-0.6:3.6]
+set title "2 cores of Intel(R) Xeon(R) Processor\nagainst h5py + NumPy"
+set yrange [-0.6:5.6]
 plot $cpu using (0):0:(0):2:($0 - 0.35):($0 + 0.35):ytic(1) with boxxyerror \
      linecolor rgb '#2166ac' notitle, \
      '' using 2:0:3 with labels left offset 0.6,0 notitle, \

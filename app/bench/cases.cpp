@@ -156,6 +156,7 @@ BenchSchedule schedule_of(const BenchOptions& o) {
   schedule.cell_seconds =
       o.limit_seconds.value_or(is_quick ? quick_limit_seconds : usual_limit_seconds);
   schedule.repeats = is_quick ? quick_repeats : usual_repeats;
+  if (o.runs) schedule.repeats.timed = schedule.repeats.most = *o.runs;
   if (is_quick) schedule.total_seconds = quick_total_seconds;
   return schedule;
 }

@@ -111,8 +111,10 @@ void check_surroundings(const BenchOptions& o) {
         "--first-run measures one case, since the next would find kernels built: one --shape, with "
         "one --batch");
   if (o.tolerance && o.compare.empty()) throw UsageError("--tolerance needs --compare");
-  if ((o.gemm || !o.rates.empty()) && (o.seeds > 1 || o.cold || o.first_run || !o.compare.empty()))
-    throw UsageError("--gemm and --rates take no --seeds, --cold, --first-run or --compare");
+  if ((o.gemm || !o.rates.empty()) &&
+      (o.seeds > 1 || o.runs || o.cold || o.first_run || !o.compare.empty()))
+    throw UsageError(
+        "--gemm and --rates take no --seeds, --runs, --cold, --first-run or --compare");
 }
 
 /// What is there for real matrices alone.
@@ -236,6 +238,13 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
       "the worst is printed too; default 1",
       [&o](const std::string& text) {
         o.seeds = static_cast<int>(parse_whole("--seeds", text, 1, 1000));
+      });
+  line.value(
+      "--runs", "N",
+      "timed runs of each batch, as long as --limit-seconds lasts; default 5, and more until "
+      "their median is precise",
+      [&o](const std::string& text) {
+        o.runs = static_cast<int>(parse_whole("--runs", text, 1, 1'000'000));
       });
   line.flag("--cold", o.cold, "empty the caches of the device, or of the CPU, before each run");
   line.flag("--portable", o.backend.portable,

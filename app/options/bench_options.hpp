@@ -44,7 +44,8 @@ struct BenchOptions : PrintOptions {
   int threads = 0;
   std::uint64_t seed = 0;
   int seeds = 1;
-  std::string compare;  // the JSON of an earlier run; empty: none
+  std::optional<int> runs;  // timed ones of each batch; none: until their median is precise
+  std::string compare;      // the JSON of an earlier run; empty: none
   std::optional<double> tolerance;
   std::string export_json, export_csv, export_markdown, export_html;
   std::string plot;   // FILE.svg or FILE.png

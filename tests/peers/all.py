@@ -118,6 +118,8 @@ def gpu_pieces(args):
             "10", *device))
     yield from shared_pieces(args.device, device, "512x512", "32",
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
+    yield Piece("energy", [sys.executable, str(HERE / "energy.py"), "{build}/app/qrtool", "{json}",
+                           *device])
     yield Piece("files", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                           "{folder}", "{json}", "--limit", "12"])
     if args.disk:

@@ -66,54 +66,60 @@ def qrtool_ms(args, case, *words):
     return [1e3 * seconds for seconds in times]
 
 
-def torch_times(case, args):
-    """{mode: {name: ms}}"""
+def torch_calls(case, element):
+    """{mode: {name: call}}, or nothing without PyTorch. A call returns before its work is done."""
     try:
         import torch
     except ImportError:
         return {}
     m, n, batch = case
-    a = torch.randn(batch, m, n, device="cuda", dtype=getattr(torch, TYPES[args.element]))
-
-    def timed(call):
-        def once():
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            call()
-            end.record()
-            end.synchronize()
-            return begin.elapsed_time(end)
-        return all_ms(once, args.repeats, args.seconds)
-
+    a = torch.randn(batch, m, n, device="cuda", dtype=getattr(torch, TYPES[element]))
     version = torch.__version__.split("+")[0]
     qr = f"PyTorch {version}"
-    direct = f"geqrf + {'ungqr' if args.complex else 'orgqr'} of PyTorch {version}"
-    return {"reduced": {qr: timed(lambda: torch.linalg.qr(a)),
-                        direct: timed(lambda: torch.linalg.householder_product(*torch.geqrf(a)))},
-            "r": {qr: timed(lambda: torch.linalg.qr(a, mode="r")),
-                  direct: timed(lambda: torch.geqrf(a))}}
+    orgqr = "orgqr" if element in ("single", "double") else "ungqr"
+    direct = f"geqrf + {orgqr} of PyTorch {version}"
+    return {"reduced": {qr: lambda: torch.linalg.qr(a),
+                        direct: lambda: torch.linalg.householder_product(*torch.geqrf(a))},
+            "r": {qr: lambda: torch.linalg.qr(a, mode="r"), direct: lambda: torch.geqrf(a)}}
 
 
-def jax_times(case, args):
-    """{mode: {name: ms}}"""
+def torch_ms(call):
+    import torch
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    call()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end)
+
+
+def jax_calls(case, element):
+    """{mode: {name: call}}, or nothing without JAX. A call returns when its work is done."""
     try:
         import jax
     except ImportError:
         return {}
     m, n, batch = case
     jax.config.update("jax_enable_x64", True)
-    a = jax.random.normal(jax.random.key(0), (batch, m, n), dtype=TYPES[args.element])
+    a = jax.random.normal(jax.random.key(0), (batch, m, n), dtype=TYPES[element])
 
-    def timed(call):
-        def once():
-            begin = time.perf_counter()
-            jax.block_until_ready(call(a))
-            return 1e3 * (time.perf_counter() - begin)
-        return all_ms(once, args.repeats, args.seconds)
+    def call_of(mode):
+        function = jax.jit(lambda x: jax.numpy.linalg.qr(x, mode=mode))
+        return {f"JAX {jax.__version__}": lambda: jax.block_until_ready(function(a))}
 
-    return {"reduced": {f"JAX {jax.__version__}": timed(jax.jit(lambda x: jax.numpy.linalg.qr(x)))},
-            "r": {f"JAX {jax.__version__}": timed(
-                jax.jit(lambda x: jax.numpy.linalg.qr(x, mode="r")))}}
+    return {mode: call_of(mode) for mode in ("reduced", "r")}
+
+
+def host_ms(call):
+    begin = time.perf_counter()
+    call()
+    return 1e3 * (time.perf_counter() - begin)
+
+
+def times_of(calls, clock, args):
+    """{mode: {name: ms}}"""
+    return {mode: {name: all_ms(lambda call=call: clock(call), args.repeats, args.seconds)
+                   for name, call in named.items()} for mode, named in calls.items()}
 
 
 def factor_cases(case, args):
@@ -121,7 +127,8 @@ def factor_cases(case, args):
     def timed(once):
         return all_ms(once, args.repeats, args.seconds)
 
-    torch, jax = torch_times(case, args), jax_times(case, args)
+    torch = times_of(torch_calls(case, args.element), torch_ms, args)
+    jax = times_of(jax_calls(case, args.element), host_ms, args)
     for mode, work in (("reduced", "qr"), ("r", "r")):
         yield mode, {"qrtool": qrtool_ms(args, case, "--mode", mode),
                      **torch.get(mode, {}), **jax.get(mode, {}),

@@ -165,6 +165,14 @@ def load(folder):
     return list(joined.values()), older["slower"]
 
 
+def main_places(all_results):
+    """{part: the processor or GPU of which most was measured}"""
+    pieces = collections.Counter()
+    for results in all_results:
+        pieces[results.head["part"], results.place()] += len(results.pieces)
+    return {part: place for (part, place), _ in reversed(pieces.most_common())}
+
+
 def peer_name(text):
     """ "MKL 2026.2, libmkl_rt.so.3, one matrix ..." -> "MKL 2026.2"."""
     return text.split(",")[0]
@@ -372,14 +380,34 @@ def python_table(results, slow):
 
 
 def several_table(results):
-    rows = []
+    texts = []
     for _, _, case in results.cases("several"):
         one, several = (statistics.median(case["seconds"][name]) for name in ("one", "all"))
-        rows.append([size_of(case), figure(one), figure(several), figure(one / several)])
-    if not rows:
+        texts.append(f"{size_of(case)}: {figure(one)} s and {figure(several)} s, "
+                     f"{figure(one / several)} times as fast")
+    if not texts:
         return None
+    about, commands = results.about(["several"])
     return Table("several", "From file to file on one GPU and on all of its kind, .npy, float32",
-                 results.about(["several"]), ["work", "one GPU s", "all GPUs s", "one / all"], rows)
+                 (f"{'; '.join(texts)}. {about}", commands), [], [])
+
+
+def energy_table(results):
+    """Of the whole card, for a million matrices."""
+    texts = []
+    for _, _, case in results.cases("energy"):
+        joules = {name: statistics.median(values) for name, values in case["joules"].items()}
+        own = joules.pop("qrtool")
+        texts.append(
+            f"{size_of({**case, 'batch': 1})} {TYPE[case['precision']]}: "
+            f"{figure(1e6 / case['batch'] * own)}, " + ", ".join(
+                f"{peer} {figure(value / own)} times as many" for peer, value in joules.items()))
+    if not texts:
+        return None
+    about, commands = results.about(["energy"])
+    return Table("energy", "Energy: joules of the GPU for Q and R of a million matrices, by the "
+                 "driver's counter, with qrtool's check",
+                 (f"{'; '.join(texts)}. {about}", commands), [], [])
 
 
 def first_table(results):
@@ -503,10 +531,12 @@ def markdown(table):
     about, commands = table.about
     words = [about if about.endswith(".") else about + ".",
              *(f"`{command}`" for command in commands)]
-    lines = [f"### {table.title}", " ".join(words), ""]
-    lines += ["| " + " | ".join(table.columns) + " |", "| --- " * len(table.columns) + "|"]
+    lines = [f"### {table.title}", " ".join(words)]
+    if table.rows:
+        lines += ["", "| " + " | ".join(table.columns) + " |",
+                  "| --- " * len(table.columns) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def listed(slow):
@@ -605,17 +635,25 @@ class Page:
         self.results, self.older_slower = load(folder)
         self.slow, self.far = [], []
         self.tables = []
+        main = main_places(self.results)
+        self.results.sort(key=lambda results: results.place() != main[results.head["part"]])
         for results in self.results:
             part = results.head["part"]
-            found = [*batch_tables(results, self.slow), complex_table(results, self.slow),
-                     hard_table(results), modes_table(results),
-                     first_table(results), grid_table(results, self.far),
-                     solve_table(results, self.slow), python_table(results, self.slow),
-                     several_table(results), files_table(results, self.slow),
-                     device_files_table(results), disk_table(results)]
+            found = [*batch_tables(results, self.slow), several_table(results)]
+            more = self.more_tables(results)  # which lists what is slower, wherever it is
+            found += more if results.place() == main[part] else []
             self.tables += [(part, table) for table in found if table]
         self.left_out = [f"{name} ({results.head['path']})" for results in self.results
+                         if results.place() == main[results.head["part"]]
                          for name in results.left_out]
+
+    def more_tables(self, results):
+        """Those that the page has of one processor and one GPU alone."""
+        return [complex_table(results, self.slow), hard_table(results), modes_table(results),
+                first_table(results), grid_table(results, self.far),
+                solve_table(results, self.slow), python_table(results, self.slow),
+                energy_table(results), files_table(results, self.slow),
+                device_files_table(results), disk_table(results)]
 
     def find_all(self, part, name):
         """The tables of all machines."""
@@ -639,9 +677,14 @@ class Page:
 
     def machine_of(self, part, name):
         """In a few words, where a table was measured."""
-        table = self.find(part, name)
-        return next(results.place().split(",")[0].split(" (")[0] for results in self.results
-                    if results.head["path"] in table.about[0])
+        return self.machines_of(part, name)[0]
+
+    def machines_of(self, part, name):
+        """Where the tables of this name were measured."""
+        abouts = [table.about[0] for table in self.find_all(part, name)]
+        return list(dict.fromkeys(
+            results.place().split(",")[0].split(" (")[0] for about in abouts
+            for results in self.results if results.head["path"] in about))
 
     def gpu_bars(self):
         return list(gpu_file_bars(self.find("gpu", "files").rows))
@@ -656,7 +699,8 @@ class Page:
         gpu_files = [ratio for _, ratio, _ in self.gpu_bars()]
         return {"cpu": span(cpu), "gpu": span(gpu), "large": span(large), "files": span(files),
                 "gpu_files": span(gpu_files),
-                **{f"{part}{word}_where": self.machine_of(part, name) for part in ("cpu", "gpu")
+                **{f"{part}{word}_where": " and ".join(self.machines_of(part, name))
+                   for part in ("cpu", "gpu")
                    for word, name in (("", "batches"), ("_files", "files"))}}
 
     def benchmarks(self):
@@ -679,7 +723,7 @@ class Page:
         for part, title in (("cpu", "On a CPU"), ("gpu", "On a GPU")):
             tables = [table for its_part, table in self.tables if its_part == part]
             if tables:
-                lines += [f"## {title}", ""] + [markdown(table) for table in tables]
+                lines += [f"## {title}", "", *(markdown(table) for table in tables), ""]
         return "\n".join(lines).rstrip("\n") + "\n"
 
     def readme(self, text):

@@ -457,6 +457,15 @@ TEST(Bench, AComplexBatchStaysOnADevice) {
   }
 }
 
+TEST(Bench, AsManyRunsAreTimedAsAreAskedFor) {
+  for (const std::size_t runs : {1, 37}) {
+    const ToolResult done = run_tool(tiny_with({"--runs", std::to_string(runs), "--json"}));
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    for (const auto& one : nlohmann::json::parse(done.out)["cases"])
+      EXPECT_EQ(one["seconds"]["all"].size(), runs) << one;
+  }
+}
+
 TEST(Bench, EveryVariantHasAColumn) {
   const ToolResult done = run_tool(tiny_with({"--against", "variants"}));
   EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -690,10 +699,11 @@ TEST(Bench, WhatContradictsIsAUsageError) {
       {{"bench", "--complex", "--against", "textbook"}, "it takes no complex matrices"},
       {{"bench", "--complex", "--against", "gels"}, "it solves least squares"},
       {{"bench", "--seeds", "0"}, "is not a whole number"},
+      {{"bench", "--runs", "0"}, "is not a whole number"},
       {{"bench", "--tolerance", "0.1"}, "--tolerance needs --compare"},
       {{"bench", "--portable"}, "need --backend opencl"},
       {{"bench", "--first-run", "--backend", "opencl"}, "--first-run measures one case"},
-      {{"bench", "--gemm", "--cold"}, "take no --seeds, --cold"},
+      {{"bench", "--gemm", "--cold"}, "take no --seeds, --runs, --cold"},
       {{"bench", "--solve", "--kind", "zero"}, "--solve measures solutions"},
       {{"bench", "--against", "eigen,none"}, "none stands alone"},
       {{"bench", "--solve", "--against", "eigen"}, "hint: with --solve: gels"},
