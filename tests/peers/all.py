@@ -120,8 +120,10 @@ def gpu_pieces(args):
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     yield Piece("energy", [sys.executable, str(HERE / "energy.py"), "{build}/app/qrtool", "{json}",
                            *device])
-    yield Piece("files", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
-                          "{folder}", "{json}", "--limit", "12"])
+    files = [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool", "{folder}",
+             "{json}", "--limit", "12"]
+    yield Piece("files", files)
+    yield Piece("systems", [*files, "--jobs", "65536x288x97:f4:solve"])
     if args.disk:
         yield Piece("disk", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                              "{disk}", "{json}", "--disk", "--rounds", "2", "--limit", "30",

@@ -495,20 +495,20 @@ def device_cells(piece, job, names):
     return [figure(statistics.median(job[name])) if job.get(name) else over for name in names]
 
 
-def device_files_table(results):
+def device_files_table(results, name, title):
     """What device_files.py measures, in seconds."""
-    piece = results.pieces.get("files")
+    piece = results.pieces.get(name)
     if not piece:
         return None
     names = ["qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
              "PyTorch, no import", "NumPy, no import", "cp of the output"]
-    about, commands = results.about(["files"])
+    about, commands = results.about([name])
     normal = "PyTorch, normal equations"
     for work, job in device_jobs(piece):
         if f"{normal}, no import" in job:
             about += (f"; {work}: PyTorch by normal equations, whose error grows with the square "
                       f"of the condition, {device_cells(piece, job, [normal + ', no import'])[0]}")
-    return Table("files", "From file to file on a GPU, .npy in and out, seconds", (about, commands),
+    return Table(name, f"{title} on a GPU, .npy in and out, seconds", (about, commands),
                  ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"],
                  [[work, *device_cells(piece, job, names)] for work, job in device_jobs(piece)])
 
@@ -653,7 +653,9 @@ class Page:
                 first_table(results), grid_table(results, self.far),
                 solve_table(results, self.slow), python_table(results, self.slow),
                 energy_table(results), files_table(results, self.slow),
-                device_files_table(results), disk_table(results)]
+                device_files_table(results, "files", "From file to file"),
+                device_files_table(results, "systems", "Least squares from file to file"),
+                disk_table(results)]
 
     def find_all(self, part, name):
         """The tables of all machines."""

@@ -216,7 +216,7 @@ class PagesTest(unittest.TestCase):
         self.assertIn("64 x 64 float64: 200, JAX 0.11 10 times as many.", page)
 
     def test_systems_from_file_to_file_name_the_normal_equations(self):
-        page = self.page_of([device_files("files", "65536x288x97:f4:solve", **{
+        page = self.page_of([device_files("systems", "65536x288x97:f4:solve", **{
             "qrtool on the GPU": [0.8, 0.9, 1], "qrtool on the CPU": [3],
             "PyTorch, normal equations, no import": [4]})], "gpu")
         self.assertIn("| 65,536 of 288 x 97, float32, least squares | 0.9 | over 12 | 3 | over 12"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`qrtool factor` from file to file on one GPU and on all GPUs of its kind, by wall seconds.
 
-    several_gpus.py QRTOOL FOLDER OUT.json [--shapes 400000x64x64,2000x1000x1000] [--rounds 3]
+    several_gpus.py QRTOOL FOLDER OUT.json [--shapes 400000x64x64,2000x1000x1000] [--rounds 2]
 
 FOLDER is best one in memory, with 30 GB free. One and all take turns within a round.
 """
@@ -51,7 +51,7 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--shapes", default="400000x64x64,2000x1000x1000")
     parser.add_argument("--one", default="0", help="the device that stands alone")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     args = parser.parse_args()
     cases = []
     for shape in args.shapes.split(","):
