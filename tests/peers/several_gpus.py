@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`qrtool factor` from file to file on one GPU and on all GPUs of its kind, by wall seconds.
 
-    several_gpus.py QRTOOL FOLDER OUT.json [--shapes 400000x64x64,2000x1000x1000] [--rounds 2]
+    several_gpus.py QRTOOL FOLDER OUT.json [--shapes 200000x64x64,500x1000x1000] [--rounds 2]
 
-FOLDER is best one in memory, with 30 GB free. One and all take turns within a round.
+FOLDER is best one in memory, with 10 GB free. One and all take turns within a round.
 """
 import argparse
 import json
@@ -49,7 +49,7 @@ def main():
     parser.add_argument("qrtool")
     parser.add_argument("folder")
     parser.add_argument("out")
-    parser.add_argument("--shapes", default="400000x64x64,2000x1000x1000")
+    parser.add_argument("--shapes", default="200000x64x64,500x1000x1000")
     parser.add_argument("--one", default="0", help="the device that stands alone")
     parser.add_argument("--rounds", type=int, default=2)
     args = parser.parse_args()
