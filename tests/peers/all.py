@@ -29,6 +29,8 @@ import sys
 import tempfile
 import time
 
+import device_files
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIMIT_SECONDS = 480
@@ -122,7 +124,8 @@ def gpu_pieces(args):
                            *device])
     files = [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool", "{folder}",
              "{json}", "--limit", "12"]
-    yield Piece("files", files)
+    for name, jobs in (("one", device_files.ONE_MATRIX), ("many", device_files.MANY_MATRICES)):
+        yield Piece(f"files {name}", [*files, "--jobs", ",".join(jobs)])
     yield Piece("systems", [*files, "--jobs", "65536x288x97:f4:solve"])
     if args.disk:
         yield Piece("disk", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",

@@ -29,8 +29,9 @@ import subprocess
 import sys
 import time
 
-JOBS = ("12000x12000:f8 5000x5000:f8 5000x5000:f4 1000000x128:f8 1000000x128:f4 1000000x128:f8:r "
-        "150000x64x64:f4 150000x64x64:f8 4x4096x4096:f4 200x2000x2000:f4").split()
+ONE_MATRIX = ("12000x12000:f8 5000x5000:f8 5000x5000:f4 1000000x128:f8 1000000x128:f4 "
+              "1000000x128:f8:r").split()
+MANY_MATRICES = "150000x64x64:f4 150000x64x64:f8 4x4096x4096:f4 200x2000x2000:f4".split()
 DISK_JOBS = "5000x5000:f8 1000000x128:f8 150000x64x64:f4 200x2000x2000:f4".split()
 TORCH = """
 import sys, time
@@ -210,7 +211,7 @@ def main():
     result = {"schema": "qrtool.file-peers/1", "cores": os.cpu_count(),
               "processor": platform.processor(), "file_system": file_system, "jobs": {}}
     begun, seconds_per_byte = time.monotonic(), 0
-    for text in args.jobs or (DISK_JOBS if args.disk else JOBS):
+    for text in args.jobs or (DISK_JOBS if args.disk else ONE_MATRIX + MANY_MATRICES):
         job, job_begun = Job(text, args.folder), time.monotonic()
         if job_begun - begun + seconds_per_byte * job.input_bytes > args.within:
             print(f"{text}: left out, as it would take too long", flush=True)

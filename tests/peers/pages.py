@@ -497,15 +497,17 @@ def device_cells(piece, job, names):
 
 def device_files_table(results):
     """What device_files.py measures, in seconds."""
-    piece = results.pieces.get("files")
-    if not piece:
+    pieces = {name: piece for name, piece in results.pieces.items()
+              if name.split(" ")[0] == "files" and "jobs" in piece["results"][0]}
+    if not pieces:
         return None
     names = ["qrtool on the GPU", "qrtool on the GPU, cold", "qrtool on the CPU",
              "PyTorch, no import", "NumPy, no import", "cp of the output"]
     return Table("files", "From file to file on a GPU, .npy in and out, seconds",
-                 results.about(["files"]),
+                 results.about(list(pieces)),
                  ["work", "GPU", "GPU, first run", "CPU", "PyTorch", "NumPy", "`cp`"],
-                 [[work, *device_cells(piece, job, names)] for work, job in device_jobs(piece)])
+                 [[work, *device_cells(piece, job, names)] for piece in pieces.values()
+                  for work, job in device_jobs(piece)])
 
 
 def systems_table(results):
@@ -518,8 +520,8 @@ def systems_table(results):
     texts = []
     for work, job in device_jobs(piece):
         own, first, cpu, lstsq, normal = device_cells(piece, job, names)
-        texts.append(f"{work}: {own} on the GPU, {first} in the first run, {cpu} on the CPU, {lstsq} "
-                     f"by PyTorch, {normal} by its normal equations, whose error grows with the "
+        texts.append(f"{work}: {own} on the GPU, {first} in the first run, {cpu} on the CPU, "
+                     f"{lstsq} by PyTorch, {normal} by its normal equations, whose error grows with the "
                      "square of the condition")
     about, commands = results.about(["systems"])
     return Table("systems", "Least squares from file to file on a GPU, .npy in and out, seconds",
