@@ -521,8 +521,8 @@ def systems_table(results):
     for work, job in device_jobs(piece):
         own, first, cpu, lstsq, normal = device_cells(piece, job, names)
         texts.append(f"{work}: {own} on the GPU, {first} in the first run, {cpu} on the CPU, "
-                     f"{lstsq} by PyTorch, {normal} by its normal equations, whose error grows with the "
-                     "square of the condition")
+                     f"{lstsq} by PyTorch, {normal} by its normal equations, whose error grows "
+                     "with the square of the condition")
     about, commands = results.about(["systems"])
     return Table("systems", "Least squares from file to file on a GPU, .npy in and out, seconds",
                  (f"{'; '.join(texts)}. {about}", commands), [], [])

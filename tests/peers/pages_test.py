@@ -220,7 +220,8 @@ class PagesTest(unittest.TestCase):
             "qrtool on the GPU": [0.8, 0.9, 1], "qrtool on the CPU": [3],
             "PyTorch, normal equations, no import": [4]})], "gpu")
         self.assertIn("65,536 of 288 x 97, float32, least squares: 0.9 on the GPU, over 12 in the "
-                      "first run, 3 on the CPU, over 12 by PyTorch, 4 by its normal equations", page)
+                      "first run, 3 on the CPU, over 12 by PyTorch, 4 by its normal equations",
+                      page)
 
     def test_files_on_a_disk_stand_beside_a_copy_that_is_synced(self):
         page = self.page_of([device_files("disk", "1000000x128:f8", **{
