@@ -138,7 +138,7 @@ typedef struct qrtool_context_options {
    * "cpu"; or an OpenCL device by its index or a part of its name. Copied. */
   const char* device;
   /* Bytes of memory for workspaces and copies. 0: half of what is free when the context is opened.
-   */
+   * A device takes 48 MiB more, through which it copies arrays. */
   uint64_t memory_bytes;
   /* 0: all cores that the process may use. Results do not depend on it. */
   int32_t threads;
