@@ -33,8 +33,8 @@ Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
           all.tau.slice(first, count), all.p.slice(first, count)};
 }
 
-/// Whose memory the arrays of a chunk are in: that of Backend::allocate(), which a device copies
-/// from and to at full speed, or any, which a device copies through memory of its own.
+/// Who has allocated the arrays of a chunk: Backend::allocate(), so that a device copies from and
+/// to them at full speed, or a caller, so that a device copies them through memory of its own.
 enum class ArraysOf { backend, caller };
 
 /// Matrices, the places of their factors, and the lines of their report.

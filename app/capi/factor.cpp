@@ -130,19 +130,20 @@ class ChunkFactors {
   Batch<double> p_;
 };
 
-/// A device takes more matrices at a time than the plan has memory for, if all arrays are the
-/// caller's: the first and the last ones of a chunk have less company on their way. Between chunks
-/// a call may be stopped.
+/// The matrices of a chunk. Between chunks a call may be stopped, and a device has nothing to do.
+/// Where all arrays are the caller's, chunks for a device are therefore larger than those that the
+/// plan has memory for: our memory is that of the reports then.
 template <class T>
 index_t matrices_at_once(const Plan& plan, const Backend& backend, const Places<T>& places) {
   constexpr std::size_t bytes_at_once = std::size_t{1} << 30;
+  constexpr std::size_t most_matrices = (std::size_t{64} << 20) / sizeof(MatrixReport);
   const bool has_copies = std::ranges::any_of(
       std::array{&places.q, &places.r, &places.v, &places.tau},
       [](const Strided<T>* place) { return place->is_there() && !place->is_by_rows(); });
-  if (has_copies || backend.name() == "cpu") return plan.chunk_matrices;
+  if (has_copies || plan.problem.pivots || backend.name() == "cpu") return plan.chunk_matrices;
   const std::size_t of_matrix = plan.problem.input_bytes() + plan.problem.output_bytes();
-  return std::max(plan.chunk_matrices,
-                  static_cast<index_t>(bytes_at_once / std::max<std::size_t>(of_matrix, 1)));
+  const std::size_t fitting = bytes_at_once / std::max<std::size_t>(of_matrix, 1);
+  return std::max(plan.chunk_matrices, static_cast<index_t>(std::min(fitting, most_matrices)));
 }
 
 template <class T>

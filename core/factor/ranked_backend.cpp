@@ -185,9 +185,11 @@ ChunkSeconds RankedBackend::decide_by_reflectors(const Plan& plan, BatchView<con
 }
 
 template <class T>
-ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, BatchView<const T> a,
-                                            const Factors<T>& out, std::span<MatrixReport> report) {
-  ChunkSeconds seconds = backend_.factor<T>(plan, a, out, report);
+ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, const ChunkToFactor<T>& chunk) {
+  const BatchView<const T> a = chunk.a;
+  const Factors<T>& out = chunk.out;
+  const std::span<MatrixReport> report = chunk.report;
+  ChunkSeconds seconds = backend_.factor_any(plan, chunk);
   if (!plan.problem.ranks()) return seconds;
   const auto start = Clock::now();
   std::vector<Worker<T>>& all = workers<T>(plan);
@@ -212,9 +214,7 @@ ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, BatchView<const T>
 }
 
 ChunkSeconds RankedBackend::factor_any(const Plan& plan, const AnyChunk& any) {
-  return std::visit(
-      [&](const auto& chunk) { return factor_and_rank(plan, chunk.a, chunk.out, chunk.report); },
-      any);
+  return std::visit([&](const auto& chunk) { return factor_and_rank(plan, chunk); }, any);
 }
 
 }  // namespace qrtool

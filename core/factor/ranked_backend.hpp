@@ -32,8 +32,7 @@ class RankedBackend final : public BackendAround {
   class Worker;
   struct Workers;
   template <class T>
-  ChunkSeconds factor_and_rank(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                               std::span<MatrixReport> report);
+  ChunkSeconds factor_and_rank(const Plan& plan, const ChunkToFactor<T>& chunk);
   template <class T>
   ChunkSeconds decide_by_reflectors(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                                     std::span<MatrixReport> report);

@@ -46,7 +46,8 @@ ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, const ChunkToFactor<T>& 
       out_(chunk.out),
       report_(chunk.report),
       goes_through_ring_(chunk.arrays == ArraysOf::caller && CopyRing::takes(a_) &&
-                         CopyRing::takes(out_.q)) {
+                         CopyRing::takes(out_.q)),
+      threads_(goes_through_ring_ ? engine.info.limits.threads : std::clamp(plan.threads, 1, 2)) {
   host_checks_.emplace_back(plan.problem);
 }
 
@@ -84,11 +85,11 @@ void ChunkRun<T>::begin(int set, index_t first, index_t count) {
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
   for (std::vector<std::uint64_t>& sums : flight.host_sums)
     sums.resize(static_cast<std::size_t>(count));
-  std::vector<std::uint64_t>& a_sums = flight.host_sums[static_cast<std::size_t>(Summed::a)];
+  std::vector<std::uint64_t>& a_sums = flight.sums_by_host(Summed::a);
   const cl::Buffer& buffer = flight.buffers->job.a;
   if (goes_through_ring_) {
-    engine_.ring.upload(engine_.upload, buffer, words_of(a_.slice(first, count)),
-                        engine_.info.limits.threads, a_sums, flight.uploads);
+    engine_.ring.upload(engine_.upload, buffer, words_of(a_.slice(first, count)), threads_, a_sums,
+                        flight.uploads);
     return;
   }
   write_batch<T>(engine_.upload, buffer, a_.slice(first, count), flight.uploads);
@@ -134,8 +135,8 @@ void ChunkRun<T>::download(MatrixFlight& flight) {
     const BatchView<T> place = place_of(which).slice(flight.first, flight.count);
     const cl::Buffer& from = buffer_of(buffers, which);
     if (goes_through_ring_)
-      engine_.ring.download(engine_.download, from, words_of(place), engine_.info.limits.threads,
-                            flight.host_sums[static_cast<std::size_t>(which)], flight.downloads);
+      engine_.ring.download(engine_.download, from, words_of(place), threads_,
+                            flight.sums_by_host(which), flight.downloads);
     else
       read_batch<T>(engine_.download, from, place, flight.downloads);
   }
@@ -167,14 +168,14 @@ void ChunkRun<T>::collect(int set) {
   seconds_.check += seconds_since(start);
 }
 
-/// Calls body(i) for `count` matrices, on at most two threads. One thread adds
-/// words more slowly than the device takes them; more than two take cores and memory from the
-/// stages that read and write, which work at the same time and are slower (gpu/NOTES.md).
+/// Calls body(i) for `count` matrices: for a caller's arrays on all threads, in a pipeline on at
+/// most two. There one thread adds words more slowly than the device takes them, and more than two
+/// take cores and memory from the stages that read and write, which work at the same time and are
+/// slower (gpu/NOTES.md).
 template <class T>
 template <class Body>
 void ChunkRun<T>::for_matrices(index_t count, Body body) const {
-  for_items(count, plan_.problem.input_bytes() * static_cast<std::size_t>(count),
-            std::clamp(plan_.threads, 1, 2), body);
+  for_items(count, plan_.problem.input_bytes() * static_cast<std::size_t>(count), threads_, body);
 }
 
 /// By all threads where there is one matrix: nothing is read or written at the same time.
@@ -188,20 +189,19 @@ void ChunkRun<T>::sum_factors(MatrixFlight& flight) const {
   for_matrices(flight.count, [&](index_t i) {
     for (const Summed which : summed_factors)
       if (sums_.words(which) > 0)
-        flight.host_sums[static_cast<std::size_t>(which)][static_cast<std::size_t>(i)] =
+        flight.sums_by_host(which)[static_cast<std::size_t>(i)] =
             sum_of(place_of(which)[flight.first + i]);
   });
 }
 
 /// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
 template <class T>
-void ChunkRun<T>::compare_sums(const MatrixFlight& flight) const {
+void ChunkRun<T>::compare_sums(MatrixFlight& flight) const {
   for (index_t i = 0; i < flight.count; ++i) {
     const auto compare = [&](Summed which) {
       if (sums_.words(which) > 0)
-        compare_with_device(
-            flight, i, which,
-            flight.host_sums[static_cast<std::size_t>(which)][static_cast<std::size_t>(i)]);
+        compare_with_device(flight, i, which,
+                            flight.sums_by_host(which)[static_cast<std::size_t>(i)]);
     };
     compare(Summed::a);
     for (const Summed which : summed_factors) compare(which);

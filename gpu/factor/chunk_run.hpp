@@ -35,6 +35,10 @@ struct MatrixFlight {
   std::vector<std::uint64_t> sums;  // by the device, in the layout of SumLayout
   // By the host, one per matrix, of A and its factors.
   std::array<std::vector<std::uint64_t>, summed_buffers> host_sums;
+
+  std::vector<std::uint64_t>& sums_by_host(Summed which) {
+    return host_sums[static_cast<std::size_t>(which)];
+  }
 };
 
 template <class T>
@@ -62,7 +66,7 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   void download(MatrixFlight& flight);
   std::uint64_t sum_of(MatrixView<const T> matrix) const;
   void sum_factors(MatrixFlight& flight) const;
-  void compare_sums(const MatrixFlight& flight) const;
+  void compare_sums(MatrixFlight& flight) const;
   void compare_with_device(const MatrixFlight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;
   /// Whether the device measures the errors, or the host in its place.
@@ -83,6 +87,7 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   const Factors<T>& out_;
   std::span<MatrixReport> report_;
   bool goes_through_ring_;
+  int threads_;                           // of the host
   std::deque<HostCheck<T>> host_checks_;  // one for a thread; the first takes the samples
   bool is_prepared_ = false;              // the kernels are built
   ChunkSeconds seconds_;

@@ -13,9 +13,9 @@ namespace qrtool::tuning {
 /// and download overlap. It is large enough to hide the latency of about 10 us of each transfer.
 /// The number is chosen, not measured on any device.
 inline constexpr std::size_t sub_chunk_bytes = std::size_t{16} << 20;
-/// The same for what goes through the ring (gpu/host/ring.hpp), which cuts it again. 16 MiB .. 1
-/// GiB. With 16 MiB, 15000 float32 matrices of 64x64 spent a third of 69 ms in waiting for the
-/// start and the end of each part (NVIDIA H100, driver 580, 2026-11).
+/// Bytes of a caller's arrays that are one part of a run. The ring (gpu/host/ring.hpp) copies them
+/// in pieces. 16 MiB .. 1 GiB. With 16 MiB, 15000 float32 matrices of 64x64 spent a third of 69 ms
+/// in waiting for the start and the end of each part (NVIDIA H100, driver 580, 2026-11).
 inline constexpr std::size_t ring_sub_chunk_bytes = std::size_t{64} << 20;
 /// Number of sub-chunks on the device at once. 1 .. 4. There is one each in upload, compute and
 /// download.

@@ -15,7 +15,7 @@
 namespace qrtool {
 namespace {
 
-/// What a thread copies at a time: it stays in the thread's own cache until it is summed.
+/// Words that a thread copies at a time. They stay in the thread's own cache until it sums them.
 constexpr index_t words_at_once = (index_t{128} << 10) / sizeof(Word);
 
 /// Calls copy(rows in the batch, the same rows in a piece that begins with row `first`) for `rows`
@@ -47,12 +47,12 @@ void copy_matrix(const MatrixView<From>& from, const MatrixView<To>& to) {
     std::memcpy(to.data + i * to.ld, from.data + i * from.ld, bytes);
 }
 
-/// Gives pages to memory that may never have been written. Where pages are large, the threads that
-/// copy neighbouring rows would each clear the same one. What is there stays as it is.
+/// Gives pages to memory that may never have been written, and leaves its bytes as they are.
+/// Without this, threads that copy neighbouring rows clear the same page where pages are large.
 void populate(const BatchView<Word>& matrices, int threads) {
 #ifdef MADV_POPULATE_WRITE
   constexpr std::uintptr_t large_page = std::uintptr_t{2} << 20;
-  if (!matrices.is_packed()) return;  // what lies between the rows is not ours
+  if (!matrices.is_packed()) return;  // the memory between the rows is not ours
   const auto words = matrices.count * matrices.rows * matrices.cols;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(matrices.data) / page * page;
@@ -61,7 +61,7 @@ void populate(const BatchView<Word>& matrices, int threads) {
   parallel_for(static_cast<index_t>(last - first + 1), threads, [&](index_t i, int) {
     const std::uintptr_t from = (first + static_cast<std::uintptr_t>(i)) * large_page;
     const std::uintptr_t at = std::max(from, begin), past = std::min(from + large_page, end);
-    // An older system does not know it, and clears pages when they are written.
+    // A system that does not know this advice clears pages when they are written.
     madvise(reinterpret_cast<void*>(at), past - at, MADV_POPULATE_WRITE);
   });
 #endif

@@ -107,8 +107,8 @@ std::vector<std::string_view> variants_of(const Problem& p) {
   return names;
 }
 
-/// Every shape has a program of its own, which takes a CPU seconds to compile: everyday tests take
-/// every second one in each type, and by Gram matrices few.
+/// Every shape has a program of its own, which PoCL compiles for seconds. So everyday tests take
+/// every second shape in each type, and few shapes by Gram matrices.
 template <class T>
 bool is_run(std::string_view variant, Shape shape) {
   const bool is_of_type = takes_all() || shape.m == 20 || (shape.m % 2 == 0) == (sizeof(T) == 8);
