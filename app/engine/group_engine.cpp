@@ -28,7 +28,7 @@ GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Re
     if (job.device != nullptr && !job.device->is_shared)
       device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
                                        job.device->route);
-    if (device_) device_->prepare(std::max<index_t>(plan.group_size, 1));
+    if (device_) device_->prepare(std::max<index_t>(plan.group_size, 1), a.data != nullptr);
   }
 }
 

@@ -27,10 +27,10 @@ class SystemDevice {
  public:
   virtual ~SystemDevice() = default;
 
-  /// May be called before the first run(): the kernels for systems with `sides` right sides each
-  /// are built, or come from the driver's cache, while the caller goes on. run() waits, and has its
-  /// errors.
-  virtual void prepare(index_t sides) = 0;
+  /// May be called before the first run(): the kernels for systems with `sides` right sides each,
+  /// and with one A for all if `shares_a`, are built, or come from the driver's cache, while the
+  /// caller goes on. run() waits, and has its errors.
+  virtual void prepare(index_t sides, bool shares_a) = 0;
   /// Solves for the right sides of `block`: as many of them belong to each matrix of `a` (m x n,
   /// packed), one matrix after another. Where weights differ, one A may serve all systems
   /// (a.stride 0). Returns the numbers of the systems, ascending, for which

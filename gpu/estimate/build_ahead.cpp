@@ -51,7 +51,8 @@ void build_solve_programs(OpenclBackend& backend, const Problem& p) {
     ProgramCache& programs = engine.session.programs;
     const SolveProblem systems{.type = p.type, .m = p.m, .n = p.n, .rank = {}};
     const std::vector<WantedKernels> wanted =
-        wanted_by_systems(systems, /*sides=*/1, engine.info.limits, SystemRoute::normal_equations);
+        wanted_by_systems(systems, /*sides=*/1, engine.info.limits, SystemRoute::normal_equations,
+                          /*shares_a=*/false);
     if (programs.has_parts()) return programs.prepare(wanted);
     for (const WantedKernels& each : wanted)
       programs.get(each.source.file, each.source.defines, each.source.user);

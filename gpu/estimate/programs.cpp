@@ -84,7 +84,8 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
   }
   std::vector<std::string> names{program_id(device, sum_file, sum_defines())};
   for (const WantedKernels& wanted :
-       wanted_by_systems(systems, sides, device.limits, SystemRoute::normal_equations))
+       wanted_by_systems(systems, sides, device.limits, SystemRoute::normal_equations,
+                         /*shares_a=*/false))
     names.push_back(program_id(device, wanted.source.file, wanted.source.defines));
   if (takes_normal_equations(systems, sides, device.limits)) return names;
   add_names(variant_sources(gpu_variant(plan), p, device), device, names);

@@ -31,6 +31,7 @@
 //                                                     body 4: 4
 //   BUFFERS                          1, 2             stages in local memory
 //   DOUBLE_STAGES                    3 .. 7           stages in local memory with body 4
+//   DOUBLE_SETTLE                    256 ..           terms that body 4 adds up in registers
 //   WIDE_DEPTH, WIDE_STAGES          8, 16; 2 .. 4    terms and stages of wide_ with body 5
 //   MMA                              0, 1             nvidia.clh, body 5; 1 with bodies 1, 2 and 4
 //   WIDE_WARP_M, WIDE_WARP_N,        16 .. 64         tile of 32 work-items: multiples of 16 x 32
@@ -94,6 +95,9 @@
 #endif
 #ifndef DOUBLE_STAGES
 #define DOUBLE_STAGES 5
+#endif
+#ifndef DOUBLE_SETTLE
+#define DOUBLE_SETTLE 256
 #endif
 #ifndef WIDE_DEPTH
 #define WIDE_DEPTH 8

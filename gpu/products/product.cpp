@@ -88,6 +88,11 @@ Params product_params(ElementType real, ProductBody body, int alignment, int nar
   return params;
 }
 
+void settle_after(Params& params, std::int64_t terms) {
+  if (params.at("PRODUCT_BODY") == static_cast<int>(ProductBody::doubles))
+    params["DOUBLE_SETTLE"] = static_cast<int>(terms);
+}
+
 std::size_t product_local_bytes(ElementType real, const Params& params) {
   const auto body = static_cast<ProductBody>(params.at("PRODUCT_BODY"));
   const int depth = params.at("DEPTH"), buffers = params.at("BUFFERS");

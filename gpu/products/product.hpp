@@ -22,6 +22,10 @@ enum class ProductBody {
 Params product_params(ElementType real, ProductBody body, int alignment, int narrow,
                       bool is_nvidia);
 
+/// Lets sums of so many terms stay in registers with body doubles. A long plain sum of equal terms
+/// is biased.
+void settle_after(Params& params, std::int64_t terms);
+
 /// Bytes of local memory of the work-group of gemm.cl that needs most.
 std::size_t product_local_bytes(ElementType real, const Params& params);
 

@@ -311,23 +311,58 @@ INLINE void measure_triangle(const MeasureRoom room, Triangle r, Columns* at,
   found->scaled_condition = sqrt(after[3] / before[3]) / found->smallest;
 }
 
-// norms[i] := the norm of row i of R^-1: y R = e_i, from entry i on; y_j at scratch[j COLUMNS + i].
-INLINE void measure_inverse(Triangle r, const Columns* at, __global double* scratch,
-                            __global double* norms) {
+// The columns of R^-1 that are computed together: each entry of it is read once for all of them.
+#define COLUMNS_AT_ONCE 8
+
+// squares[t] := the squared norm of row i of R^-1 for entry t of a work-item: y R = e_i, where y_j
+// is at scratch[j COLUMNS + i]. y_j is zero for j < i, and is read from the first i of entry t on.
+INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* at,
+                            __global double* scratch, double squares[OWNED]) {
 #pragma unroll
-  for (int t = 0; t < OWNED; ++t) {
-    const int i = ITEM + TEAM * t;
-    double y = at->inverse[t], squares = y * y;
-    if (i < COLUMNS) scratch[(index_t)i * COLUMNS + i] = y;
-    for (int j = i + 1; j < COLUMNS; ++j) {
-      double sum = 0;
-      for (int k = i; k < j; ++k)
-        sum = fma(scratch[(index_t)k * COLUMNS + i], (double)r[START_OF_ROW(k) + j], sum);
-      y = -sum / (double)r[START_OF_ROW(j) + j];
-      scratch[(index_t)j * COLUMNS + i] = y;
-      squares = fma(y, y, squares);
+  for (int t = 0; t < OWNED; ++t) squares[t] = 0;
+#pragma unroll 1
+  for (int first = 0; first < COLUMNS; first += COLUMNS_AT_ONCE) {
+    double inverses[COLUMNS_AT_ONCE];
+    sync_team();
+#pragma unroll
+    for (int t = 0; t < OWNED; ++t) {
+      const int u = ITEM + TEAM * t - first;
+      if (u >= 0 && u < COLUMNS_AT_ONCE)
+        ((__local double*)(room.known + u / 2 * TEAMS))[u % 2] = at->inverse[t];
     }
-    if (i < COLUMNS) norms[i] = sqrt(squares);
+    sync_team();
+#pragma unroll
+    for (int u = 0; u < COLUMNS_AT_ONCE; ++u)
+      inverses[u] = ((__local const double*)(room.known + u / 2 * TEAMS))[u % 2];
+#pragma unroll
+    for (int t = 0; t < OWNED; ++t) {
+      const int i = ITEM + TEAM * t;
+      __global double* own = scratch + min(i, COLUMNS - 1);
+      double sums[COLUMNS_AT_ONCE];
+#pragma unroll
+      for (int u = 0; u < COLUMNS_AT_ONCE; ++u) sums[u] = 0;
+#pragma unroll 4
+      for (int k = TEAM * t; k < first; ++k) {
+        const double y = own[(index_t)k * COLUMNS];
+#pragma unroll
+        for (int u = 0; u < COLUMNS_AT_ONCE; ++u)
+          sums[u] = fma(y, (double)r[START_OF_ROW(k) + min(first + u, COLUMNS - 1)], sums[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < COLUMNS_AT_ONCE; ++u) {
+        const int j = first + u;
+        if (j < COLUMNS && j >= TEAM * t) {
+          const double y = (j == i ? 1.0 : -sums[u]) * inverses[u];
+          if (i < COLUMNS) own[(index_t)j * COLUMNS] = y;
+          squares[t] = fma(y, y, squares[t]);
+#pragma unroll
+          for (int v = u + 1; v < COLUMNS_AT_ONCE; ++v) {
+            const int col = min(first + v, COLUMNS - 1);
+            sums[v] = fma(y, (double)r[START_OF_ROW(j) + col], sums[v]);
+          }
+        }
+      }
+    }
   }
 }
 
@@ -359,7 +394,13 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_
     FactorFindings found;
     measure_triangle(room, read, &at, squares, &found);
     if (ITEM == 0 && exists) findings[system] = found;
-    if (shape.wants_se && exists)
-      measure_inverse(read, &at, scratch, inverse_norms + system * COLUMNS);
+    if (shape.wants_se) {
+      measure_inverse(room, read, &at, scratch, squares);
+#pragma unroll
+      for (int t = 0; t < OWNED; ++t) {
+        const int i = ITEM + TEAM * t;
+        if (exists && i < COLUMNS) inverse_norms[system * COLUMNS + i] = sqrt(squares[t]);
+      }
+    }
   }
 }

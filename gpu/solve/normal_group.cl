@@ -9,6 +9,10 @@
 //   float64 A: g = A'(b - A x),  x += L'^-1 L^-1 g  until ||d|| <= enough ||x||
 //   R = L'                                  for the check (systems.cl)
 //
+//   solve_normal_group   all of it                                                system
+//   solve_weighed_group  with SUMS_GIVEN: G and y are there (pairs.cl), and       right side
+//                        corrections are g = A'W(b - A x) with one A for all
+//
 // normal.cl says why one step is enough for float32, and what is left to R of a variant.
 //
 // group_blocks.clh says which blocks a warp has.
@@ -20,9 +24,10 @@
 //   SUB_GROUP_BODY, MMA                        common.clh, mma.clh
 //   STORED                                     common.clh
 //   VECTOR                           1, 2, 4   copy.clh; divides n
-//   BLOCKS                           6..8      blocks of 16 columns
+//   BLOCKS                           1..8      blocks of 16 columns
 //   SPARE                            0, 1      group_blocks.clh
 //   MOST_STEPS                       1 ..      the first step and the corrections
+//   SUMS_GIVEN                       0, 1      1: solve_weighed_group alone
 // Work-group: a warp for two rows of blocks.
 #include "gpu/common/common.clh"
 
@@ -31,6 +36,9 @@
 #endif
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
+#endif
+#ifndef SUMS_GIVEN
+#define SUMS_GIVEN 0
 #endif
 #include "gpu/common/copy.clh"
 #include "gpu/common/group_blocks.clh"
@@ -43,8 +51,36 @@
 // The rows of A that a warp takes at a time.
 #define ROWS_AT_ONCE (MMA ? 4 : 1)
 
+// The part of A'b, or of another vector, that a lane has, for its two rows of blocks.
+typedef struct {
+  double high[WORD_ROWS], low[WORD_ROWS];
+} RowParts;
+
 // ---- A'A and A'b
 
+#if SUMS_GIVEN
+// own := -G, with -1 on the diagonal past column n, and y := A'b, from the lower triangle by rows.
+INLINE void take_sums(const GroupPlace* at, Block own[OWN_BLOCKS], __local double* y,
+                      __global const double* gram, __global const double* right, int n) {
+#pragma unroll
+  for (int s = 0; s < OWN_BLOCKS; ++s) {
+    const int row = 16 * OWN_ROW(s, at), col = 16 * OWN_COL(s, at);
+#pragma unroll
+    for (int w = 0; w < BLOCK_WORDS; ++w) {
+      const int i = row + BLOCK_ROW(w, at->warp.g), j = col + BLOCK_COL(w, at->warp.t);
+      const int high = max(i, j), low = min(i, j);
+      own[s][w] = high < n ? -gram[high * (high + 1) / 2 + low] : 0.0;
+    }
+  }
+  fill_past_last_column(at, own, n, -1);
+#pragma unroll
+  for (int u = 0; u < PADDED_COLUMNS; u += GROUP_SIZE) {
+    const int i = u + at->item;
+    if (i < PADDED_COLUMNS) y[i] = i < n ? right[i] : 0.0;
+  }
+  sync_items(CLK_LOCAL_MEM_FENCE);
+}
+#else
 // Copies GROUP_STAGE_ROWS rows of A from row `first` on, with zeros past the last row and column.
 // The entries of b go to column PADDED_COLUMNS.
 INLINE void copy_system_rows(const GroupPlace* at, __local STORED* stage, __global const STORED* a,
@@ -75,11 +111,6 @@ INLINE void copy_system_rows(const GroupPlace* at, __local STORED* stage, __glob
     }
   }
 }
-
-// The part of A'b that a lane has, for its two rows of blocks.
-typedef struct {
-  double high[WORD_ROWS], low[WORD_ROWS];
-} RowParts;
 
 // own += A'A and sums += A'b of a stage.
 INLINE void add_system_rows(const GroupPlace* at, Block own[OWN_BLOCKS], RowParts* sums,
@@ -139,12 +170,12 @@ INLINE void sum_system(const GroupPlace* at, Block own[OWN_BLOCKS], __local doub
   fill_past_last_column(at, own, n, -1);
   sync_items(CLK_LOCAL_MEM_FENCE);
 }
+#endif
 
 // ---- L
 
 // R(col .., row ..) := l', on and above the diagonal of R.
-INLINE void store_in_r(const Warp* at, const Block l, __global STORED* r, int n, int row,
-                       int col) {
+INLINE void store_in_r(const Warp* at, const Block l, __global STORED* r, int n, int row, int col) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int i = row + BLOCK_ROW(w, at->g), j = col + BLOCK_COL(w, at->t);
@@ -214,10 +245,18 @@ INLINE void subtract_columns(const Warp* at, const Block l, __local const double
   put_column_sums(at, of_cols, v, true, is_wanted);
 }
 
+// NVIDIA's compiler (driver 580) gave wrong x for two and three blocks with these loops as loops,
+// where the sums are given; with more blocks, and unrolled, x is right.
+#define UNROLLS_SOLVE (SUMS_GIVEN && BLOCKS < 4)
+
 // v := L'^-1 L^-1 v
 INLINE void solve_factored(Block own[OWN_BLOCKS], __local const double* shared, __local double* v) {
   RowParts sums = {{0}, {0}};
+#if UNROLLS_SOLVE
+#pragma unroll
+#else
 #pragma unroll 1
+#endif
   for (int b = 0; b < BLOCKS; ++b) {
     const GroupPlace here = place_in_group();
     const GroupPlace* at = &here;
@@ -243,7 +282,11 @@ INLINE void solve_factored(Block own[OWN_BLOCKS], __local const double* shared, 
       }
     }
   }
+#if UNROLLS_SOLVE
+#pragma unroll
+#else
 #pragma unroll 1
+#endif
   for (int b = BLOCKS - 1; b >= 0; --b) {
     const GroupPlace here = place_in_group();
     const GroupPlace* at = &here;
@@ -281,9 +324,11 @@ INLINE void add_to_x(__local double* x, __local const double* v, bool is_first) 
 // ---- corrections
 
 #if MOST_STEPS > 1
-// y := A'(b - A x). A warp takes whole rows, straight from global memory.
+// y := A'W(b - A x), where a null w means W = I. A warp takes whole rows, straight from global
+// memory.
 INLINE void form_group_gradient(__local double* y, __local const double* x,
-                                __global const STORED* a, __global const STORED* b, int m, int n) {
+                                __global const STORED* a, __global const STORED* b,
+                                __global const STORED* w, int m, int n) {
   const GroupPlace here = place_in_group();
   const GroupPlace* at = &here;
   const int lane = at->warp.lane;
@@ -292,7 +337,7 @@ INLINE void form_group_gradient(__local double* y, __local const double* x,
   for (int c = 0; c < OWNED_COLUMNS; ++c) own[c] = 0;
 #pragma unroll 1
   for (int first = ROWS_AT_ONCE * at->index; first < m; first += ROWS_AT_ONCE * WARPS) {
-    STORED entries[ROWS_AT_ONCE][OWNED_COLUMNS], rest[ROWS_AT_ONCE];
+    STORED entries[ROWS_AT_ONCE][OWNED_COLUMNS], rest[ROWS_AT_ONCE], weight[ROWS_AT_ONCE];
 #pragma unroll
     for (int u = 0; u < ROWS_AT_ONCE; ++u) {
       const int row = first + u;
@@ -302,6 +347,7 @@ INLINE void form_group_gradient(__local double* y, __local const double* x,
         entries[u][c] = row < m && col < n ? a[row * n + col] : (STORED)0;
       }
       rest[u] = row < m ? b[row] : (STORED)0;
+      weight[u] = w != 0 && row < m ? w[row] : (STORED)1;
     }
 #pragma unroll
     for (int u = 0; u < ROWS_AT_ONCE; ++u) {
@@ -311,7 +357,7 @@ INLINE void form_group_gradient(__local double* y, __local const double* x,
         const int col = lane + WARP_LANES * c;
         if (col < PADDED_COLUMNS) sum = fma((double)entries[u][c], x[col], sum);
       }
-      const double of_row = (double)rest[u] - sum_of_warp(sum);
+      const double of_row = (double)weight[u] * ((double)rest[u] - sum_of_warp(sum));
 #pragma unroll
       for (int c = 0; c < OWNED_COLUMNS; ++c) own[c] = fma((double)entries[u][c], of_row, own[c]);
     }
@@ -342,26 +388,17 @@ INLINE double square_in_group(__local const double* v) {
 }
 #endif
 
-// Groups: one per system of n columns.
-__kernel SIZE_OF_GROUP void solve_normal_group(
-    __global const STORED* a, __global const STORED* b, __global STORED* r, __global STORED* x,
-    SystemShape shape, int n) {
-  __local double shared[GROUP_ROOM] __attribute__((aligned(16)));
-  __local double own_x[PADDED_COLUMNS], y[PADDED_COLUMNS];
-  __local int is_plain;
-  const index_t system = get_group_id(0);
-  const int item = get_local_id(0);
-  a += system * shape.m * n;
-  b += system * shape.m;
-  const GroupPlace at = place_in_group();
-  Block own[OWN_BLOCKS];
-  sum_system(&at, own, y, (__local STORED*)shared, a, b, shape.m, n);
-  factor_system(own, shared, &is_plain, r + system * n * n, n, MOST_PLAIN(shape.m, n));
+// x of a system whose A'A is in `own` and whose A'b is in y, and R.
+INLINE void solve_sums(Block own[OWN_BLOCKS], __local double* shared, __local double* own_x,
+                       __local double* y, __local int* is_plain, __global const STORED* a,
+                       __global const STORED* b, __global const STORED* w, __global STORED* r,
+                       __global STORED* x, const SystemShape* shape, int n) {
+  factor_system(own, shared, is_plain, r, n, MOST_PLAIN(shape->m, n));
   bool is_done = false;
 #pragma unroll 1
   for (int step = 0; !is_done; ++step) {
 #if MOST_STEPS > 1
-    if (step > 0) form_group_gradient(y, own_x, a, b, shape.m, n);
+    if (step > 0) form_group_gradient(y, own_x, a, b, w, shape->m, n);
 #endif
     solve_factored(own, shared, y);
     add_to_x(own_x, y, step == 0);
@@ -369,13 +406,50 @@ __kernel SIZE_OF_GROUP void solve_normal_group(
     is_done = step == MOST_STEPS - 1;
 #if MOST_STEPS > 1
     const double of_d = square_in_group(y), of_x = square_in_group(own_x);
-    is_done |= (step > 0) & !(of_d > shape.enough * shape.enough * of_x);
+    is_done |= (step > 0) & !(of_d > shape->enough * shape->enough * of_x);
     sync_items(CLK_LOCAL_MEM_FENCE);
 #endif
   }
 #pragma unroll
   for (int u = 0; u < PADDED_COLUMNS; u += GROUP_SIZE) {
-    const int i = u + item;
-    if (i < n) x[system * shape.x_system + i * shape.x_step] = (STORED)own_x[i];
+    const int i = u + (int)get_local_id(0);
+    if (i < n) x[i * shape->x_step] = (STORED)own_x[i];
   }
 }
+
+// Groups: one per system of n columns, or per right side. Their sums lie gram_ld and right_ld
+// numbers apart.
+#if SUMS_GIVEN
+__kernel SIZE_OF_GROUP void solve_weighed_group(__global const double* gram,
+                                                __global const double* right,
+                                                __global const STORED* a, __global const STORED* b,
+                                                __global const STORED* w, __global STORED* r,
+                                                __global STORED* x, SystemShape shape, int n,
+                                                int gram_ld, int right_ld) {
+  __local double shared[GROUP_ROOM] __attribute__((aligned(16)));
+  __local double own_x[PADDED_COLUMNS], y[PADDED_COLUMNS];
+  __local int is_plain;
+  const index_t side = get_group_id(0);
+  const GroupPlace at = place_in_group();
+  Block own[OWN_BLOCKS];
+  take_sums(&at, own, y, gram + side * gram_ld, right + side * right_ld, n);
+  solve_sums(own, shared, own_x, y, &is_plain, a, b + side * shape.m, w + side * shape.m,
+             r + side * n * n, x + side * shape.x_system, &shape, n);
+}
+#else
+__kernel SIZE_OF_GROUP void solve_normal_group(__global const STORED* a, __global const STORED* b,
+                                               __global STORED* r, __global STORED* x,
+                                               SystemShape shape, int n) {
+  __local double shared[GROUP_ROOM] __attribute__((aligned(16)));
+  __local double own_x[PADDED_COLUMNS], y[PADDED_COLUMNS];
+  __local int is_plain;
+  const index_t system = get_group_id(0);
+  a += system * shape.m * n;
+  b += system * shape.m;
+  const GroupPlace at = place_in_group();
+  Block own[OWN_BLOCKS];
+  sum_system(&at, own, y, (__local STORED*)shared, a, b, shape.m, n);
+  solve_sums(own, shared, own_x, y, &is_plain, a, b, 0, r + system * n * n,
+             x + system * shape.x_system, &shape, n);
+}
+#endif

@@ -8,6 +8,7 @@
 #include "gpu/factor/flights.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/pairs.hpp"
 #include "gpu/solve/resident_data.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/system_launches.hpp"
@@ -17,23 +18,33 @@ namespace qrtool {
 template <class T>
 struct ResidentSystems<T>::State {
   State(Engine& used_engine, const SolveProblem& solved, const Plan& plan, BatchView<const T> a,
-        std::span<const T> b, SystemRoute first, std::string_view body)
+        std::span<const T> b, SystemRoute first, std::string_view body, std::span<const T> weights)
       : engine(used_engine),
         problem(solved),
         factor(plan),
         setup{used_engine, solved, gpu_variant(*plan.variant), body},
-        sides(std::ssize(b) / (solved.m * a.count)),
+        by_pairs(solved.has_weights),
+        sides(by_pairs ? 1 : std::ssize(b) / (solved.m * a.count)),
         route(takes_normal_equations(solved, sides, engine.info.limits) ? first
                                                                         : SystemRoute::factors),
         layout(solved, sides, engine.info.limits),
         factor_pool(engine.session.context),
         system_pool(engine.session.context) {
-    const MatrixBytes bytes = matrix_bytes(setup.variant, plan.problem);
+    const MatrixBytes all = matrix_bytes(setup.variant, plan.problem);
     guard([&] {
+      const MatrixBytes bytes = by_pairs ? bytes_of_r(all) : all;
       factored.emplace(factor_pool.get(plan.problem, plan.params, bytes, count(), 0));
       system.emplace(system_pool.get(layout, count(), 0));
-      repeat(factored->job.a, plan.problem.input_bytes(), a.data, a.count);
-      repeat(system->b, layout.bytes[SystemLayout::b], b.data(), a.count);
+      const std::size_t of_a = plan.problem.input_bytes();
+      const index_t right_sides = std::ssize(b) / (solved.m * sides);
+      if (by_pairs) {
+        one_a = system_pool.grown({0, SystemLayout::shared_a}, of_a);
+        upload_repeated(engine, one_a, a.data, of_a, of_a);
+        repeat(system->weights, layout.bytes[SystemLayout::weights], weights.data(), right_sides);
+      } else {
+        repeat(factored->job.a, of_a, a.data, a.count);
+      }
+      repeat(system->b, layout.bytes[SystemLayout::b], b.data(), right_sides);
       engine.upload.finish();
     });
   }
@@ -65,6 +76,7 @@ struct ResidentSystems<T>::State {
   const SolveProblem& problem;
   const Plan& factor;
   SystemSetup setup;
+  bool by_pairs;
   index_t sides;
   SystemRoute route;
   SystemLayout layout;
@@ -72,13 +84,16 @@ struct ResidentSystems<T>::State {
   SystemPool system_pool;
   std::optional<DeviceBuffers> factored;
   std::optional<SystemBuffers> system;
+  cl::Buffer one_a;  // by_pairs
 };
 
 template <class T>
 ResidentSystems<T>::ResidentSystems(OpenclBackend& backend, const SolveProblem& problem,
                                     const Plan& factor, BatchView<const T> a, std::span<const T> b,
-                                    SystemRoute route, std::string_view body)
-    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b, route, body)) {}
+                                    SystemRoute route, std::string_view body,
+                                    std::span<const T> weights)
+    : state_(
+          std::make_unique<State>(backend.engine(), problem, factor, a, b, route, body, weights)) {}
 
 template <class T>
 ResidentSystems<T>::~ResidentSystems() = default;
@@ -87,12 +102,18 @@ template <class T>
 typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
   State& s = *state_;
   SystemEvents events;
+  const SystemShape shape =
+      system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
+                   VectorPlaces::rows(s.problem.n));
   s.guard([&] {
-    events =
-        enqueue_systems(s.setup, s.factored->job, *s.system,
-                        system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
-                                     VectorPlaces::rows(s.problem.n)),
-                        s.route);
+    if (s.by_pairs) {
+      PairBuffers pairs = pair_buffers(s.problem, s.count(), s.system_pool);
+      pairs.weights = s.system->weights;
+      pairs.left_out = s.system->left_out;
+      events = enqueue_pairs(s.setup, s.factored->job, s.one_a, pairs, *s.system, shape);
+    } else {
+      events = enqueue_systems(s.setup, s.factored->job, *s.system, shape, s.route);
+    }
     s.engine.compute.finish();
   });
   const bool is_normal = s.route != SystemRoute::factors;

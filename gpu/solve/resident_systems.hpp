@@ -25,11 +25,13 @@ class ResidentSystems {
 
   /// Uploads a and b, `sides` rows of m for each matrix of `a`, and repeats them on the device up
   /// to factor.problem.count systems. `problem` and `factor`, the plan of R, outlive the run.
-  /// Normal equations leave some systems, whose errors are then NaN or above the bar.
-  /// Errors: DeviceError, LimitError.
+  /// Normal equations leave some systems, whose errors are then NaN or above the bar. weights: m
+  /// for each row of b, which are repeated with it, where problem.has_weights; then `a` is one
+  /// matrix for all of them, and pairs.hpp takes the problem. Errors: DeviceError, LimitError.
   ResidentSystems(OpenclBackend& backend, const SolveProblem& problem, const Plan& factor,
                   BatchView<const T> a, std::span<const T> b,
-                  SystemRoute route = SystemRoute::normal_equations, std::string_view body = {});
+                  SystemRoute route = SystemRoute::normal_equations, std::string_view body = {},
+                  std::span<const T> weights = {});
   ~ResidentSystems();
 
   /// Overwrites the last results with NaN, solves and checks. Returns when the device has finished.

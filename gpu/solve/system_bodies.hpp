@@ -17,6 +17,7 @@ struct SystemStep {
   std::string_view file;
   Params params;
   void (*enqueue)(const SystemJob&, const Params&, Launcher&);
+  bool in_float64 = false;  // whether the kernels are built for float64, whatever the systems are
 };
 
 /// One way to solve systems, or to measure or check them.

@@ -107,6 +107,10 @@ cl::Buffer SystemPool::grown(std::pair<int, std::size_t> place, std::size_t byte
   return buffer;
 }
 
+cl::Buffer SystemPool::shared(int entry, std::size_t bytes) {
+  return grown({shared_by_sets, static_cast<std::size_t>(entry)}, bytes);
+}
+
 SystemBuffers SystemPool::get(const SystemLayout& layout, index_t count, int set) {
   using L = SystemLayout;
   const auto groups = static_cast<std::size_t>(std::min(count, layout.factor_groups));

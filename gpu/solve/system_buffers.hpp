@@ -19,6 +19,19 @@ struct TallBuffers {
   cl::Buffer partial, sums, state;
 };
 
+/// What pairs.cl makes of one A and of right sides with weights or gaps of their own, and what it
+/// reads of them beside a and b.
+struct PairBuffers {
+  cl::Buffer pairs, wide, gaps;      // of A: products of entries, A in float64, rows with a gap
+  cl::Buffer weights;                // m for all, or for each right side; unused without weights
+  cl::Buffer left_out;               // for each right side, how many rows do not count
+  cl::Buffer scaled, exponents;      // the weights times 4^-exponent
+  cl::Buffer of_w, of_b;             // weights, and weighed b: a row for each row of A
+  cl::Buffer gram, right;            // the sums of each right side
+  cl_int gram_ld = 0, right_ld = 0;  // their distances
+  bool has_weights = false, shares_weights = false, skips_missing = false;
+};
+
 /// Systems on the device; the buffers are packed.
 struct SystemJob {
   ElementType type;
@@ -32,6 +45,7 @@ struct SystemJob {
   cl::Buffer errors;          // SolutionErrors of each right side
   index_t factor_groups = 0;  // work-groups of measure_factors
   TallBuffers tall;
+  PairBuffers pairs = {};  // only where right sides of one A have weights or gaps of their own
 };
 
 /// The sizes of the buffers for systems with `sides` right sides each.
@@ -86,6 +100,8 @@ class SystemPool {
   SystemBuffers get(const SystemLayout& layout, index_t count, int set);
   /// Buffer number `entry` of a set, of at least so many bytes. Errors: cl::Error.
   cl::Buffer grown(std::pair<int, std::size_t> place, std::size_t bytes);
+  /// Buffer number `entry`, 1 or more, of those that all sets use.
+  cl::Buffer shared(int entry, std::size_t bytes);
   void clear() { buffers_.clear(); }
 
  private:

@@ -13,6 +13,8 @@
 
 #include "core/solve/backward_error.hpp"
 #include "gpu/host/launcher.hpp"
+#include "gpu/solve/normal.hpp"
+#include "gpu/solve/pairs.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tuning.hpp"
 
@@ -51,19 +53,31 @@ using LauncherOf = std::function<Launcher(const ProgramSource&)>;
 
 /// What runs for some systems, in this order: x (and R, by normal equations), and its check.
 struct SystemSteps {
-  SystemSteps(const SolveProblem& p, const Limits& limits, const SystemBody& solving)
-      : solve(solving.steps(p, limits)),
-        check(chosen_body(measuring_bodies(), p, limits)->steps(p, limits)) {
-    std::ranges::move(chosen_body(checking_bodies(), p, limits)->steps(p, limits),
-                      std::back_inserter(check));
-  }
   std::vector<SystemStep> solve, check;
+
+  void add_check(const std::vector<SystemStep>& steps) {
+    check.insert(check.end(), steps.begin(), steps.end());
+  }
 };
+
+SystemSteps steps_by(const SystemBody& solving, const SolveProblem& p, const Limits& limits) {
+  SystemSteps steps{solving.steps(p, limits),
+                    chosen_body(measuring_bodies(), p, limits)->steps(p, limits)};
+  steps.add_check(chosen_body(checking_bodies(), p, limits)->steps(p, limits));
+  return steps;
+}
+
+SystemSteps steps_by_pairs(const SolveProblem& p, const Limits& limits) {
+  SystemSteps steps{pair_solutions(p, limits),
+                    chosen_body(measuring_bodies(), p, limits)->steps(p, limits)};
+  steps.add_check(pair_check(p, limits));
+  return steps;
+}
 
 void enqueue(const LauncherOf& launcher, const SystemJob& job,
              const std::vector<SystemStep>& steps) {
-  const Problem problem{.type = job.type};
   for (const SystemStep& step : steps) {
+    const Problem problem{.type = step.in_float64 ? ElementType::float64 : job.type};
     Launcher launch = launcher(
         {step.file, defines_for(problem, step.params, ElementType::float64), "solving systems"});
     step.enqueue(job, step.params, launch);
@@ -92,10 +106,39 @@ const SystemBody& solving_body(const SolveProblem& p, index_t sides, const Limit
   return normal != nullptr ? *normal : *chosen_body(solving_bodies(), p, limits);
 }
 
+/// Enqueues the steps, after R of setup.variant where they do not make it.
+SystemEvents enqueue(const SystemSetup& setup, const FactorJob& factor, const SystemJob& job,
+                     const SystemBuffers& system, const SystemSteps& steps, bool has_own_r) {
+  Engine& engine = setup.engine;
+  const LauncherOf launcher = [&](const ProgramSource& source) {
+    return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
+  };
+  if (engine.session.programs.has_parts()) {
+    // Kernels that are built already cost nothing.
+    std::vector<WantedKernels> wanted = wanted_by(steps, job);
+    if (!has_own_r) engine.add_wanted(setup.variant, factor, wanted);
+    engine.session.programs.prepare(wanted);
+  }
+  system.poison(engine.compute, job.shape.count);
+  SystemEvents events;
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
+  if (has_own_r) {
+    engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
+  } else {
+    engine.factor(setup.variant, factor, events.factored);
+  }
+  enqueue(launcher, job, steps.solve);
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  enqueue(launcher, job, steps.check);
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
+  return events;
+}
+
 }  // namespace
 
 std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t sides,
-                                             const Limits& limits, SystemRoute route) {
+                                             const Limits& limits, SystemRoute route,
+                                             bool shares_a) {
   const SystemShape shape =
       system_shape(p, 1, sides, VectorPlaces::rows(p.m), VectorPlaces::rows(p.n));
   const SystemJob job{.type = p.type,
@@ -112,43 +155,34 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t side
                       .errors = {},
                       .factor_groups = 1,
                       .tall = {}};
-  return wanted_by({p, limits, solving_body(p, sides, limits, route, {})}, job);
+  if (shares_a && route == SystemRoute::normal_equations && takes_pairs(p, limits))
+    return wanted_by(steps_by_pairs(p, limits), job);
+  return wanted_by(steps_by(solving_body(p, sides, limits, route, {}), p, limits), job);
 }
 
 SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
                              const SystemBuffers& system, SystemShape shape, SystemRoute route) {
-  Engine& engine = setup.engine;
-  const Limits& limits = engine.info.limits;
+  const Limits& limits = setup.engine.info.limits;
   const SystemBody& body =
       solving_body(setup.problem, shape.sides, limits, route, setup.forced_body);
   const bool has_own_r = body.least_value != nullptr;
   if (has_own_r) {
     shape.least_value = std::max(shape.least_value, body.least_value(setup.problem, limits));
   }
-  const SystemJob job = system.job(factor, shape);
-  const SystemSteps steps(setup.problem, limits, body);
-  const LauncherOf launcher = [&](const ProgramSource& source) {
-    return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
-  };
-  if (engine.session.programs.has_parts()) {
-    // Kernels that are built already cost nothing.
-    std::vector<WantedKernels> wanted = wanted_by(steps, job);
-    if (!has_own_r) engine.add_wanted(setup.variant, factor, wanted);
-    engine.session.programs.prepare(wanted);
-  }
-  system.poison(engine.compute, shape.count);
-  SystemEvents events;
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
-  if (has_own_r) {
-    engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
-  } else {
-    engine.factor(setup.variant, factor, events.factored);
-  }
-  enqueue(launcher, job, steps.solve);
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
-  enqueue(launcher, job, steps.check);
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
-  return events;
+  return enqueue(setup, factor, system.job(factor, shape), system,
+                 steps_by(body, setup.problem, limits), has_own_r);
+}
+
+SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const cl::Buffer& a,
+                           const PairBuffers& pairs, const SystemBuffers& system,
+                           SystemShape shape) {
+  const Limits& limits = setup.engine.info.limits;
+  shape.least_value =
+      std::max(shape.least_value, normal_least_value_of_blocks(setup.problem, limits));
+  SystemJob job = system.job(factor, shape);
+  job.a = a;
+  job.pairs = pairs;
+  return enqueue(setup, factor, job, system, steps_by_pairs(setup.problem, limits), true);
 }
 
 }  // namespace qrtool

@@ -18,10 +18,12 @@ SystemShape system_shape(const SolveProblem& problem, index_t count, index_t sid
                          const VectorPlaces& of_b, const VectorPlaces& of_x);
 
 /// The programs for systems with `sides` right sides each, with their kernels: by normal equations
-/// where they take the systems and `route` allows them, otherwise without those that make R. No
-/// device is needed.
+/// where they take the systems and `route` allows them, otherwise without those that make R.
+/// shares_a: one A serves all systems, whose rows have weights or gaps of their own. No device is
+/// needed.
 std::vector<WantedKernels> wanted_by_systems(const SolveProblem& problem, index_t sides,
-                                             const Limits& limits, SystemRoute route);
+                                             const Limits& limits, SystemRoute route,
+                                             bool shares_a);
 
 /// What is the same for all sub-chunks: the problem, the variant of R, and the body by normal
 /// equations that tests want (SystemBody::name).
@@ -41,5 +43,11 @@ struct SystemEvents {
 /// Enqueues x, and then the findings, the errors and the standard errors, from A and b.
 SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
                              const SystemBuffers& system, SystemShape shape, SystemRoute route);
+
+/// The same for right sides of one A with weights or gaps of their own (pairs.hpp), which changes b
+/// and a. `factor` has no A.
+SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const cl::Buffer& a,
+                           const PairBuffers& pairs, const SystemBuffers& system,
+                           SystemShape shape);
 
 }  // namespace qrtool

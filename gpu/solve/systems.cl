@@ -60,7 +60,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_sy
     if (step == 0) {
       add_product_with_b(a, b, shape.b_step, 0, shape.m, &sums);
     } else {
-      add_rows(room, a, b, shape.b_step, 0, shape.m, &sums);
+      add_rows(room, a, b, shape.b_step, 0, 0, shape.m, &sums);
     }
     collect_gradient(room, &sums, room.y);
     const bool is_enough = take_a_step(room, r, is_done, shape.enough);
@@ -87,15 +87,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_so
   a += system * shape.m * COLUMNS;
   b += system * shape.b_system + side * shape.b_side;
   r += system * COLUMNS * COLUMNS;
-  for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] = (double)x[to + c * shape.x_step];
-  // r = b - A x, g = A'r
-  SystemSums sums = no_rows();
-  add_rows(room, a, b, shape.b_step, 0, shape.m, &sums);
-  collect_gradient(room, &sums, room.y);
   __local int open_teams;
-  const double norm_r = finish_check(room, &sums, r, findings + system,
-                                     errors + system * shape.sides + side, exists, &shape,
-                                     &open_teams);
-  if (!shape.wants_se || !exists) return;
-  store_standard_errors(norm_r, inverse_norms + system * COLUMNS, se + to, &shape);
+  check_side(room, a, b, 0, r, x + to, findings + system, inverse_norms + system * COLUMNS,
+             errors + system * shape.sides + side, se + to, exists, &shape, &open_teams);
 }

@@ -17,6 +17,7 @@
 #include "gpu/factor/tuning.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/pairs.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/system_copies.hpp"
@@ -41,7 +42,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
         pool_(engine.session.context),
         sample_(problem, plan.threads) {}
 
-  void prepare(index_t sides) override;
+  void prepare(index_t sides, bool shares_a) override;
   std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) override;
   SolveSeconds seconds() const override { return seconds_; }
 
@@ -122,6 +123,10 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void enqueue_sums_of_x(const Flight& flight);
   void correct_errors(const Call& call, index_t system, index_t left_out);
   static bool shares_a(const Call& call) { return call.a.stride == 0; }
+  bool uses_pairs(const Call& call) const {
+    return shares_a(call) && call.route == SystemRoute::normal_equations &&
+           takes_pairs(problem_, engine_.info.limits);
+  }
   static index_t matrices(const Call& call, const Answers& answers) {
     return shares_a(call) ? 1 : answers.count;
   }
@@ -157,11 +162,11 @@ class SystemsOnDevice final : public SystemDevice<T> {
 };
 
 template <class T>
-void SystemsOnDevice<T>::prepare(index_t sides) {
+void SystemsOnDevice<T>::prepare(index_t sides, bool shares_a) {
   ProgramCache& programs = engine_.session.programs;
   if (!programs.has_parts()) return;
   std::vector<WantedKernels> wanted =
-      wanted_by_systems(problem_, sides, engine_.info.limits, first_);
+      wanted_by_systems(problem_, sides, engine_.info.limits, first_, shares_a);
   wanted.push_back(wanted_sums());
   std::erase_if(wanted, [&](const WantedKernels& each) { return programs.has(each); });
   if (wanted.empty()) return;
@@ -218,7 +223,8 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
 
 template <class T>
 SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
-  MatrixBytes bytes = factor_bytes_;
+  const bool by_pairs = uses_pairs(call);
+  MatrixBytes bytes = by_pairs ? pair_bytes(factor_bytes_, problem_) : factor_bytes_;
   const auto own = layout(call.sides).bytes;
   bytes.io.insert(bytes.io.end(), own.begin(), own.end());
   return cut_chunk(
@@ -229,8 +235,9 @@ SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
 template <class T>
 void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
   const index_t p = call.sides, m = problem_.m;
-  flight.factor = std::make_unique<DeviceBuffers>(
-      engine_.pool.get(plan_.problem, plan_.params, factor_bytes_, flight.answers.count, set));
+  flight.factor = std::make_unique<DeviceBuffers>(engine_.pool.get(
+      plan_.problem, plan_.params, uses_pairs(call) ? bytes_of_r(factor_bytes_) : factor_bytes_,
+      flight.answers.count, set));
   flight.system.emplace(pool_.get(layout(p), flight.answers.count, set));
   const auto systems = static_cast<std::size_t>(flight.answers.count);
   const std::size_t of_a = plan_.problem.input_bytes();
@@ -248,23 +255,31 @@ void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
 
 template <class T>
 void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
-  const index_t p = call.sides;
+  const index_t p = call.sides, count = flight.answers.count;
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploaded);
   enqueue_sums_of_input(call, flight);
-  if (needs_weighing(problem_))
-    enqueue_weights(engine_, problem_,
-                    {.systems = flight.answers.count,
-                     .source = flight.a,
-                     .a = flight.factor->job.a,
-                     .b = flight.system->b,
-                     .shares_a = shares_a(call),
-                     .w = flight.system->weights,
-                     .shares_weights = shares_weights(call),
-                     .left_out = flight.system->left_out});
-  flight.events = enqueue_systems(
-      setup_, flight.factor->job, *flight.system,
-      system_shape(problem_, flight.answers.count, p, call.block.b_places, call.block.x_places),
-      call.route);
+  const SystemShape shape =
+      system_shape(problem_, count, p, call.block.b_places, call.block.x_places);
+  if (uses_pairs(call)) {
+    PairBuffers pairs = pair_buffers(problem_, count, pool_);
+    pairs.weights = flight.system->weights;
+    pairs.shares_weights = shares_weights(call);
+    pairs.left_out = flight.system->left_out;
+    flight.events =
+        enqueue_pairs(setup_, flight.factor->job, flight.a, pairs, *flight.system, shape);
+  } else {
+    if (needs_weighing(problem_))
+      enqueue_weights(engine_, problem_,
+                      {.systems = count,
+                       .source = flight.a,
+                       .a = flight.factor->job.a,
+                       .b = flight.system->b,
+                       .shares_a = shares_a(call),
+                       .w = flight.system->weights,
+                       .shares_weights = shares_weights(call),
+                       .left_out = flight.system->left_out});
+    flight.events = enqueue_systems(setup_, flight.factor->job, *flight.system, shape, call.route);
+  }
   enqueue_sums_of_x(flight);
   download(call, flight);
 }

@@ -52,7 +52,7 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void sum_row_slabs(
   if (step == 0) {
     add_product_with_b(a, b, shape.b_step, (int)first, rows_end, &sums);
   } else {
-    add_rows(room, a, b, shape.b_step, (int)first, rows_end, &sums);
+    add_rows(room, a, b, shape.b_step, 0, (int)first, rows_end, &sums);
   }
   collect_gradient(room, &sums, room.y);
   const double r_squares = team_sum(room, sums.r_squares);
@@ -123,9 +123,8 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void finish_tall(
   all.r_squares = ITEM == 0 ? sums[COLUMNS] : 0;
   all.b_squares = ITEM == 0 ? sums[COLUMNS + 1] : 0;
   __local int open_teams;
-  const double norm_r =
-      finish_check(room, &all, r + system * COLUMNS * COLUMNS, findings + system, errors + number,
-                   true, &shape, &open_teams);
+  const double norm_r = finish_check(room, &all, r + system * COLUMNS * COLUMNS, findings + system,
+                                     errors + number, true, &shape, &open_teams);
   if (!shape.wants_se) return;
   store_standard_errors(norm_r, inverse_norms + system * COLUMNS,
                         se + system * shape.x_system + side * shape.x_side, &shape);

@@ -56,6 +56,10 @@ inline constexpr double normal_tile_least_value = 1e-5;
 /// 17.1 and 27.3 (24.2, 23.2, 32.3).
 inline constexpr std::int64_t normal_group_spare_columns = 96;
 inline constexpr int normal_group_spare_registers = 168;
+/// The same where the sums are given (solve/pairs.cl), which needs fewer registers: x of 262,144 of
+/// 288 x 97 takes 57.3 ms with the limit and 59.1 without (float64 80.5 and 84.3), of 20,000 of 200
+/// x 112 4.2 and 4.5, and of 200 x 128 6.4 and 5.8 (NVIDIA H100).
+inline constexpr std::int64_t weighed_group_spare_columns = 112;
 
 // ---- least squares (solve/). NVIDIA H200, with whole solves (gpu/NOTES.md).
 
@@ -72,6 +76,9 @@ inline constexpr std::size_t solve_again_bytes = std::size_t{16} << 20;
 inline constexpr double solve_most_of_bar = 0.875;
 /// Largest number of columns of a system, and of rows that one work-group takes alone.
 inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
+/// Fewest columns with which right sides of one A, each with weights of its own, get their Gram
+/// matrices by one product (solve/pairs.cl).
+inline constexpr std::int64_t pairs_least_columns = 1;
 /// Rows of a slab of a system with more rows, at least; the most slabs; work-items of a slab, at
 /// least; and rows of its tiles, at most. Some 2000 groups fill any device, and their sums are few.
 inline constexpr std::int64_t solve_slab_rows = 2048, solve_most_slabs = 2048;

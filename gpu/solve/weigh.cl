@@ -30,20 +30,19 @@ INLINE STORED weigh(STORED x, double factor) {
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void weigh_rows(
-    __global const STORED* source, __global STORED* a, __global STORED* b,
-    __global const STORED* w, __global int* left_out, WeighShape shape, int shares_a) {
+    __global const STORED* source, __global STORED* a, __global STORED* b, __global const STORED* w,
+    __global int* left_out, WeighShape shape, int shares_a) {
   __local int is_missing[GROUP];
   const int items = shape.row_items, own = (int)get_local_id(0) / items;
   const int item = (int)get_local_id(0) - own * items;
   const index_t row = (index_t)get_group_id(0) * (GROUP / items) + own;
   const bool exists = row < shape.rows;
   __global STORED* to = a + (exists ? row : 0) * shape.n;
-  __global const STORED* from =
-      shares_a ? source + (exists ? row % shape.m : 0) * shape.n : to;
+  __global const STORED* from = shares_a ? source + (exists ? row % shape.m : 0) * shape.n : to;
   is_missing[get_local_id(0)] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   bool has_nan = exists && isnan(b[row]);
-  for (int j = item; j < shape.n; j += items) has_nan = has_nan || isnan(from[j]);
+  for (int j = item; exists && j < shape.n; j += items) has_nan = has_nan || isnan(from[j]);
   // Those who write, write the same.
   if (has_nan) is_missing[own] = 1;
   barrier(CLK_LOCAL_MEM_FENCE);

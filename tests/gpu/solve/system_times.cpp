@@ -21,8 +21,8 @@ namespace {
 struct Options {
   index_t count = 15000, m = 64, n = 64, sides = 1;
   int repeats = 11;
-  std::string device, variant, type;
-  bool wants_se = false, by_factors = false, shared = false, columns = false;
+  std::string device, variant, type, body;
+  bool wants_se = false, by_factors = false, shared = false, columns = false, weighed = false;
   double missing = 0;  // the share of the entries of b, with `shared`
 };
 
@@ -49,21 +49,29 @@ index_t time_systems(OpenclBackend& backend, const Options& o) {
                              .m = o.m,
                              .n = o.n,
                              .rank = {.tolerance = default_rank_tolerance(element_type<T>, o.n)},
+                             .has_weights = o.weighed,
+                             .weighs_each = o.weighed,
                              .wants_se = o.wants_se};
   const Plan plan =
       make_plan({.count = o.count, .m = o.m, .n = o.n, .type = element_type<T>, .mode = Mode::r},
                 backend.variants(), backend.limits(), o.variant);
-  const index_t some = std::clamp<index_t>(most_entries / (o.m * o.n), 1, o.count);
-  const std::vector<T> a = gaussian<T>(some * o.m * o.n, 1),
+  const index_t some =
+      std::clamp<index_t>(most_entries / (o.m * (o.weighed ? 1 : o.n)), 1, o.count);
+  const index_t matrices = o.weighed ? 1 : some;
+  const std::vector<T> a = gaussian<T>(matrices * o.m * o.n, 1),
                        b = gaussian<T>(some * o.m * o.sides, 2);
-  ResidentSystems<T> systems(backend, problem, plan, packed(a.data(), some, o.m, o.n), b,
-                             o.by_factors ? SystemRoute::factors : SystemRoute::normal_equations);
+  std::vector<T> weights = gaussian<T>(o.weighed ? some * o.m : 0, 3);
+  for (T& w : weights) w *= w;
+  ResidentSystems<T> systems(backend, problem, plan, packed(a.data(), matrices, o.m, o.n), b,
+                             o.by_factors ? SystemRoute::factors : SystemRoute::normal_equations,
+                             o.body, weights);
   systems.run();
-  systems.factor_seconds();
   std::vector<double> factor, solve, check;
   for (int i = 0; i < o.repeats; ++i) {
     const auto seconds = systems.run();
-    factor.push_back(systems.factor_seconds());
+    // There is no A for each of them.
+    factor.push_back(o.weighed ? std::numeric_limits<double>::quiet_NaN()
+                               : systems.factor_seconds());
     solve.push_back(seconds.factor + seconds.solve);
     check.push_back(seconds.check);
   }
@@ -146,9 +154,12 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "as for qrtool");
   app.add_option("--variant", options.variant, "of R");
   app.add_option("--type", options.type, "float32 or float64; default both");
+  app.add_option("--body", options.body, "of normal equations (SystemBody::name)");
   app.add_flag("--factors", options.by_factors, "x by R, not by normal equations");
   app.add_flag("--shared", options.shared, "one matrix for --count right sides");
   app.add_flag("--columns", options.columns, "right sides are columns, with --shared");
+  app.add_flag("--own-weights", options.weighed,
+               "one matrix for --count right sides, each with weights of its own");
   app.add_option("--missing", options.missing, "share of missing entries, with --shared");
   app.add_flag("--se", options.wants_se, "standard errors too");
   CLI11_PARSE(app, argc, argv);

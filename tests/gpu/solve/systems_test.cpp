@@ -356,12 +356,13 @@ struct Weighted {
   static constexpr T nan = std::numeric_limits<T>::quiet_NaN();
   static constexpr index_t count = 9;
 
-  Weighted(const SolveProblem& of, bool shares_weights)
+  Weighted(const SolveProblem& of, bool shares_weights, bool one_a_serves_all = false)
       : problem(of),
+        shares_a(one_a_serves_all),
         w_places(shares_weights ? VectorPlaces{1, 0, 0, 1} : VectorPlaces::rows(of.m)) {
     std::mt19937_64 random(27);
     std::normal_distribution<double> normal;
-    for (index_t e = 0; e < count * problem.m * problem.n; ++e)
+    for (index_t e = 0; e < (shares_a ? 1 : count) * problem.m * problem.n; ++e)
       a.push_back(static_cast<T>(normal(random)));
     for (index_t e = 0; e < count * problem.m; ++e) b.push_back(static_cast<T>(normal(random)));
     const index_t weights = (shares_weights ? 1 : count) * problem.m;
@@ -378,6 +379,14 @@ struct Weighted {
     for (index_t i = n - 1; i < m; ++i) b[m + i] = nan;
     a[(2 * m + 4) * n] = std::numeric_limits<T>::infinity();
   }
+  /// The same where one A serves all: one of its rows has a gap.
+  void make_gaps_of_one() {
+    const index_t m = problem.m, n = problem.n;
+    for (index_t s = 3; s < count; ++s) b[s * m + s] = b[s * m + s + 1] = nan;
+    a[4 * n + n / 2] = nan;
+    for (index_t i = n - 1; i < m; ++i) b[m + i] = nan;
+  }
+  index_t first_of_a(index_t system) const { return shares_a ? 0 : system * problem.m * problem.n; }
   RightSideBlock<T> block(Answer<T>& answer) const {
     return {.count = count,
             .b = b.data(),
@@ -393,8 +402,10 @@ struct Weighted {
   Answer<T> ask_device(SystemRoute route) const {
     Answer<T> answer(count, 1, problem.n);
     const Plan plan = plan_of_r(problem);
-    answer.refused = make_system_device<T>(backend(), problem, plan, route)
-                         ->run(packed(a.data(), count, problem.m, problem.n), block(answer));
+    const BatchView<const T> matrices{a.data(),  count,     problem.m,
+                                      problem.n, problem.n, first_of_a(1)};
+    answer.refused =
+        make_system_device<T>(backend(), problem, plan, route)->run(matrices, block(answer));
     return answer;
   }
   Answer<T> ask_cpu() const {
@@ -404,13 +415,13 @@ struct Weighted {
     const Plan plan =
         make_plan(SystemEngine<T>::factored_problem(problem, count, 1), cpu.variants(), host);
     std::vector<SystemRef<T>> systems;
-    for (index_t i = 0; i < count; ++i)
-      systems.push_back({a.data() + i * problem.m * problem.n, i});
+    for (index_t i = 0; i < count; ++i) systems.push_back({a.data() + first_of_a(i), i});
     SystemEngine<T>(problem, cpu, plan, host.threads).run(systems, block(answer));
     return answer;
   }
 
   SolveProblem problem;
+  bool shares_a;
   VectorPlaces w_places;
   std::vector<T> a, b, w;
 };
@@ -464,6 +475,90 @@ TYPED_TEST(Systems, TakeWeightsAndLeaveMissingRowsOut) {
       }
     }
   }
+}
+
+/// One to seven blocks of 16 columns, the last of them full or with one column; one system is tall.
+const Shape one_a_shapes[] = {{30, 4}, {41, 1}, {48, 32}, {70, 33}, {150, 97}, {4200, 4}};
+
+TYPED_TEST(Systems, OneAServesSidesWithWeightsAndGapsOfTheirOwn) {
+  using T = TypeParam;
+  const double u_of_x = sizeof(T) == 4 ? 1e-3 : 1e-11;
+  for (const Shape& shape : one_a_shapes) {
+    for (const auto& [has_weights, skips, shares_weights] : {std::tuple(true, true, false),
+                                                             {true, false, false},
+                                                             {false, true, false},
+                                                             {true, true, true}}) {
+      SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " weights " << has_weights
+                                      << " of all " << shares_weights << " gaps " << skips);
+      SolveProblem problem = problem_of<T>(shape.m, shape.n);
+      problem.has_weights = has_weights;
+      problem.weighs_each = has_weights && !shares_weights;
+      problem.skips_missing = skips;
+      problem.takes_few_rows = true;
+      Weighted<T> systems(problem, shares_weights, /*one_a_serves_all=*/true);
+      if (skips) systems.make_gaps_of_one();
+      const std::vector<T> a = systems.a, b = systems.b;
+      const Answer<T> of_cpu = systems.ask_cpu();
+      for (const SystemRoute route : {SystemRoute::normal_equations, SystemRoute::factors}) {
+        const Answer<T> answer = systems.ask_device(route);
+        EXPECT_EQ(answer.refused, skips ? std::vector<index_t>({1}) : std::vector<index_t>());
+        for (index_t i = 0; i < systems.count; ++i)
+          if (answer.accepts(i)) expect_same_answer(answer, of_cpu, i, u_of_x);
+      }
+      EXPECT_EQ(std::memcmp(a.data(), systems.a.data(), a.size() * sizeof(T)), 0);
+      EXPECT_EQ(std::memcmp(b.data(), systems.b.data(), b.size() * sizeof(T)), 0);
+    }
+  }
+}
+
+/// The scale of the weights of a right side changes no bit of its x, and residuals by its root. A
+/// right side gets the bits that it gets in other company.
+TYPED_TEST(Systems, ScalesOfWeightsAndCompanyChangeNoBit) {
+  using T = TypeParam;
+  SolveProblem problem = problem_of<T>(50, 20);
+  problem.has_weights = problem.weighs_each = true;
+  Weighted<T> systems(problem, false, /*one_a_serves_all=*/true);
+  const Answer<T> plain = systems.ask_device(SystemRoute::normal_equations);
+  ASSERT_TRUE(plain.refused.empty());
+  const index_t m = problem.m, n = problem.n;
+  const int far = sizeof(T) == 4 ? 30 : 250;
+  for (index_t s = 1; s < systems.count; ++s)
+    for (index_t i = 0; i < m; ++i)
+      systems.w[s * m + i] = std::ldexp(systems.w[s * m + i], s % 2 == 0 ? 4 * far : -4 * far);
+  std::rotate(systems.b.begin(), systems.b.begin() + m, systems.b.end());
+  std::rotate(systems.w.begin(), systems.w.begin() + m, systems.w.end());
+  const Answer<T> scaled = systems.ask_device(SystemRoute::normal_equations);
+  ASSERT_TRUE(scaled.refused.empty());
+  for (index_t s = 1; s < systems.count; ++s) {
+    for (index_t j = 0; j < n; ++j) {
+      EXPECT_EQ(scaled.x[(s - 1) * n + j], plain.x[s * n + j]);
+      EXPECT_EQ(scaled.se[(s - 1) * n + j], plain.se[s * n + j]);
+    }
+    EXPECT_EQ(scaled.reports[s - 1].residual_norm,
+              std::ldexp(plain.reports[s].residual_norm, s % 2 == 0 ? 2 * far : -2 * far));
+  }
+}
+
+/// Weights that no factor of the Gram matrix can have are left to the host, and one that 4^-e
+/// brings out of range to the route by factors.
+TYPED_TEST(Systems, WeightsThatAreOutOfRangeAreLeftToTheHost) {
+  using T = TypeParam;
+  SolveProblem problem = problem_of<T>(30, 20);
+  problem.has_weights = problem.weighs_each = true;
+  Weighted<T> systems(problem, false, /*one_a_serves_all=*/true);
+  const index_t m = problem.m;
+  systems.w[m + 9] = std::numeric_limits<T>::infinity();
+  systems.w[2 * m + 9] = Weighted<T>::nan;
+  systems.w[3 * m + 9] = -1;
+  systems.w[4 * m + 8] = 8;
+  systems.w[4 * m + 9] = std::numeric_limits<T>::min();
+  systems.w[5 * m + 9] = 0;
+  systems.b[5 * m + 9] = std::numeric_limits<T>::infinity();
+  systems.b[6 * m + 9] = Weighted<T>::nan;
+  for (index_t i = 0; i < m; ++i) systems.w[7 * m + i] = 0;
+  const Answer<T> answer = systems.ask_device(SystemRoute::normal_equations);
+  EXPECT_EQ(answer.refused, std::vector<index_t>({1, 2, 3, 6, 7}));
+  expect_same_answer(answer, systems.ask_cpu(), 4, sizeof(T) == 4 ? 1e-3 : 1e-11);
 }
 
 /// A row of weight 0 may hold anything; a gap elsewhere is an error unless it is skipped. A product
