@@ -271,6 +271,7 @@ const Baseline* find_baseline(std::string_view name) {
 
 std::vector<const Baseline*> baselines_of(const BenchOptions& o) {
   if (o.against && !o.against->empty()) return *o.against;
+  if (o.weighed && !o.against) return {};
   if (o.sweep_kind == SweepKind::shapes && o.backend.asks_for_device() &&
       (!o.against || o.against_variants)) {
     std::vector<const Baseline*> both;

@@ -107,6 +107,14 @@ std::vector<BenchCase> quick_sweep() {
 
 std::vector<BenchCase> solve_sweep(BenchTask task, bool quick) {
   std::vector<BenchCase> cases;
+  if (task == BenchTask::solve_weighed) {
+    add_grid(cases, {{120, 4}, {200, 16}}, {10'000});
+    add_grid(cases, {{288, 97}}, {1000});
+    if (quick) return cases;
+    add_grid(cases, {{120, 4}, {200, 16}}, {1'000'000});
+    add_grid(cases, {{200, 64}, {288, 97}}, {262'144});
+    return cases;
+  }
   if (task == BenchTask::solve_shared) {
     add_grid(cases, {{120, 4}}, {10'000, 1'000'000});
     add_grid(cases, {{288, 97}}, {1000});
@@ -128,15 +136,26 @@ std::vector<BenchCase> solve_sweep(BenchTask task, bool quick) {
 }
 
 BenchTask task_of(const BenchOptions& o) {
-  return o.shared ? BenchTask::solve_shared : o.solve ? BenchTask::solve : BenchTask::factor;
+  return o.weighed  ? BenchTask::solve_weighed
+         : o.shared ? BenchTask::solve_shared
+         : o.solve  ? BenchTask::solve
+                    : BenchTask::factor;
 }
 
 ElementType type_of(const BenchOptions& o) { return o.is_complex ? complex_of(o.type) : o.type; }
 
 std::string_view name_of(BenchTask task, Mode mode) {
-  return task == BenchTask::factor  ? name_of(mode)
-         : task == BenchTask::solve ? "solve"
-                                    : "solve-shared";
+  switch (task) {
+    case BenchTask::factor:
+      break;
+    case BenchTask::solve:
+      return "solve";
+    case BenchTask::solve_shared:
+      return "solve-shared";
+    case BenchTask::solve_weighed:
+      return "solve-weighed";
+  }
+  return name_of(mode);
 }
 
 BenchSchedule schedule_of(const BenchOptions& o) {
@@ -186,11 +205,12 @@ double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask 
 
 index_t systems_at_once(const Problem& p, BenchTask task, const Limits& limits) {
   constexpr std::size_t target_bytes = std::size_t{64} << 20;
-  const bool is_shared = task == BenchTask::solve_shared;
+  const bool is_shared = shares_matrix(task);
   // The memory has A as it is drawn, and two copies by columns, or one copy for each thread. The
-  // vectors are b twice, and x.
+  // vectors are b twice, the weights, and x.
   const std::size_t of_vectors =
-      size_of(p.type) * static_cast<std::size_t>(2 * std::max(p.m, p.n) + p.m + p.n);
+      size_of(p.type) * static_cast<std::size_t>(2 * std::max(p.m, p.n) + p.m + p.n +
+                                                 (task == BenchTask::solve_weighed ? p.m : 0));
   const std::size_t fixed =
       is_shared ? p.input_bytes() * (static_cast<std::size_t>(limits.threads) + 2) : 0;
   const std::size_t each = of_vectors + (is_shared ? 0 : 3 * p.input_bytes());

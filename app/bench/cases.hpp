@@ -15,12 +15,17 @@ namespace qrtool {
 
 /// Says what is measured: factors; one least-squares problem for each matrix; or one matrix for all
 /// right sides.
-enum class BenchTask { factor, solve, solve_shared };
+enum class BenchTask { factor, solve, solve_shared, solve_weighed };
+
+/// Whether one matrix serves all right sides; of solve_weighed each has weights of its own.
+inline bool shares_matrix(BenchTask task) {
+  return task == BenchTask::solve_shared || task == BenchTask::solve_weighed;
+}
 /// Returns the word of CSV and JSON for a task: the mode for factors, else "solve" or
 /// "solve-shared".
 std::string_view name_of(BenchTask task, Mode mode);
 
-/// A case has `batch` matrices of m x n, or, of solve_shared, `batch` right sides.
+/// A case has `batch` matrices of m x n, or, where one is shared, `batch` right sides.
 struct BenchCase {
   index_t m = 0, n = 0, batch = 0;
   int threads = 0;                         // of the tool on the CPU; 0: as many as it may use

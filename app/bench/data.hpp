@@ -36,6 +36,17 @@ class BenchData {
 /// Returns the seed of the right sides that belong to matrices with this seed.
 constexpr std::uint64_t seed_of_b(std::uint64_t seed) { return seed ^ 0x9e3779b97f4a7c15; }
 
+/// Returns m weights for each of `count` right sides: squares of Gaussian numbers.
+template <class T>
+std::vector<Real<T>> draw_weights(index_t count, index_t m, std::uint64_t seed, int threads) {
+  if (count == 0) return {};
+  const BenchData<Real<T>> drawn(count, 1, m, ~seed, threads);
+  const Real<T>* from = drawn.view().data;
+  std::vector<Real<T>> weights(from, from + count * m);
+  for (Real<T>& w : weights) w *= w;
+  return weights;
+}
+
 /// Adds the report of the first report.size() matrices of a batch. `norms`: BenchData::norms().
 void add_lines(Accuracy& accuracy, std::span<const MatrixReport> report,
                const std::vector<double>& norms);

@@ -12,6 +12,7 @@
 #include "core/solve/backward_error.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "gpu/factor/opencl_backend.hpp"
+#include "gpu/solve/pairs.hpp"
 #include "gpu/solve/resident_shared.hpp"
 #include "gpu/solve/resident_systems.hpp"
 
@@ -94,14 +95,17 @@ Accuracy accuracy_of(const std::vector<SolutionErrors>& solutions, const SolvePr
 template <class T>
 class DeviceSystems final : public TimedRun {
  public:
-  DeviceSystems(OpenclBackend& backend, Plan plan, SystemRoute route, index_t drawn,
-                std::uint64_t seed)
+  /// Draws so many right sides, and as many matrices or the one that serves all.
+  DeviceSystems(OpenclBackend& backend, Plan plan, const SolveProblem& problem, SystemRoute route,
+                index_t drawn, std::uint64_t seed)
       : plan_(std::move(plan)),
-        problem_(systems_of(plan_.problem)),
-        a_(drawn, problem_.m, problem_.n, seed, backend.limits().threads),
+        problem_(problem),
+        a_(problem.has_weights ? 1 : drawn, problem_.m, problem_.n, seed, backend.limits().threads),
         b_(drawn, 1, problem_.m, seed_of_b(seed), backend.limits().threads),
+        w_(draw_weights<T>(problem.has_weights ? drawn : 0, problem_.m, seed,
+                           backend.limits().threads)),
         resident_(backend, problem_, plan_, a_.view(),
-                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}, route) {}
+                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}, route, {}, w_) {}
 
   std::string variant() const override { return name_of(resident_.route(), plan_.variant->name); }
 
@@ -116,6 +120,7 @@ class DeviceSystems final : public TimedRun {
   Plan plan_;  // resident_ refers to it and to problem_
   SolveProblem problem_;
   BenchData<T> a_, b_;
+  std::vector<T> w_;
   ResidentSystems<T> resident_;
 };
 
@@ -124,7 +129,7 @@ template <class T>
 class DeviceShared final : public TimedRun {
  public:
   DeviceShared(OpenclBackend& backend, const Problem& problem, index_t drawn, std::uint64_t seed)
-      : problem_(systems_of(problem)),
+      : problem_(systems_of(problem, BenchTask::solve_shared)),
         a_(1, problem.m, problem.n, seed, backend.limits().threads),
         b_(drawn, 1, problem.m, seed_of_b(seed), backend.limits().threads),
         engine_(problem_, backend.limits()) {
@@ -157,11 +162,15 @@ class DeviceShared final : public TimedRun {
 constexpr index_t most_drawn_entries = index_t{1} << 24;
 
 template <class T>
-std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan, SystemRoute route,
+std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan,
+                                       const SolveProblem& problem, SystemRoute route,
                                        std::uint64_t seed) {
+  if (problem.has_weights && !takes_pairs(problem, backend.limits()))
+    throw DeviceError("the device makes a copy of such a matrix for each right side");
   const Problem p = plan.problem;
-  const index_t drawn = std::clamp<index_t>(most_drawn_entries / (p.m * p.n), 1, p.count);
-  return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), route, drawn, seed);
+  const index_t entries = p.m * (problem.has_weights ? 1 : p.n);
+  const index_t drawn = std::clamp<index_t>(most_drawn_entries / entries, 1, p.count);
+  return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), problem, route, drawn, seed);
 }
 
 template <class T>
@@ -189,12 +198,13 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const P
   });
 }
 
-std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,
+std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
+                                                const SolveProblem& problem, SystemRoute route,
                                                 std::uint64_t seed) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
   if (plan.problem.type == ElementType::float32)
-    return make_systems<float>(opencl, std::move(plan), route, seed);
-  return make_systems<double>(opencl, std::move(plan), route, seed);
+    return make_systems<float>(opencl, std::move(plan), problem, route, seed);
+  return make_systems<double>(opencl, std::move(plan), problem, route, seed);
 }
 
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,

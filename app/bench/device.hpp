@@ -30,8 +30,10 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const P
                                                        std::uint64_t seed);
 
 /// Makes a run of least squares with resident data: one right side for each of plan.problem.count
-/// matrices, whose R the plan computes unless x comes from normal equations.
-std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,
+/// matrices, whose R the plan computes unless x comes from normal equations; or for one matrix, if
+/// each right side has weights of its own.
+std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
+                                                const SolveProblem& problem, SystemRoute route,
                                                 std::uint64_t seed);
 
 /// Makes a run with resident data of one matrix of problem.m x problem.n and problem.count right

@@ -58,6 +58,8 @@ double floor_seconds(const BenchHeader& header, const BenchCase& size, double by
       return batch * (a + b_and_x) / bytes_per_second;
     case BenchTask::solve_shared:
       break;
+    case BenchTask::solve_weighed:
+      return (a + batch * (b_and_x + entry * static_cast<double>(size.m))) / bytes_per_second;
   }
   return (a + batch * b_and_x) / bytes_per_second;
 }

@@ -14,7 +14,8 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend&, const Problem&,
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
-std::unique_ptr<TimedRun> make_resident_systems(Backend&, Plan, SystemRoute, std::uint64_t) {
+std::unique_ptr<TimedRun> make_resident_systems(Backend&, Plan, const SolveProblem&, SystemRoute,
+                                                std::uint64_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 

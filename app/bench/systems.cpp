@@ -34,11 +34,12 @@ class HostSystems : public TimedRun {
   HostSystems(const Problem& problem, index_t matrices, index_t sides, const BenchSetup& setup,
               int threads)
       : problem_(problem),
-        systems_(systems_of(problem)),
+        systems_(systems_of(problem, setup.task)),
         chunk_(sides),
         threads_(threads),
         a_(matrices, problem.m, problem.n, setup.seed, threads),
         b_(sides, 1, problem.m, seed_of_b(setup.seed), threads),
+        w_(draw_weights<T>(systems_.has_weights ? sides : 0, problem.m, setup.seed, threads)),
         x_(sides, 1, problem.n),
         reports_(static_cast<std::size_t>(sides)) {}
 
@@ -75,6 +76,8 @@ class HostSystems : public TimedRun {
     return {.count = sides,
             .b = b_.view().data,
             .b_places = VectorPlaces::rows(problem_.m),
+            .w = w_.empty() ? nullptr : w_.data(),
+            .w_places = VectorPlaces::rows(problem_.m),
             .x = x_.view().data,
             .x_places = VectorPlaces::rows(problem_.n),
             .reports = std::span(reports_).first(static_cast<std::size_t>(sides))};
@@ -85,6 +88,7 @@ class HostSystems : public TimedRun {
   index_t chunk_;
   int threads_;
   BenchData<T> a_, b_;
+  std::vector<Real<T>> w_;
   Batch<T> x_;
   std::vector<SolutionReport> reports_;
   Accuracy accuracy_;
@@ -129,7 +133,9 @@ class SharedSystem final : public HostSystems<T> {
         n_(problem.n),
         engine_(this->systems(), limits_with(setup.limits, threads)) {}
 
-  std::string variant() const override { return "one QR for all"; }
+  std::string variant() const override {
+    return this->systems().weighs_each ? "a Gram matrix for each" : "one QR for all";
+  }
 
  private:
   static Limits limits_with(Limits limits, int threads) {
@@ -183,8 +189,10 @@ std::unique_ptr<TimedRun> make_run(const Problem& p, const BenchSetup& setup,
   if (threads > 0) limits.threads = threads;
   BenchSetup own = setup;
   own.limits = limits;
-  const SolveProblem problem = systems_of(p);
-  const bool is_shared = setup.task == BenchTask::solve_shared;
+  const SolveProblem problem = systems_of(p, setup.task);
+  const bool is_shared = shares_matrix(setup.task);
+  if (problem.weighs_each && !takes_own_weights(problem))
+    throw LimitError("the CPU factors a copy of such a matrix for each right side");
   if (is_shared && pays_as_shared(p.n, p.count))
     return std::make_unique<SharedSystem<T>>(p, systems_at_once(p, setup.task, limits), own,
                                              limits.threads);
@@ -225,7 +233,7 @@ class Solver final : public Contestant {
  private:
   std::unique_ptr<TimedRun> prepare_on_device(const Problem& p) const {
     require_device(objection_to_systems(p.type));
-    const SolveProblem problem = systems_of(p);
+    const SolveProblem problem = systems_of(p, setup_.task);
     if (setup_.task == BenchTask::solve_shared) return prepare_shared_on_device(p, problem);
     require_device(system_device_objection(problem));
     require_device(opencl_system_objection(setup_.backend, problem));
@@ -237,12 +245,14 @@ class Solver final : public Contestant {
     // The host holds a few systems only, unless the device is the host.
     Limits of_device = limits;
     if (!limits.is_cpu) of_device.host_bytes = std::numeric_limits<std::size_t>::max();
-    const std::string objection = objection_to_residence(p, bytes, of_device);
+    // One A that serves all takes no room.
+    const std::string objection =
+        problem.has_weights ? "" : objection_to_residence(p, bytes, of_device);
     if (!objection.empty()) throw LimitError(objection);
     // A variant that was named is the one that runs, as in `solve`.
     const SystemRoute route =
         forced_.empty() ? SystemRoute::normal_equations : SystemRoute::factors;
-    return make_resident_systems(setup_.backend, std::move(plan), route, setup_.seed);
+    return make_resident_systems(setup_.backend, std::move(plan), problem, route, setup_.seed);
   }
 
   std::unique_ptr<TimedRun> prepare_shared_on_device(const Problem& p,
@@ -259,11 +269,14 @@ class Solver final : public Contestant {
 
 }  // namespace
 
-SolveProblem systems_of(const Problem& p) {
+SolveProblem systems_of(const Problem& p, BenchTask task) {
+  const bool is_weighed = task == BenchTask::solve_weighed;
   return {.type = p.type,
           .m = p.m,
           .n = p.n,
-          .rank = {.tolerance = default_rank_tolerance(p.type, p.n)}};
+          .rank = {.tolerance = default_rank_tolerance(p.type, p.n)},
+          .has_weights = is_weighed,
+          .weighs_each = is_weighed};
 }
 
 std::unique_ptr<Contestant> make_solver(const BenchSetup& setup, std::string name,

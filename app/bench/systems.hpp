@@ -11,7 +11,7 @@
 namespace qrtool {
 
 /// Returns the systems of a case, with the default rank tolerance and without standard errors.
-SolveProblem systems_of(const Problem& problem);
+SolveProblem systems_of(const Problem& problem, BenchTask task);
 
 /// Makes the tool a contestant, on the CPU or on the device of setup.backend. `variant` is the
 /// variant that computes R, or empty.

@@ -195,6 +195,8 @@ std::string task_text(const BenchHeader& h) {
       return "least squares, one right side for each matrix";
     case BenchTask::solve_shared:
       return "least squares, one matrix for all right sides";
+    case BenchTask::solve_weighed:
+      return "least squares, one matrix for all right sides, each with weights of its own";
     default:
       return fmt::format("mode {}{}", name_of(h.mode),
                          h.mode != Mode::raw && h.sign == Sign::lapack ? ", LAPACK's signs" : "");

@@ -120,7 +120,9 @@ void check_surroundings(const BenchOptions& o) {
 /// What is there for real matrices alone.
 void refuse_complex(const BenchOptions& o) {
   const std::pair<bool, std::string_view> real_only[] = {
-      {o.gemm, "--gemm"}, {o.arithmetic == Arithmetic::mixed, "--arithmetic mixed"}};
+      {o.gemm, "--gemm"},
+      {o.weighed, "--weights"},
+      {o.arithmetic == Arithmetic::mixed, "--arithmetic mixed"}};
   for (const auto& [is_given, option] : real_only)
     if (is_given)
       throw UsageError(fmt::format("bench {} is for real matrices", option),
@@ -182,6 +184,8 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
       "least squares instead, one right side for each matrix, as solve solves and checks them");
   line.flag("--shared", o.shared,
             "with --solve: one matrix for all right sides, which --batch counts then");
+  line.flag("--weights", o.weighed,
+            "with --solve --shared: each right side has weights of its own; against nothing");
   line.list("--shape", "MxN,...", "your own cases: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
@@ -281,6 +285,12 @@ void check(const BenchOptions& o) {
                      "beside it go --shape, --backend, --device and --seed only");
   if (o.shared && !o.solve)
     throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
+  if (o.weighed && !o.shared)
+    throw UsageError("--weights needs --solve --shared",
+                     "for example --solve --shared --weights --shape 288x97");
+  if (o.weighed && o.against && !o.against->empty())
+    throw UsageError("--weights is compared with nothing: LAPACK would need a matrix for each",
+                     "leave --against away");
   const bool has_factors = o.mode != Mode::reduced || o.sign || o.kinds != BenchOptions{}.kinds ||
                            o.arithmetic != Arithmetic::any;
   if (o.solve && (o.gemm || has_factors))

@@ -26,6 +26,7 @@ inline constexpr std::string_view own_table = "own";
 
 struct BenchOptions : PrintOptions {
   bool sweep = false, quick = false, gemm = false, solve = false, shared = false;
+  bool weighed = false;  // with shared: each right side has weights of its own
   SweepKind sweep_kind = SweepKind::standard;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape

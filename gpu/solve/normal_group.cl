@@ -24,7 +24,7 @@
 //   SUB_GROUP_BODY, MMA                        common.clh, mma.clh
 //   STORED                                     common.clh
 //   VECTOR                           1, 2, 4   copy.clh; divides n
-//   BLOCKS                           1..8      blocks of 16 columns
+//   BLOCKS                           6..8      blocks of 16 columns; with SUMS_GIVEN 1 and 4..8
 //   SPARE                            0, 1      group_blocks.clh
 //   MOST_STEPS                       1 ..      the first step and the corrections
 //   SUMS_GIVEN                       0, 1      1: solve_weighed_group alone
@@ -60,7 +60,7 @@ typedef struct {
 
 #if SUMS_GIVEN
 // own := -G, with -1 on the diagonal past column n, and y := A'b, from the lower triangle by rows.
-INLINE void take_sums(const GroupPlace* at, Block own[OWN_BLOCKS], __local double* y,
+INLINE void take_given_sums(const GroupPlace* at, Block own[OWN_BLOCKS], __local double* y,
                       __global const double* gram, __global const double* right, int n) {
 #pragma unroll
   for (int s = 0; s < OWN_BLOCKS; ++s) {
@@ -245,18 +245,10 @@ INLINE void subtract_columns(const Warp* at, const Block l, __local const double
   put_column_sums(at, of_cols, v, true, is_wanted);
 }
 
-// NVIDIA's compiler (driver 580) gave wrong x for two and three blocks with these loops as loops,
-// where the sums are given; with more blocks, and unrolled, x is right.
-#define UNROLLS_SOLVE (SUMS_GIVEN && BLOCKS < 4)
-
 // v := L'^-1 L^-1 v
 INLINE void solve_factored(Block own[OWN_BLOCKS], __local const double* shared, __local double* v) {
   RowParts sums = {{0}, {0}};
-#if UNROLLS_SOLVE
-#pragma unroll
-#else
 #pragma unroll 1
-#endif
   for (int b = 0; b < BLOCKS; ++b) {
     const GroupPlace here = place_in_group();
     const GroupPlace* at = &here;
@@ -282,11 +274,7 @@ INLINE void solve_factored(Block own[OWN_BLOCKS], __local const double* shared, 
       }
     }
   }
-#if UNROLLS_SOLVE
-#pragma unroll
-#else
 #pragma unroll 1
-#endif
   for (int b = BLOCKS - 1; b >= 0; --b) {
     const GroupPlace here = place_in_group();
     const GroupPlace* at = &here;
@@ -432,7 +420,7 @@ __kernel SIZE_OF_GROUP void solve_weighed_group(__global const double* gram,
   const index_t side = get_group_id(0);
   const GroupPlace at = place_in_group();
   Block own[OWN_BLOCKS];
-  take_sums(&at, own, y, gram + side * gram_ld, right + side * right_ld, n);
+  take_given_sums(&at, own, y, gram + side * gram_ld, right + side * right_ld, n);
   solve_sums(own, shared, own_x, y, &is_plain, a, b + side * shape.m, w + side * shape.m,
              r + side * n * n, x + side * shape.x_system, &shape, n);
 }

@@ -29,8 +29,8 @@
 #include "gpu/common/common.clh"
 
 #define PAIRS_GROUP 128
-#define SQUARE_SIDE 32
-#define SQUARE_GROUP 256
+#define TURNED_SIDE 32
+#define TURNED_GROUP 256
 #define LEAST_WEIGHT (sizeof(STORED) == 4 ? 0x1p-126 : 0x1p-1022)
 
 // ---- P
@@ -118,16 +118,16 @@ __kernel __attribute__((reqd_work_group_size(PAIRS_GROUP, 1, 1))) void weigh_sid
 
 // Groups: squares of W. Entry s of row i of the results is at i ld + s, and zero past the last
 // right side; ld is a multiple of 4.
-__kernel __attribute__((reqd_work_group_size(SQUARE_GROUP, 1, 1))) void turn_sides(
+__kernel __attribute__((reqd_work_group_size(TURNED_GROUP, 1, 1))) void turn_sides(
     __global const STORED* scaled, __global const STORED* b, __global double* of_w,
     __global double* of_b, int m, int count, int ld) {
-  __local double square_w[SQUARE_SIDE][SQUARE_SIDE + 1], square_b[SQUARE_SIDE][SQUARE_SIDE + 1];
-  const int across = (m + SQUARE_SIDE - 1) / SQUARE_SIDE;
+  __local double square_w[TURNED_SIDE][TURNED_SIDE + 1], square_b[TURNED_SIDE][TURNED_SIDE + 1];
+  const int across = (m + TURNED_SIDE - 1) / TURNED_SIDE;
   index_t square;
-  const int first_row = split_group(across, &square) * SQUARE_SIDE;
-  const int first_side = (int)square * SQUARE_SIDE;
-  const int item = get_local_id(0), col = item % SQUARE_SIDE;
-  for (int s = item / SQUARE_SIDE; s < SQUARE_SIDE; s += SQUARE_GROUP / SQUARE_SIDE) {
+  const int first_row = split_group(across, &square) * TURNED_SIDE;
+  const int first_side = (int)square * TURNED_SIDE;
+  const int item = get_local_id(0), col = item % TURNED_SIDE;
+  for (int s = item / TURNED_SIDE; s < TURNED_SIDE; s += TURNED_GROUP / TURNED_SIDE) {
     const int i = first_row + col, side = first_side + s;
     const bool exists = i < m && side < count;
     const index_t place = exists ? (index_t)side * m + i : 0;
@@ -136,7 +136,7 @@ __kernel __attribute__((reqd_work_group_size(SQUARE_GROUP, 1, 1))) void turn_sid
     square_b[s][col] = exists ? weight * (double)b[place] : 0;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int r = item / SQUARE_SIDE; r < SQUARE_SIDE; r += SQUARE_GROUP / SQUARE_SIDE) {
+  for (int r = item / TURNED_SIDE; r < TURNED_SIDE; r += TURNED_GROUP / TURNED_SIDE) {
     const int i = first_row + r, side = first_side + col;
     if (i < m && side < ld) {
       of_w[(index_t)i * ld + side] = square_w[col][r];

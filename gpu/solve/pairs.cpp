@@ -12,9 +12,9 @@
 namespace qrtool {
 namespace {
 
-// PAIRS_GROUP, SQUARE_SIDE and SQUARE_GROUP of pairs.cl.
-constexpr int pairs_group = 128, square_group = 256;
-constexpr index_t square_side = 32;
+// PAIRS_GROUP, TURNED_SIDE and TURNED_GROUP of pairs.cl.
+constexpr int pairs_group = 128, turned_group = 256;
+constexpr index_t turned_side = 32;
 
 /// A distance of rows that copies of whole words want.
 index_t whole(index_t entries) { return ceil_divide(entries, 4) * 4; }
@@ -52,8 +52,8 @@ void enqueue_weights_and_pairs(const SystemJob& job, const Params&, Launcher& la
          skips);
   launch("weigh_sides", count, pairs_group, job.b, p.weights, p.gaps, p.scaled, p.exponents,
          p.left_out, m, p.shares_weights ? 0 : m, static_cast<cl_int>(p.has_weights), skips);
-  launch("turn_sides", ceil_divide(m, square_side) * ceil_divide(whole(count), square_side),
-         square_group, p.scaled, job.b, p.of_w, p.of_b, m, count,
+  launch("turn_sides", ceil_divide(m, turned_side) * ceil_divide(whole(count), turned_side),
+         turned_group, p.scaled, job.b, p.of_w, p.of_b, m, count,
          static_cast<cl_int>(whole(count)));
 }
 
@@ -85,9 +85,9 @@ void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch)
 }  // namespace
 
 bool takes_pairs(const SolveProblem& p, const Limits& limits) {
-  return needs_weighing(p) && p.n >= tuning::pairs_least_columns &&
-         p.n <= tuning::normal_most_columns && !is_tall_system(p.m) &&
-         weighed_group_objection(p, limits).empty();
+  const bool is_in_gap = p.n >= tuning::pairs_gap_first && p.n <= tuning::pairs_gap_last;
+  return needs_weighing(p) && !is_in_gap && p.n <= tuning::normal_most_columns &&
+         !is_tall_system(p.m) && weighed_group_objection(p, limits).empty();
 }
 
 MatrixBytes bytes_of_r(const MatrixBytes& of_factor) {

@@ -213,10 +213,10 @@ class Schemas(unittest.TestCase):
         for precision, name in (("single", "complex64"), ("double", "complex128")):
             result = self.run_json("bench", *bench, "--complex", "--precision", precision)
             self.assertEqual(result["precision"], name)
-        for more in ((), ("--shared",)):
+        for mode, *more in (("solve",), ("solve-shared", "--shared"),
+                            ("solve-weighed", "--shared", "--weights")):
             result = self.run_json("bench", *bench, "--solve", *more)
-            self.assertEqual((result["mode"], result["cases"][0]["check_seconds"]),
-                             ("solve-shared" if more else "solve", None))
+            self.assertEqual((result["mode"], result["cases"][0]["check_seconds"]), (mode, None))
 
     def test_a_field_without_description_is_found(self):
         schema = json.loads((SCHEMAS / "error-1.schema.json").read_text())

@@ -17,6 +17,7 @@ HOSTS = {
     "large.cl": ["large.cpp", "product.cpp"],
     "systems.cl": ["system_params.cpp"],
     "weigh.cl": ["weights.cpp"],
+    "pairs_check.cl": ["pairs.cpp"],
     "shared.cl": ["shared_matrix.cpp"],
     "sums.cl": ["device_sums.cpp"],
     "check.cl": [],  # device_check.cpp sets the defines of both

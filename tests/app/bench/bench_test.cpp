@@ -131,6 +131,7 @@ TEST(BenchCases, OperationsOfLeastSquaresAreThoseOfGels) {
   };
   EXPECT_DOUBLE_EQ(flops(BenchTask::solve), 10 * (of_r + of_x));
   EXPECT_DOUBLE_EQ(flops(BenchTask::solve_shared), of_r + 10 * of_x) << "A is factored once";
+  EXPECT_DOUBLE_EQ(flops(BenchTask::solve_weighed), 10 * (of_r + of_x)) << "weights make others";
   EXPECT_DOUBLE_EQ(flops(BenchTask::factor),
                    lapack_operations(problem_of(size, ElementType::float32, Mode::r)));
 }
@@ -143,7 +144,10 @@ TEST(BenchCases, LeastSquaresHaveCasesOfTheirOwn) {
   EXPECT_EQ(schedule_of(o).cases, solve_sweep(BenchTask::solve_shared, true));
   o.sweep = true;
   EXPECT_EQ(schedule_of(o).cases, solve_sweep(BenchTask::solve_shared, false));
-  for (const BenchTask task : {BenchTask::solve, BenchTask::solve_shared}) {
+  o.weighed = true;
+  EXPECT_EQ(schedule_of(o).cases, solve_sweep(BenchTask::solve_weighed, false));
+  for (const BenchTask task :
+       {BenchTask::solve, BenchTask::solve_shared, BenchTask::solve_weighed}) {
     const std::vector<BenchCase> all = solve_sweep(task, false), quick = solve_sweep(task, true);
     EXPECT_TRUE(std::equal(quick.begin(), quick.end(), all.begin()));
     EXPECT_LT(quick.size(), all.size());
@@ -157,6 +161,8 @@ TEST(BenchCases, SystemsGoInChunksThatFit) {
   EXPECT_GT(chunk, 50);
   EXPECT_LT(chunk * 3 * static_cast<index_t>(p.input_bytes()), 65 << 20);
   EXPECT_GT(systems_at_once(p, BenchTask::solve_shared, limits), 20 * chunk) << "only b and x";
+  EXPECT_LT(systems_at_once(p, BenchTask::solve_weighed, limits),
+            systems_at_once(p, BenchTask::solve_shared, limits));
   EXPECT_EQ(systems_at_once(problem_of({16, 4, 7}, p.type, p.mode), BenchTask::solve, limits), 7);
   EXPECT_THROW(systems_at_once(p, BenchTask::solve, {.host_bytes = 1 << 16}), LimitError);
 }

@@ -477,8 +477,9 @@ TYPED_TEST(Systems, TakeWeightsAndLeaveMissingRowsOut) {
   }
 }
 
-/// One to seven blocks of 16 columns, the last of them full or with one column; one system is tall.
-const Shape one_a_shapes[] = {{30, 4}, {41, 1}, {48, 32}, {70, 33}, {150, 97}, {4200, 4}};
+/// One to seven blocks of 16 columns, the last of them full or with one column; two shapes for
+/// which the device makes a copy of A for each right side.
+const Shape one_a_shapes[] = {{30, 4}, {41, 1}, {70, 33}, {90, 64}, {150, 97}, {4200, 4}};
 
 TYPED_TEST(Systems, OneAServesSidesWithWeightsAndGapsOfTheirOwn) {
   using T = TypeParam;
@@ -515,7 +516,7 @@ TYPED_TEST(Systems, OneAServesSidesWithWeightsAndGapsOfTheirOwn) {
 /// right side gets the bits that it gets in other company.
 TYPED_TEST(Systems, ScalesOfWeightsAndCompanyChangeNoBit) {
   using T = TypeParam;
-  SolveProblem problem = problem_of<T>(50, 20);
+  SolveProblem problem = problem_of<T>(50, 16);
   problem.has_weights = problem.weighs_each = true;
   Weighted<T> systems(problem, false, /*one_a_serves_all=*/true);
   const Answer<T> plain = systems.ask_device(SystemRoute::normal_equations);
@@ -543,7 +544,7 @@ TYPED_TEST(Systems, ScalesOfWeightsAndCompanyChangeNoBit) {
 /// brings out of range to the route by factors.
 TYPED_TEST(Systems, WeightsThatAreOutOfRangeAreLeftToTheHost) {
   using T = TypeParam;
-  SolveProblem problem = problem_of<T>(30, 20);
+  SolveProblem problem = problem_of<T>(30, 12);
   problem.has_weights = problem.weighs_each = true;
   Weighted<T> systems(problem, false, /*one_a_serves_all=*/true);
   const index_t m = problem.m;
