@@ -71,7 +71,7 @@ DeviceWork opencl_factor_work(const Problem&, const DeviceInfo&) {
   return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
 
-DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&) {
+DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&, bool) {
   return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
 

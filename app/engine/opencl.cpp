@@ -41,8 +41,9 @@ DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device) 
   return factor_work(problem, device);
 }
 
-DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device) {
-  return solve_work(problem, sides, device);
+DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
+                             bool shares_a) {
+  return solve_work(problem, sides, device, shares_a);
 }
 
 double opencl_copy_seconds(const Problem& problem) { return copy_seconds(problem); }

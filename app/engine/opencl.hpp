@@ -39,7 +39,8 @@ std::span<const Variant> list_opencl_variants();
 
 /// Calls factor_work(), solve_work(), copy_seconds() and is_measured().
 DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device);
-DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device);
+DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
+                             bool shares_a);
 double opencl_copy_seconds(const Problem& problem);
 bool opencl_is_measured(const DeviceInfo& device);
 

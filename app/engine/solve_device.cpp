@@ -5,13 +5,12 @@
 #include "app/engine/opencl.hpp"
 
 namespace qrtool {
-namespace {
 
-/// Whether the device makes a system for each right side from the one A, because their weights
-/// differ.
 bool makes_own_systems(const SystemsShape& shape, const SolveProblem& problem) {
   return shape.sides.shares_a() && problem.weighs_each;
 }
+
+namespace {
 
 index_t sides_of_system(const SystemsShape& shape, const SolveProblem& problem) {
   return makes_own_systems(shape, problem) ? 1 : shape.sides.p;
@@ -55,7 +54,7 @@ Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const
   const bool shares = is_shared(shape, problem, plan);
   const index_t sides = sides_of_system(shape, problem) * (shares ? estimated.count : 1);
   if (shares) estimated.count = 1;
-  return {estimated, sides};
+  return {estimated, sides, makes_own_systems(shape, problem)};
 }
 
 std::string plan_on_device(const SystemsShape& shape, const SolveProblem& problem,

@@ -30,6 +30,10 @@ struct SolveDevice {
 /// Whether one A serves all right sides, and there are so many that products with its Q pay.
 bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
 
+/// Whether the device makes a system for each right side from the one A, because their weights
+/// differ.
+bool makes_own_systems(const SystemsShape& shape, const SolveProblem& problem);
+
 /// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
                                  const SolvePlan& plan);

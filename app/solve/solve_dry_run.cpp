@@ -40,11 +40,12 @@ Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const
 
 /// Returns how many times as long as R with its check the solutions take with their check, by the
 /// tables of --backend auto.
-double solutions_by_r(const Problem& factored, index_t sides, const Backend& backend) {
+double solutions_by_r(const Problem& factored, index_t sides, const Backend& backend,
+                      bool shares_a) {
   if (factored.is_empty()) return 1;
   for (const DeviceTimes& times : opencl_times()) {
     if (times.info.text() == backend.device())
-      return opencl_solve_work(factored, sides, times.info).run_seconds /
+      return opencl_solve_work(factored, sides, times.info, shares_a).run_seconds /
              opencl_factor_work(factored, times.info).run_seconds;
   }
   const int threads = backend.limits().threads;
@@ -98,16 +99,17 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   CpuBackend cpu(limits);
   Backend& backend = run.device() != nullptr ? *run.device()->backend : cpu;
   const Problem factored = factored_problem(inputs, p, plan);
+  const bool shares_a = makes_own_systems(inputs.shape(), p);
   if (const std::optional<DeviceInfo> device = started_device(backend)) {
     const index_t sides =
         plan.route == SolveRoute::shared ? count_of(inputs.sides.solution_dims) : plan.group_size;
-    enter_programs(opencl_solve_work(factored, sides, *device).programs, *device, cost);
+    enter_programs(opencl_solve_work(factored, sides, *device, shares_a).programs, *device, cost);
   }
   const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
   cost.start_seconds = compute.start;
   cost.compute_seconds = compute.all;
   if (plan.route != SolveRoute::shared)
-    cost.compute_seconds *= solutions_by_r(factored, plan.group_size, backend);
+    cost.compute_seconds *= solutions_by_r(factored, plan.group_size, backend, shares_a);
   else if (!factored.is_empty())
     cost.compute_seconds *=
         1 + product_flops(inputs, p) / std::max(lapack_operations(factored), 1.0);

@@ -71,8 +71,9 @@ bool has_shared_systems(const Problem& p, index_t sides, const Limits& device) {
 }
 
 std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, index_t sides,
-                                        const DeviceInfo& device) {
-  const SolveProblem systems = systems_of(p);
+                                        const DeviceInfo& device, bool shares_a) {
+  SolveProblem systems = systems_of(p);
+  systems.has_weights = systems.weighs_each = shares_a;
   const Problem typed{.type = p.type};
   const auto name = [&](std::string_view file, const Params& of) {
     return program_id(device, file, defines_for(typed, of, ElementType::float64));
@@ -84,8 +85,7 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
   }
   std::vector<std::string> names{program_id(device, sum_file, sum_defines())};
   for (const WantedKernels& wanted :
-       wanted_by_systems(systems, sides, device.limits, SystemRoute::normal_equations,
-                         /*shares_a=*/false))
+       wanted_by_systems(systems, sides, device.limits, SystemRoute::normal_equations, shares_a))
     names.push_back(program_id(device, wanted.source.file, wanted.source.defines));
   if (takes_normal_equations(systems, sides, device.limits)) return names;
   add_names(variant_sources(gpu_variant(plan), p, device), device, names);

@@ -23,8 +23,10 @@ std::vector<std::string> factor_programs(const Variant& variant, const Problem& 
 /// Whether right sides of one matrix are solved with the factors of the CPU (solve/shared.cl).
 bool has_shared_systems(const Problem& problem, index_t sides, const Limits& device);
 
-/// The same for least squares with `sides` right sides for each matrix. `problem` is that of R.
+/// The same for least squares with `sides` right sides for each matrix, or where one A serves all
+/// and the weights differ. `problem` is that of R.
 std::vector<std::string> solve_programs(const Variant& variant, const Problem& problem,
-                                        index_t sides, const DeviceInfo& device);
+                                        index_t sides, const DeviceInfo& device,
+                                        bool shares_a = false);
 
 }  // namespace qrtool

@@ -128,14 +128,15 @@ DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
                          sample_seconds(p, parts, device.limits) + tuning::chunk_seconds * parts};
 }
 
-DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device) {
+DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device, bool shares_a) {
   if (p.is_empty()) return {};
   const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
   if (variant == nullptr || !device.limits.has_float64)
     return {.variant = {}, .programs = {}, .run_seconds = never};
-  const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>((p.m + p.n) * sides);
-  const double bytes =
-      static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + vectors);
+  const index_t of_side = p.m + p.n + (shares_a ? p.m : 0);
+  const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>(of_side * sides);
+  const double bytes = static_cast<double>(p.count) *
+                       static_cast<double>((shares_a ? 0 : p.input_bytes()) + vectors);
   const bool shares = has_shared_systems(p, sides, device.limits);
   const double parts =
       shares ? std::max(1.0, bytes / static_cast<double>(tuning::solve_sub_chunk_bytes))
@@ -144,7 +145,7 @@ DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device)
       shares ? shared_seconds(p, sides, device.limits) : systems_seconds(p, sides, device.limits);
   const double copies = shares ? bytes / tuning::copied_bytes_per_second : copied_in(p, bytes);
   return {.variant = variant->name,
-          .programs = solve_programs(*variant, p, sides, device),
+          .programs = solve_programs(*variant, p, sides, device, shares_a),
           .pin_seconds = pinned_bytes(bytes) / tuning::pinned_bytes_per_second,
           .run_seconds = overlapped(copies, kernels, parts) + tuning::chunk_seconds * parts};
 }

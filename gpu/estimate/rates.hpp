@@ -24,8 +24,9 @@ struct DeviceWork {
 DeviceWork factor_work(const Problem& problem, const DeviceInfo& device);
 
 /// Least squares with `sides` right sides for each matrix (tuning::measured_systems). `problem` is
-/// that of R.
-DeviceWork solve_work(const Problem& problem, index_t sides, const DeviceInfo& device);
+/// that of R. shares_a: one A serves all, whose rows have weights of their own for each right side.
+DeviceWork solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
+                      bool shares_a = false);
 
 /// The seconds in which the matrices and their factors are copied, which no device can do without.
 double copy_seconds(const Problem& problem);

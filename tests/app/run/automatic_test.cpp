@@ -20,7 +20,7 @@ using test::measured_gpu;
 Timings used_for(const Work& work, const DeviceInfo& gpu, double start = 0.25) {
   Timings timings;
   const DeviceWork of_device = work.right_sides > 0
-                                   ? opencl_solve_work(work.problem, work.right_sides, gpu)
+                                   ? opencl_solve_work(work.problem, work.right_sides, gpu, false)
                                    : opencl_factor_work(work.problem, gpu);
   for (int turn = 0; turn < 2; ++turn) {
     DeviceTimes times{gpu, start, {}};
