@@ -127,6 +127,10 @@ def gpu_pieces(args):
     for name, jobs in (("one", device_files.ONE_MATRIX), ("many", device_files.MANY_MATRICES)):
         yield Piece(f"files {name}", [*files, "--jobs", ",".join(jobs)])
     yield Piece("systems", [*files, "--jobs", "65536x288x97:f4:solve"])
+    weights = ["--solve", "--shared", "--weights", "--shape", "288x97", "--batch", "262144"]
+    for precision in TYPES:
+        yield Piece(f"weighed {precision}", *(bench(*weights, "--precision", precision, *where)
+                                              for where in (device, ["--backend", "cpu"])))
     if args.disk:
         yield Piece("disk", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                              "{disk}", "{json}", "--disk", "--rounds", "2", "--limit", "30",

@@ -523,9 +523,28 @@ def systems_table(results):
         texts.append(f"{work}: {own} on the GPU, {first} in the first run, {cpu} on the CPU, "
                      f"{lstsq} by PyTorch, {normal} by its normal equations, whose error grows "
                      "with the square of the condition")
-    about, commands = results.about(["systems"])
+    texts += weighed_texts(results)
+    about, commands = results.about([name for name in results.pieces
+                                     if name.split(" ")[0] in ("systems", "weighed")])
     return Table("systems", "Least squares from file to file on a GPU, .npy in and out, seconds",
                  (f"{'; '.join(texts)}. {about}", commands), [], [])
+
+
+def weighed_texts(results):
+    """What `bench --weights` measures on the device, and on the CPU of the same host."""
+    times = {}
+    for _, result, case in results.cases("weighed"):
+        cell = times.setdefault((size_of(case), TYPE[result["precision"]]), {})
+        cell[result["backend"]["name"]] = 1e3 * case["seconds"]["median"]
+        cell["threads"] = result["host"]["threads"]
+        if case["check_seconds"] is not None:
+            cell["check"] = 1e3 * case["check_seconds"]
+    for (work, precision), cell in times.items():
+        x, check, cpu = cell["opencl"], cell["check"], cell["cpu"]
+        yield (f"one {work.rpartition(' of ')[2]} with {work.partition(' of ')[0]} right sides, "
+               f"{precision}, each with weights of its own, data on the GPU: x {figure(x)} ms, its "
+               f"check {figure(check)}, both on the CPU with {cell['threads']} threads "
+               f"{figure(cpu / (x + check))} times as long")
 
 
 def disk_table(results):

@@ -223,6 +223,18 @@ class PagesTest(unittest.TestCase):
                       "first run, 3 on the CPU, over 12 by PyTorch, 4 by its normal equations",
                       page)
 
+    def test_weights_of_their_own_stand_beside_the_cpu(self):
+        def timed(backend, seconds, check):
+            return {"precision": "single", "backend": {"name": backend}, "host": {"threads": 16},
+                    "cases": [{"m": 288, "n": 97, "batch": 262144, "check_seconds": check,
+                               "seconds": {"median": seconds}}]}
+        page = self.page_of([
+            device_files("systems", "65536x288x97:f4:solve", **{"qrtool on the GPU": [0.9]}),
+            piece("weighed single", [timed("opencl", 0.06, 0.04), timed("cpu", 2.5, None)])], "gpu")
+        self.assertIn("one 288 x 97 with 262,144 right sides, float32, each with weights of its "
+                      "own, data on the GPU: x 60 ms, its check 40, both on the CPU with 16 "
+                      "threads 25 times as long.", page)
+
     def test_files_on_a_disk_stand_beside_a_copy_that_is_synced(self):
         page = self.page_of([device_files("disk", "1000000x128:f8", **{
             "qrtool on the GPU": [2, 3], "cp of the output": [1.5]})], "gpu")
