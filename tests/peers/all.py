@@ -130,7 +130,9 @@ def gpu_pieces(args):
     weights = ["--solve", "--shared", "--weights", "--shape", "288x97", "--batch", "262144"]
     for precision in TYPES:
         yield Piece(f"weighed {precision}", *(bench(*weights, "--precision", precision, *where)
-                                              for where in (device, ["--backend", "cpu"])))
+                                              for where in (
+                                                  device, ["--backend", "cpu", "--limit-seconds",
+                                                           "60"])))
     if args.disk:
         yield Piece("disk", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                              "{disk}", "{json}", "--disk", "--rounds", "2", "--limit", "30",

@@ -535,16 +535,18 @@ def weighed_texts(results):
     times = {}
     for _, result, case in results.cases("weighed"):
         cell = times.setdefault((size_of(case), TYPE[result["precision"]]), {})
-        cell[result["backend"]["name"]] = 1e3 * case["seconds"]["median"]
+        if case["seconds"]:
+            cell[result["backend"]["name"]] = 1e3 * case["seconds"]["median"]
         cell["threads"] = result["host"]["threads"]
         if case["check_seconds"] is not None:
             cell["check"] = 1e3 * case["check_seconds"]
     for (work, precision), cell in times.items():
-        x, check, cpu = cell["opencl"], cell["check"], cell["cpu"]
+        x, check, cpu = cell["opencl"], cell["check"], cell.get("cpu")
+        beside = (f", both on the CPU with {cell['threads']} threads {figure(cpu / (x + check))} "
+                  "times as long") if cpu else ""
         yield (f"one {work.rpartition(' of ')[2]} with {work.partition(' of ')[0]} right sides, "
                f"{precision}, each with weights of its own, data on the GPU: x {figure(x)} ms, its "
-               f"check {figure(check)}, both on the CPU with {cell['threads']} threads "
-               f"{figure(cpu / (x + check))} times as long")
+               f"check {figure(check)}{beside}")
 
 
 def disk_table(results):
