@@ -44,8 +44,8 @@ and tall matrices.
   Times leave the check out, unless they are from file to file. Where no kind is named, the \
 matrices are Gaussian.
 - tests/peers/all.py measures, on a machine that does nothing else; tests/peers/pages.py writes \
-this page from
-  [its results](tests/peers/results). Measured so: {measured}.
+this page from \
+[its results](tests/peers/results). Measured so: {measured}.
 - Not compared, for want of a machine or a package: MAGMA, KBLAS, rocSOLVER, GPUs of AMD and Intel.
 
 ## Slower than another program
@@ -749,7 +749,7 @@ class Page:
         lines += [f"- {text}" for text in self.older_slower]
         close = listed(slow for slow in self.slow if slow.ratio >= 1) or ["- No other cell."]
         lines += ["", f"Less than {CLOSE} times as fast as another program. (Of a square matrix of "
-                  "thousands of columns nearly", "all of the time goes into products of matrices, "
+                  "thousands of columns nearly all of the time goes into products of matrices, "
                   "which all libraries run near the peak.)", "", *close]
         lines += ["", f"More than {MOST_FLOORS} times the least time that memory or arithmetic "
                   f"allows: {', '.join(self.far) or 'no cell'}.", ""]
