@@ -3,12 +3,18 @@
 #include "app/engine/group_engine.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/engine/opencl.hpp"
+#include "app/engine/side_copies.hpp"
 #include "core/clock.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {
+
+/// Of the copies of right sides that leave rows out, at a time: enough of them to fill a device.
+constexpr std::size_t most_gap_bytes = std::size_t{64} << 20;
 
 Limits half_of(Limits limits) {
   limits.host_bytes /= 2;
@@ -28,6 +34,9 @@ GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Re
     if (job.device != nullptr && !job.device->is_shared)
       device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
                                        job.device->route);
+    if (job.device != nullptr && job.device->takes_gaps)
+      gap_device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
+                                           job.device->route);
     if (device_) device_->prepare(std::max<index_t>(plan.group_size, 1), a.data != nullptr);
   }
 }
@@ -35,8 +44,7 @@ GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Re
 template <class T>
 void GroupEngine<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
   if (device_) {
-    const BatchView<const T> one_for_all{a_.data, block.count, a_.rows, a_.cols, a_.ld, 0};
-    solve_on_device(a_.data != nullptr ? one_for_all : a, block);
+    solve_on_device(a_.data != nullptr ? one_for_all(block.count) : a, block);
   } else if (job_.plan.route == SolveRoute::each) {
     seconds_ += solve_systems(a, block, all_systems(block));
   } else if (a_.data != nullptr) {
@@ -120,8 +128,41 @@ template <class T>
 std::vector<index_t> GroupEngine<T>::solve_shared_on_device(
     const RightSideBlock<T>& block) requires(!is_complex_number<T>) {
   std::fill(block.findings.begin(), block.findings.end(), findings_);
-  const std::vector<index_t> refused = shared_device_->run(block);
+  std::vector<index_t> refused = shared_device_->run(block);
+  if (gap_device_) refused = solve_gaps_on_device(block, refused);
   return shared_->run_some(block, refused);
+}
+
+/// Solves for those of the right sides that leave rows out, whatever their number: a right side
+/// gets the same bits in any company. Returns the others, and those that the device refuses again.
+template <class T>
+std::vector<index_t> GroupEngine<T>::solve_gaps_on_device(
+    const RightSideBlock<T>& block,
+    std::span<const index_t> refused) requires(!is_complex_number<T>) {
+  const SolveProblem& problem = job_.problem;
+  const int threads = job_.plan.threads;
+  std::vector<char> has_gap(refused.size());
+  parallel_for(std::ssize(refused), threads, [&](index_t i, int) {
+    const auto place = static_cast<std::size_t>(i);
+    const T* b = block.b + block.b_places.start(refused[place]);
+    for (index_t e = 0; e < problem.m && !has_gap[place]; ++e)
+      has_gap[place] = std::isnan(b[e * block.b_places.step]);
+  });
+  std::vector<index_t> gaps, rest;
+  for (std::size_t i = 0; i < refused.size(); ++i)
+    (has_gap[i] != 0 ? gaps : rest).push_back(refused[i]);
+  const std::size_t step =
+      std::max<std::size_t>(1, std::min(most_gap_bytes, job_.limits.host_bytes / 16) /
+                                   SideCopies<T>::bytes_of_side(problem));
+  for (std::size_t from = 0; from < gaps.size(); from += step) {
+    const auto part = std::span(gaps).subspan(from, std::min(step, gaps.size() - from));
+    SideCopies<T> copies(problem, block, part, threads);
+    for (const index_t i : gap_device_->run(one_for_all(std::ssize(part)), copies.copies()))
+      rest.push_back(part[static_cast<std::size_t>(i)]);
+    copies.give_back();
+  }
+  std::sort(rest.begin(), rest.end());
+  return rest;
 }
 
 /// One A with its own many right sides.

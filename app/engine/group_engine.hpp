@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "app/engine/solve_device.hpp"
@@ -57,6 +58,12 @@ class GroupEngine {
   void take_to_device(const RightSideBlock<T>& block) requires(!is_complex_number<T>);
   std::vector<index_t> solve_shared_on_device(const RightSideBlock<T>& block) requires(
       !is_complex_number<T>);
+  std::vector<index_t> solve_gaps_on_device(
+      const RightSideBlock<T>& block,
+      std::span<const index_t> refused) requires(!is_complex_number<T>);
+  BatchView<const T> one_for_all(index_t sides) const {
+    return {a_.data, sides, a_.rows, a_.cols, a_.ld, 0};
+  }
   void solve_group(MatrixView<const T> a, index_t group, RightSideBlock<T> block);
 
   GroupJob job_;
@@ -67,6 +74,7 @@ class GroupEngine {
   std::optional<SystemEngine<T>> engine_;
   std::unique_ptr<SystemDevice<T>> device_;
   std::unique_ptr<SharedDevice<T>> shared_device_;
+  std::unique_ptr<SystemDevice<T>> gap_device_;  // beside shared_device_
   bool has_matrix_ = false;
   MatrixFindings findings_;
   SolveSeconds seconds_;

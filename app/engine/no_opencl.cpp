@@ -39,6 +39,8 @@ std::string opencl_system_objection(const Backend&, const SolveProblem&) {
 
 bool opencl_has_normal_equations(const Backend&, const SolveProblem&, index_t) { return false; }
 
+bool opencl_takes_gaps(const Backend&, const SolveProblem&) { return false; }
+
 template <class T>
 std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend&, const SolveProblem&, const Plan&,
                                                      SystemRoute) {

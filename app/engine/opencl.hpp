@@ -59,6 +59,10 @@ std::string opencl_system_objection(const Backend& backend, const SolveProblem& 
 bool opencl_has_normal_equations(const Backend& backend, const SolveProblem& problem,
                                  index_t sides);
 
+/// Whether the device of `backend` solves for right sides of one A of which each leaves rows of its
+/// own out, where make_opencl_shared() does not.
+bool opencl_takes_gaps(const Backend& backend, const SolveProblem& problem);
+
 /// `backend` is one of make_opencl_backend(), `factor` its plan of R. Both and the problem outlive
 /// the result.
 template <class T>

@@ -64,9 +64,13 @@ std::string plan_on_device(const SystemsShape& shape, const SolveProblem& proble
   const index_t side_by_side = shape.sides.as_rows ? 0 : shape.sides.p;
   std::string objection = device.is_shared ? opencl_shared_objection(backend, problem, side_by_side)
                                            : opencl_system_objection(backend, problem);
-  if (device.is_shared || !objection.empty()) return objection;
+  if (!objection.empty()) return objection;
+  device.takes_gaps = device.is_shared && opencl_takes_gaps(backend, problem);
+  if (device.is_shared && !device.takes_gaps) return {};
   device.factor =
       make_plan(factored_on_device(shape, problem), backend.variants(), backend.limits(), forced);
+  if (device.takes_gaps) device.route = SystemRoute::normal_equations;
+  if (device.is_shared) return {};
   // A variant that was named is the one that runs.
   if (forced.empty() &&
       opencl_has_normal_equations(backend, problem, sides_of_system(shape, problem)))

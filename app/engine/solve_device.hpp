@@ -14,12 +14,14 @@ namespace qrtool {
 
 /// The device, the plan of R for the matrices of the run, and whether R comes first. Where one A
 /// serves all right sides, the CPU factors it, and the rest is the device's; where these have
-/// weights of their own, the device makes a matrix of each from it.
+/// weights of their own, or leave rows of their own out, the device makes a matrix of each from
+/// it.
 struct SolveDevice {
   std::shared_ptr<Backend> backend;
   Plan factor = {};
   SystemRoute route = SystemRoute::factors;
   bool is_shared = false;
+  bool takes_gaps = false;  // with is_shared: right sides that leave rows out
 
   /// As the output's attribute names it.
   std::string variant() const {
