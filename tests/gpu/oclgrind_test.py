@@ -107,6 +107,28 @@ def check_solve(folder, variant, shape, precision):
     return not found
 
 
+def check_weights(folder, precision):
+    """Right sides of one A with weights of their own: 5 of 9 x 3, past the end of every tile."""
+    a, b, w, x, log = (os.path.join(folder, name) for name in
+                       ("one.h5", "sides.h5", "weights.h5", "x.h5", "log"))
+    run([QRTOOL, "generate", "--shape", "9x3", "--precision", precision, a, "--force", "-q"])
+    run([QRTOOL, "generate", "--shape", "5x9", "--precision", precision, b, "--force", "-q"])
+    with h5py.File(b) as sides, h5py.File(w, "w") as weights:
+        (name,) = sides
+        weights[name] = abs(sides[name][...]) + 1
+    if os.path.exists(log):
+        os.remove(log)
+    run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,
+         QRTOOL, "solve", a, b, x, "--weights", w, "--backend", "opencl", "--force", "-q"])
+    with h5py.File(x) as file:
+        assert file.attrs["backend"] == "opencl" and file.attrs["variant"] == "normal equations"
+    with open(log) as file:
+        found = file.read()
+    if found:
+        print(f"weights {precision}:\n{found[:2000]}")
+    return not found
+
+
 def main():
     names = variants()
     missing = sorted(names - SHAPES.keys() - REPORTED)
@@ -125,6 +147,7 @@ def main():
     silent += [check_solve(folder, variant, shape, precision)
                for variant, shape in (SYSTEMS if ALL else SYSTEMS[:2])
                for precision in ("single", "double")]
+    silent += [check_weights(folder, precision) for precision in ("single", "double")]
     shutil.rmtree(folder)
     print(f"{len(silent)} runs")
     return 0 if all(silent) else 1

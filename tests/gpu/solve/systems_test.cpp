@@ -540,6 +540,51 @@ TYPED_TEST(Systems, ScalesOfWeightsAndCompanyChangeNoBit) {
   }
 }
 
+/// Some right sides of one hard A, each with weights from 1e-12 to 1e12 of its own, or 0 where b
+/// may hold anything.
+template <class T>
+UnevenSystems<T> make_sides_of_one(const HardSystems<T>& hard, index_t system, index_t sides) {
+  HardSystems<T> of_one{
+      .m = hard.m, .n = hard.n, .count = sides, .a = {}, .b = {}, .names = {}, .is_graded = {}};
+  const index_t entries = hard.m * hard.n;
+  for (index_t s = 0; s < sides; ++s) {
+    const T* b = &hard.b[(system + s) % hard.count * hard.m];
+    of_one.a.insert(of_one.a.end(), &hard.a[system * entries], &hard.a[system * entries] + entries);
+    of_one.b.insert(of_one.b.end(), b, b + hard.m);
+    of_one.names.push_back(hard.names[system]);
+    of_one.is_graded.push_back(hard.is_graded[system]);
+  }
+  UnevenSystems<T> uneven = make_uneven_systems(of_one, {Weights::of_each, false}, 5 + system);
+  uneven.systems.a = of_one.a;  // a row of weight 0 counts for other right sides
+  return uneven;
+}
+
+/// What pairs_check.cl accepts, core accepts too; and it is most of what is not dependent.
+TYPED_TEST(Systems, CoreAcceptsWhatADeviceAcceptsOfOneA) {
+  using T = TypeParam;
+  constexpr index_t sides = 5;
+  const HardSystems<T> hard = make_hard_systems<T>(40, 16, 2, 3);
+  index_t accepted = 0;
+  for (index_t k = 0; k < hard.count; ++k) {
+    const UnevenSystems<T> s = make_sides_of_one(hard, k, sides);
+    const SolveProblem problem = s.problem();
+    const Plan plan = plan_of_r(problem);
+    Answer<T> answer(sides, 1, hard.n);
+    answer.refused = make_system_device<T>(backend(), problem, plan)
+                         ->run({s.systems.a.data(), sides, hard.m, hard.n, hard.n, 0},
+                               s.block(answer.x, answer.reports, answer.findings));
+    const SystemAnswers<T> checked = check_on_cpu(s, answer.x);
+    for (index_t i = 0; i < sides; ++i) {
+      if (!answer.accepts(i)) continue;
+      ++accepted;
+      const SolutionReport& of_core = checked.reports[i];
+      EXPECT_EQ(of_core.status, Status::ok) << hard.names[k] << " " << k << " side " << i << ": "
+                                            << of_core.backward_error / of_core.bar;
+    }
+  }
+  EXPECT_GT(accepted, hard.count * sides / 4) << "of " << hard.count * sides;
+}
+
 /// Weights that no factor of the Gram matrix can have are left to the host, and one that 4^-e
 /// brings out of range to the route by factors.
 TYPED_TEST(Systems, WeightsThatAreOutOfRangeAreLeftToTheHost) {
