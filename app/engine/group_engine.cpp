@@ -13,8 +13,8 @@
 namespace qrtool {
 namespace {
 
-/// Of the copies of right sides that leave rows out, at a time: enough of them to fill a device.
-constexpr std::size_t most_gap_bytes = std::size_t{64} << 20;
+/// Of copies of right sides at a time: enough of them to fill a device.
+constexpr std::size_t most_copied_bytes = std::size_t{64} << 20;
 
 Limits half_of(Limits limits) {
   limits.host_bytes /= 2;
@@ -37,7 +37,7 @@ GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Re
     if (job.device != nullptr && job.device->takes_gaps)
       gap_device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
                                            job.device->route);
-    if (device_) device_->prepare(std::max<index_t>(plan.group_size, 1), a.data != nullptr);
+    if (device_) device_->prepare(std::max<index_t>(plan.system_size(), 1), a.data != nullptr);
   }
 }
 
@@ -81,10 +81,18 @@ SolveSeconds GroupEngine<T>::solve_systems(BatchView<const T> a, const RightSide
 template <class T>
 void GroupEngine<T>::solve_on_device(BatchView<const T> a, const RightSideBlock<T>& block) {
   const SolveSeconds before = device_->seconds();
-  std::vector<index_t> refused = device_->run(a, block);
+  const index_t size = std::max<index_t>(job_.plan.system_size(), 1);
+  std::vector<index_t> refused;
+  if constexpr (!is_complex_number<T>) {
+    // A device takes right sides that are systems of their own one after another.
+    if (a_.data != nullptr && job_.plan.group_size != 1)
+      refused = solve_copies(*device_, block, all_systems(block));
+    else
+      refused = device_->run(a, block);
+  }
   const SolveSeconds after = device_->seconds();
   seconds_ += {after.factor - before.factor, after.solve - before.solve};
-  for (index_t& system : refused) system *= job_.plan.group_size;
+  for (index_t& system : refused) system *= size;
   if (!refused.empty()) seconds_ += solve_systems(a, block, refused);
 }
 
@@ -151,18 +159,30 @@ std::vector<index_t> GroupEngine<T>::solve_gaps_on_device(
   std::vector<index_t> gaps, rest;
   for (std::size_t i = 0; i < refused.size(); ++i)
     (has_gap[i] != 0 ? gaps : rest).push_back(refused[i]);
-  const std::size_t step =
-      std::max<std::size_t>(1, std::min(most_gap_bytes, job_.limits.host_bytes / 16) /
-                                   SideCopies<T>::bytes_of_side(problem));
-  for (std::size_t from = 0; from < gaps.size(); from += step) {
-    const auto part = std::span(gaps).subspan(from, std::min(step, gaps.size() - from));
-    SideCopies<T> copies(problem, block, part, threads);
-    for (const index_t i : gap_device_->run(one_for_all(std::ssize(part)), copies.copies()))
-      rest.push_back(part[static_cast<std::size_t>(i)]);
-    copies.give_back();
-  }
+  const std::vector<index_t> again = solve_copies(*gap_device_, block, gaps);
+  rest.insert(rest.end(), again.begin(), again.end());
   std::sort(rest.begin(), rest.end());
   return rest;
+}
+
+/// Solves for some right sides of the one A in copies, which are rows. Returns those that the
+/// device refuses.
+template <class T>
+std::vector<index_t> GroupEngine<T>::solve_copies(
+    SystemDevice<T>& device, const RightSideBlock<T>& block,
+    std::span<const index_t> sides) requires(!is_complex_number<T>) {
+  const std::size_t bytes = std::min(most_copied_bytes, job_.limits.host_bytes / 16);
+  const std::size_t step =
+      std::max<std::size_t>(1, bytes / SideCopies<T>::bytes_of_side(job_.problem));
+  std::vector<index_t> refused;
+  for (std::size_t from = 0; from < sides.size(); from += step) {
+    const auto part = sides.subspan(from, std::min(step, sides.size() - from));
+    SideCopies<T> copies(job_.problem, block, part, job_.plan.threads);
+    for (const index_t i : device.run(one_for_all(std::ssize(part)), copies.copies()))
+      refused.push_back(part[static_cast<std::size_t>(i)]);
+    copies.give_back();
+  }
+  return refused;
 }
 
 /// One A with its own many right sides.

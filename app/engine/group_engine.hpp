@@ -61,6 +61,8 @@ class GroupEngine {
   std::vector<index_t> solve_gaps_on_device(
       const RightSideBlock<T>& block,
       std::span<const index_t> refused) requires(!is_complex_number<T>);
+  std::vector<index_t> solve_copies(SystemDevice<T>& device, const RightSideBlock<T>& block,
+                                    std::span<const index_t> sides) requires(!is_complex_number<T>);
   BatchView<const T> one_for_all(index_t sides) const {
     return {a_.data, sides, a_.rows, a_.cols, a_.ld, 0};
   }

@@ -3,6 +3,7 @@
 // takes them one by one.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace qrtool {
 
-/// Right sides of one A that have weights in common or none, and room for their results.
+/// Right sides of one A, their weights where they have some of their own, and room for the results.
 template <class T>
 class SideCopies {
  public:
@@ -23,15 +24,15 @@ class SideCopies {
         block_(block),
         sides_(sides),
         threads_(threads),
+        has_own_weights_(block.w != nullptr && block.w_places.group_stride != 0),
         b_(sides.size() * static_cast<std::size_t>(m_)),
+        w_(has_own_weights_ ? b_.size() : 0),
         x_(sides.size() * static_cast<std::size_t>(n_)),
         se_(block.se == nullptr ? 0 : x_.size()),
         reports_(sides.size()),
         findings_(block.findings.empty() ? 0 : sides.size()) {
-    for_each_side([&](index_t i, index_t s) {
-      const T* from = block_.b + block_.b_places.start(s);
-      for (index_t e = 0; e < m_; ++e) b_[place(i, m_) + e] = from[e * block_.b_places.step];
-    });
+    gather(block.b, block.b_places, b_);
+    if (has_own_weights_) gather(block.w, block.w_places, w_);
   }
 
   RightSideBlock<T> copies() {
@@ -39,6 +40,10 @@ class SideCopies {
     of.count = std::ssize(sides_);
     of.b = b_.data();
     of.b_places = VectorPlaces::rows(m_);
+    if (has_own_weights_) {
+      of.w = w_.data();
+      of.w_places = VectorPlaces::rows(m_);
+    }
     of.x = x_.data();
     of.se = se_.empty() ? nullptr : se_.data();
     of.x_places = VectorPlaces::rows(n_);
@@ -49,21 +54,25 @@ class SideCopies {
 
   /// Copies the results to where those of the right sides belong.
   void give_back() {
-    for_each_side([&](index_t i, index_t s) {
-      const index_t to = block_.x_places.start(s), step = block_.x_places.step;
+    for_neighbours([&](index_t first, index_t end) {
       for (index_t j = 0; j < n_; ++j) {
-        block_.x[to + j * step] = x_[place(i, n_) + j];
-        if (!se_.empty()) block_.se[to + j * step] = se_[place(i, n_) + j];
+        for (index_t i = first; i < end; ++i) {
+          const index_t to = block_.x_places.start(number(i)) + j * block_.x_places.step;
+          block_.x[to] = x_[place(i, n_) + j];
+          if (!se_.empty()) block_.se[to] = se_[place(i, n_) + j];
+        }
       }
-      const auto of = static_cast<std::size_t>(i), at = static_cast<std::size_t>(s);
-      block_.reports[at] = reports_[of];
-      if (!findings_.empty()) block_.findings[at] = findings_[of];
+      for (index_t i = first; i < end; ++i) {
+        const auto of = static_cast<std::size_t>(i), at = static_cast<std::size_t>(number(i));
+        block_.reports[at] = reports_[of];
+        if (!findings_.empty()) block_.findings[at] = findings_[of];
+      }
     });
   }
 
   /// The bytes of the copies of a right side.
   static std::size_t bytes_of_side(const SolveProblem& p) {
-    return static_cast<std::size_t>(p.m + p.n * (p.wants_se ? 2 : 1)) * sizeof(T) +
+    return static_cast<std::size_t>(2 * p.m + p.n * (p.wants_se ? 2 : 1)) * sizeof(T) +
            sizeof(SolutionReport) + sizeof(MatrixFindings);
   }
 
@@ -71,17 +80,35 @@ class SideCopies {
   static std::size_t place(index_t i, index_t length) {
     return static_cast<std::size_t>(i * length);
   }
+  index_t number(index_t i) const { return sides_[static_cast<std::size_t>(i)]; }
+
+  /// Calls body(first, end) for parts of the right sides. Neighbours that are columns share lines
+  /// of the cache.
   template <class Body>
-  void for_each_side(Body body) {
-    parallel_for(std::ssize(sides_), threads_,
-                 [&](index_t i, int) { body(i, sides_[static_cast<std::size_t>(i)]); });
+  void for_neighbours(Body body) {
+    constexpr index_t together = 32;
+    const index_t count = std::ssize(sides_);
+    parallel_for((count + together - 1) / together, threads_, [&](index_t part, int) {
+      body(part * together, std::min(count, (part + 1) * together));
+    });
+  }
+  template <class Number>
+  void gather(const Number* from, const VectorPlaces& places, std::vector<Number>& to) {
+    for_neighbours([&](index_t first, index_t end) {
+      for (index_t e = 0; e < m_; ++e)
+        for (index_t i = first; i < end; ++i)
+          to[place(i, m_) + e] = from[places.start(number(i)) + e * places.step];
+    });
   }
 
   index_t m_, n_;
   const RightSideBlock<T>& block_;
   std::span<const index_t> sides_;
   int threads_;
-  std::vector<T> b_, x_, se_;
+  bool has_own_weights_;
+  std::vector<T> b_;
+  std::vector<Real<T>> w_;
+  std::vector<T> x_, se_;
   std::vector<SolutionReport> reports_;
   std::vector<MatrixFindings> findings_;
 };

@@ -35,11 +35,7 @@ std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& 
   if (std::string why = objection_to_systems(problem.type); !why.empty()) return why;
   if (problem.wants_covariance) return "covariances are asked for";
   if (is_shared(shape, problem, plan)) return {};
-  if (makes_own_systems(shape, problem)) {
-    // The device takes right sides and weights one after another.
-    if (plan.group_size != 1)
-      return "each right side has weights of its own and is a column; a row, [..., m], is taken";
-  } else {
+  if (!makes_own_systems(shape, problem)) {
     if (shape.sides.shares_a()) return "one A serves few right sides";
     if ((shape.has_weights || plan.splits) && shape.sides.p != 1)
       return "rows have weights or may be missing, and an A has several right sides";

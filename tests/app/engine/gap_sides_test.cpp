@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gap_sides_test.cpp: right sides of one A that leave rows of their own out, on a device.
+// gap_sides_test.cpp: right sides of one A that leave rows of their own out, or have weights of
+// their own, on a device.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -133,6 +134,58 @@ TEST(GapSides, GetTheSameBitsInAnyCompany) {
   const std::vector<double> some(data.b.begin() + first * m, data.b.begin() + (first + count) * m);
   const Answer few = solve(data, some, backend);
   for (index_t e = 0; e < count * n; ++e) EXPECT_EQ(few.x[e], all.x[first * n + e]) << e;
+}
+
+/// x of right sides with weights of their own on a device: rows, or columns of m x sides.
+std::vector<double> solve_weighed(const Data& data, const std::vector<double>& w, bool as_rows,
+                                  std::shared_ptr<Backend> backend) {
+  SolveProblem problem = problem_with_gaps();
+  problem.has_weights = problem.weighs_each = true;
+  const auto places = [&](index_t length) {
+    return as_rows ? VectorPlaces::rows(length) : VectorPlaces::columns(length, sides);
+  };
+  std::vector<double> b(data.b.size()), weights(b.size());
+  for (index_t s = 0; s < sides; ++s)
+    for (index_t i = 0; i < m; ++i) {
+      const auto to = static_cast<std::size_t>(places(m).start(s) + i * places(m).step);
+      b[to] = data.b[s * m + i];
+      weights[to] = w[s * m + i];
+    }
+  const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 2};
+  SystemsShape shape{.sides = {.p = sides, .as_rows = as_rows, .solution_dims = {sides}},
+                     .has_weights = true};
+  SolvePlan plan = plan_solve(shape, problem, limits, "");
+  SolveDevice device{.backend = backend};
+  EXPECT_EQ(objection_to_devices(shape, problem, plan), "");
+  EXPECT_EQ(plan_on_device(shape, problem, plan, "", device), "");
+  take_device(shape, problem, limits, plan);
+  EXPECT_EQ(plan.group_size, as_rows ? 1 : sides);
+  Answer answer(sides);
+  RightSideBlock<double> block = answer.block(b);
+  block.b_places = block.w_places = places(m);
+  block.w = weights.data();
+  block.x_places = places(n);
+  GroupEngine<double>({.problem = problem, .plan = plan, .limits = limits, .device = &device},
+                      {data.a.data(), m, n, n}, nullptr)
+      .run({}, block);
+  std::vector<double> x;
+  for (index_t s = 0; s < sides; ++s)
+    for (index_t j = 0; j < n; ++j) x.push_back(answer.x[places(n).start(s) + j * places(n).step]);
+  return x;
+}
+
+TEST(WeighedSides, GetTheSameBitsAsRowsAndAsColumns) {
+  const std::shared_ptr<Backend> backend = device_backend();
+  if (!backend) GTEST_SKIP() << "no device";
+  const Data data;
+  std::vector<double> w(data.b.size());
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<double>(i * 7 % 11);
+  const std::vector<double> rows = solve_weighed(data, w, true, backend);
+  const std::vector<double> columns = solve_weighed(data, w, false, backend);
+  for (index_t e = 0; e < sides * n; ++e) {
+    if (e / n == Data::few) continue;  // NaN
+    ASSERT_EQ(rows[e], columns[e]) << "right side " << e / n;
+  }
 }
 
 }  // namespace
