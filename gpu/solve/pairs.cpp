@@ -2,6 +2,8 @@
 // pairs.cpp: sizes, buffers and launches of pairs.cl, of its products, and of what follows them.
 #include "gpu/solve/pairs.hpp"
 
+#include <algorithm>
+
 #include "gpu/products/product.hpp"
 #include "gpu/solve/normal_group.hpp"
 #include "gpu/solve/system_params.hpp"
@@ -85,6 +87,8 @@ void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch)
 }  // namespace
 
 bool takes_pairs(const SolveProblem& p, const Limits& limits) {
+  const std::size_t bytes = bytes_of(p.m * whole(pairs_of(p.n)), sizeof(double));
+  if (bytes > std::min(limits.max_allocation_bytes, limits.device_bytes / 8)) return false;
   const bool is_in_gap = p.n >= tuning::pairs_gap_first && p.n <= tuning::pairs_gap_last;
   return needs_weighing(p) && !is_in_gap && p.n <= tuning::normal_most_columns &&
          !is_tall_system(p.m) && weighed_group_objection(p, limits).empty();
