@@ -19,7 +19,8 @@ QRTOOL, MPI_TOOL, FAIL_NTH = sys.argv[1:4]
 # Open MPI keeps memory and unloads the plug-ins that allocated it. So its leaks cannot be told from
 # ours.
 os.environ["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
-MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root"]
+# Ranks that wait leave the cores to those that work.
+MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]
 
 
 def child_pids(parent):
