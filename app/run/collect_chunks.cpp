@@ -45,9 +45,11 @@ void ChunkCollector::stop_all() {
 }
 
 bool ChunkOwner::wait_for_request() {
+  if (is_stopped_) return false;
   Word word{};
   comm_.receive(0, writable_bytes_of(&word, 1));
-  return word == Word::go;
+  is_stopped_ = word == Word::stop;
+  return !is_stopped_;
 }
 
 bool ChunkOwner::announce() {

@@ -35,12 +35,15 @@ class ChunkOwner {
 
   /// Waits for a request and announces the chunk; false where rank 0 has stopped.
   bool announce();
-  /// Waits for a request and answers it with a failure.
+  /// Waits for a request and answers it with a failure. Rank 0 stops a rank once, and may do so by
+  /// the word for which announce() has waited while another thread of the rank failed; then this
+  /// returns at once.
   void announce_failure(const Failure& failure);
 
  private:
   bool wait_for_request();
   Comm& comm_;
+  bool is_stopped_ = false;
 };
 
 }  // namespace qrtool

@@ -3,7 +3,10 @@
 // processes is tested without MPI.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <barrier>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -16,6 +19,9 @@
 #include "core/comm.hpp"
 
 namespace qrtool::test {
+
+/// A rank that waits for longer waits for ever.
+constexpr std::chrono::seconds longest_wait{120};
 
 /// The mailboxes that the ranks share.
 struct LocalWorld {
@@ -42,7 +48,11 @@ class LocalComm final : public Comm {
   void receive(int from, std::span<std::byte> bytes) override {
     std::unique_lock lock(world_.mutex);
     auto& mail = world_.mail[{from, rank_}];
-    world_.arrived.wait(lock, [&] { return !mail.empty(); });
+    if (!world_.arrived.wait_for(lock, longest_wait, [&] { return !mail.empty(); })) {
+      ADD_FAILURE() << "rank " << rank_ << " waits for a message that rank " << from
+                    << " never sends";
+      throw InternalError("no message");
+    }
     if (mail.front().size() != bytes.size()) throw InternalError("another number of bytes");
     std::memcpy(bytes.data(), mail.front().data(), bytes.size());
     mail.pop_front();

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "app/cli/parse.hpp"
 #include "app/run/attempts.hpp"
@@ -17,6 +19,8 @@
 
 namespace qrtool {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr int ranks = 3;
 
@@ -207,6 +211,36 @@ TEST(ShareStages, ARankThatFailsEndsTheOthersAtOnce) {
     expect_all(messages, "this rank has failed");
     EXPECT_LT(worked, 100) << "rank " << failing;
   }
+}
+
+/// Rank 0 fails after rank 1, which then waits for the request of its first chunk.
+struct TwoFailingRanks : MadeUpSteps {
+  std::atomic<bool>& has_rank_1_failed;
+
+  void work(Chunk& chunk) {
+    if (rank == 1 && chunk.number >= ranks) {
+      std::this_thread::sleep_for(20ms);  // until the first chunk waits
+      has_rank_1_failed = true;
+      has_rank_1_failed.notify_all();
+      throw LimitError("rank 1 has failed");
+    }
+    if (rank != 0) return;
+    has_rank_1_failed.wait(false);
+    std::this_thread::sleep_for(20ms);  // until the pipeline of rank 1 knows
+    throw LimitError("rank 0 has failed");
+  }
+};
+
+TEST(ShareStages, ARankThatIsStoppedAfterItHasFailedEndsToo) {
+  std::atomic<int> worked = 0;
+  std::atomic<bool> has_rank_1_failed = false;
+  const auto messages = messages_of<Error>([&](Comm& comm) {
+    TwoFailingRanks steps{{-1, comm.rank(), worked}, has_rank_1_failed};
+    std::vector<MadeUpSteps::Chunk> buffers(3);
+    MadeUpSteps::Chunk foreign;
+    share_stages(comm, 3000, buffers, foreign, steps);
+  });
+  expect_all(messages, "rank 0 has failed");
 }
 
 }  // namespace

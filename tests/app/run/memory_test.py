@@ -207,13 +207,13 @@ class Memory(unittest.TestCase):
         a, b = self.rows[:32, :4], self.rows
         self.expect_solve_peak(*self.store_systems(a, b), 16)
         self.expect_solve_peak(*self.store_systems(a, b, chunks=(65536, 32), compression="gzip",
-                                                   compression_opts=1), 40)
+                                                   compression_opts=1), 44)
 
     def test_solve_by_rows(self):
         b = self.rows[:, 0] + 1
         self.expect_solve_peak(*self.store_systems(self.rows[None], b[None], chunks=(1, 65536, 32),
                                                    compression="gzip",
-                                                   compression_opts=1), 44)
+                                                   compression_opts=1), 48)
         self.expect_solve_peak(*self.store_systems(self.rows, b), 24)
 
     def test_solve_of_numpys_files_by_rows(self):

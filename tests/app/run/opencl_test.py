@@ -49,7 +49,7 @@ class Opencl(OpenclTool):
 
         pretend = dict(os.environ, QRTOOL_PRETEND="no-float64")
         for shape, options in (("20x32x32", ()), ("3x90x40", ("--mode", "raw")),
-                               ("3x40x90", ("--mode", "r")), ("2x70x40", ("--check", "none"))):
+                               ("3x40x90", ("--mode", "r")), ("2x32x32", ("--check", "none"))):
             self.run_tool("generate", "--shape", shape, "--precision", "single", self.a, "-q",
                           "--force")
             self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force", *options,
@@ -168,7 +168,7 @@ class Opencl(OpenclTool):
         # Two devices of PoCL that share the processor.
         two = {"POCL_DEVICES": "pthread pthread"}
         for shape, mode in (("50x20x12", "reduced"), ("51x20x12", "r"), ("1x20x12", "raw"),
-                            ("7x40x40", "reduced")):
+                            ("3x40x40", "reduced")):
             self.run_tool("generate", "--shape", shape, self.a, "-q", "--force")
             found = []
             for device in ("0", "all"):
@@ -227,8 +227,8 @@ class Opencl(OpenclTool):
         for m, n, sides, dtype in ((28, 9, 1, "f8"), (40, 17, 3, "f4"), (16, 4, 2, "f8"),
                                    (33, 33, 1, "f4"),
                                    (4200, 2, 1, "f8")):
-            a = random.standard_normal((60, m, n)).astype(dtype)
-            b = random.standard_normal((60, m, sides)).astype(dtype)
+            a = random.standard_normal((20, m, n)).astype(dtype)
+            b = random.standard_normal((20, m, sides)).astype(dtype)
             if m in long and "QRTOOL_TEST_ALL" not in os.environ:
                 continue
             a[7] = 0                  # no column
@@ -335,8 +335,10 @@ class Opencl(OpenclTool):
             files = {"factor": [f"a{count}.h5", "--mode", "r"],
                      "solve": [f"a{count}.h5", f"b{count}.h5"]}[command]
             files = [os.path.join(self.folder, f) if f.endswith(".h5") else f for f in files]
+            # With kernels that PoCL has not optimised a run takes ten times as long.
+            env = self.layer(QRTOOL_MEMORY_CL=str(limit), POCL_EXTRA_BUILD_FLAGS="")
             done = self.run_tool(command, *files, self.q, "--backend", "opencl", "--force",
-                                 env=self.layer(QRTOOL_MEMORY_CL=str(limit)), expect=(0, 6))
+                                 env=env, expect=(0, 6))
             if done.returncode == 6:
                 self.assertIn("has no memory left for one 262144x8", done.stderr)
             return done.returncode == 0
