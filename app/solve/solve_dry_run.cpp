@@ -31,7 +31,9 @@ std::uint64_t bytes_of(const Reader& reader, ElementType type) {
 /// A of every place of the batch, of which R is computed.
 Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const bool is_shared = plan.route == SolveRoute::shared;
-  return {.count = is_shared ? std::max<index_t>(count_of(inputs.sides.a_leading), 1) : plan.groups,
+  const bool is_own = plan.splits && plan.group_size > 1;  // right sides are columns
+  return {.count = is_shared ? std::max<index_t>(count_of(inputs.sides.a_leading), 1)
+                             : plan.groups * (is_own ? plan.group_size : 1),
           .m = p.packed_rows(),
           .n = p.n,
           .type = p.type,
@@ -101,15 +103,15 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   const Problem factored = factored_problem(inputs, p, plan);
   const bool shares_a = makes_own_systems(inputs.shape(), p);
   if (const std::optional<DeviceInfo> device = started_device(backend)) {
-    const index_t sides =
-        plan.route == SolveRoute::shared ? count_of(inputs.sides.solution_dims) : plan.group_size;
+    const index_t sides = plan.route == SolveRoute::shared ? count_of(inputs.sides.solution_dims)
+                                                           : plan.system_size();
     enter_programs(opencl_solve_work(factored, sides, *device, shares_a).programs, *device, cost);
   }
   const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
   cost.start_seconds = compute.start;
   cost.compute_seconds = compute.all;
   if (plan.route != SolveRoute::shared)
-    cost.compute_seconds *= solutions_by_r(factored, plan.group_size, backend, shares_a);
+    cost.compute_seconds *= solutions_by_r(factored, plan.system_size(), backend, shares_a);
   else if (!factored.is_empty())
     cost.compute_seconds *=
         1 + product_flops(inputs, p) / std::max(lapack_operations(factored), 1.0);
