@@ -108,27 +108,31 @@ MatrixBytes pair_bytes(const MatrixBytes& of_factor, const SolveProblem& p) {
   return bytes;
 }
 
+PairBuffers without_buffers(const SolveProblem& p) {
+  PairBuffers pairs;
+  pairs.gram_ld = static_cast<cl_int>(whole(pairs_of(p.n)));
+  pairs.right_ld = static_cast<cl_int>(whole(p.n));
+  pairs.has_weights = p.has_weights;
+  pairs.skips_missing = p.skips_missing;
+  return pairs;
+}
+
 PairBuffers pair_buffers(const SolveProblem& p, index_t count, SystemPool& pool) {
   const auto of_rows = [&](index_t entries) { return bytes_of(p.m * entries, sizeof(double)); };
   const SideBytes bytes = side_bytes(p, count);
   int entry = 0;
   const auto take = [&](std::size_t size) { return pool.shared(++entry, size); };
-  return {.pairs = take(of_rows(whole(pairs_of(p.n)))),
-          .wide = take(of_rows(whole(p.n))),
-          .gaps = take(bytes_of(p.m, sizeof(cl_int))),
-          .weights = {},
-          .left_out = {},
-          .scaled = take(bytes.scaled),
-          .exponents = take(bytes_of(count, sizeof(cl_int))),
-          .of_w = take(bytes.terms),
-          .of_b = take(bytes.terms),
-          .gram = take(bytes.gram),
-          .right = take(bytes.right),
-          .gram_ld = static_cast<cl_int>(whole(pairs_of(p.n))),
-          .right_ld = static_cast<cl_int>(whole(p.n)),
-          .has_weights = p.has_weights,
-          .shares_weights = false,
-          .skips_missing = p.skips_missing};
+  PairBuffers pairs = without_buffers(p);
+  pairs.pairs = take(of_rows(whole(pairs_of(p.n))));
+  pairs.wide = take(of_rows(whole(p.n)));
+  pairs.gaps = take(bytes_of(p.m, sizeof(cl_int)));
+  pairs.scaled = take(bytes.scaled);
+  pairs.exponents = take(bytes_of(count, sizeof(cl_int)));
+  pairs.of_w = take(bytes.terms);
+  pairs.of_b = take(bytes.terms);
+  pairs.gram = take(bytes.gram);
+  pairs.right = take(bytes.right);
+  return pairs;
 }
 
 std::vector<SystemStep> pair_solutions(const SolveProblem& p, const Limits& limits) {

@@ -18,6 +18,8 @@ bool takes_pairs(const SolveProblem& problem, const Limits& limits);
 MatrixBytes pair_bytes(const MatrixBytes& of_factor, const SolveProblem& problem);
 MatrixBytes bytes_of_r(const MatrixBytes& of_factor);
 
+/// All of PairBuffers but the buffers, with weights of each right side.
+PairBuffers without_buffers(const SolveProblem& problem);
 /// Buffers of the pool for `count` right sides, all but the weights and left_out. All sets use the
 /// same, since the kernels run one after another. Errors: cl::Error.
 PairBuffers pair_buffers(const SolveProblem& problem, index_t count, SystemPool& pool);

@@ -154,7 +154,8 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t side
                       .scratch = {},
                       .errors = {},
                       .factor_groups = 1,
-                      .tall = {}};
+                      .tall = {},
+                      .pairs = without_buffers(p)};
   if (shares_a && route == SystemRoute::normal_equations && takes_pairs(p, limits))
     return wanted_by(steps_by_pairs(p, limits), job);
   return wanted_by(steps_by(solving_body(p, sides, limits, route, {}), p, limits), job);

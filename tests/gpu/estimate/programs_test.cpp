@@ -14,6 +14,7 @@
 #include "core/plan.hpp"
 #include "gpu/factor/opencl_backend.hpp"
 #include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/system_launches.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/measured_gpu.hpp"
@@ -85,6 +86,26 @@ TEST_F(ProgramNames, OfFactorsAreThoseThatAreBuilt) {
     }
   }
   EXPECT_GE(runs, 8);
+}
+
+/// A kernel that is not named is built at its first launch, while the device waits.
+TEST_F(ProgramNames, OfWeighedSidesHaveEveryKernel) {
+  const SolveProblem systems{.type = ElementType::float32,
+                             .m = 21,
+                             .n = 5,
+                             .rank = {},
+                             .has_weights = true,
+                             .weighs_each = true};
+  std::set<std::string> names;
+  for (const WantedKernels& wanted :
+       wanted_by_systems(systems, 1, device_under_test().limits, SystemRoute::normal_equations,
+                         /*shares_a=*/true))
+    names.insert(wanted.kernels.begin(), wanted.kernels.end());
+  for (const char* name :
+       {"pairs_of_rows", "weigh_sides", "turn_sides", "solve_weighed_group", "check_weighed_sides"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  EXPECT_TRUE(names.contains("wide_transposed_product") ||
+              names.contains("wide_transposed_doubles"));
 }
 
 TEST_F(ProgramNames, OfSystemsAreThoseThatAreBuilt) {

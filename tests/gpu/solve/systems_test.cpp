@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/backward_error.hpp"
@@ -477,14 +478,18 @@ TYPED_TEST(Systems, TakeWeightsAndLeaveMissingRowsOut) {
   }
 }
 
-/// One to seven blocks of 16 columns, the last of them full or with one column; two shapes for
-/// which the device makes a copy of A for each right side.
-const Shape one_a_shapes[] = {{30, 4}, {41, 1}, {70, 33}, {90, 64}, {150, 97}, {4200, 4}};
+/// One and four blocks of 16 columns, the last of them with one column; a shape for which the
+/// device makes a copy of A for each right side. Only with takes_all(): more blocks, full ones,
+/// many rows.
+const Shape one_a_shapes[] = {{30, 4}, {80, 49}, {70, 33}, {41, 1}, {90, 64}, {150, 97}, {4200, 4}};
+constexpr std::size_t everyday_one_a_shapes = 3;
 
 TYPED_TEST(Systems, OneAServesSidesWithWeightsAndGapsOfTheirOwn) {
   using T = TypeParam;
   const double u_of_x = sizeof(T) == 4 ? 1e-3 : 1e-11;
-  for (const Shape& shape : one_a_shapes) {
+  for (const Shape& shape :
+       std::span(one_a_shapes)
+           .first(takes_all() ? std::size(one_a_shapes) : everyday_one_a_shapes)) {
     for (const auto& [has_weights, skips, shares_weights] : {std::tuple(true, true, false),
                                                              {true, false, false},
                                                              {false, true, false},
@@ -563,7 +568,7 @@ UnevenSystems<T> make_sides_of_one(const HardSystems<T>& hard, index_t system, i
 TYPED_TEST(Systems, CoreAcceptsWhatADeviceAcceptsOfOneA) {
   using T = TypeParam;
   constexpr index_t sides = 5;
-  const HardSystems<T> hard = make_hard_systems<T>(40, 16, 2, 3);
+  const HardSystems<T> hard = make_hard_systems<T>(40, 16, takes_all() ? 4 : 1, 3);
   index_t accepted = 0;
   for (index_t k = 0; k < hard.count; ++k) {
     const UnevenSystems<T> s = make_sides_of_one(hard, k, sides);
@@ -589,7 +594,7 @@ TYPED_TEST(Systems, CoreAcceptsWhatADeviceAcceptsOfOneA) {
 /// brings out of range to the route by factors.
 TYPED_TEST(Systems, WeightsThatAreOutOfRangeAreLeftToTheHost) {
   using T = TypeParam;
-  SolveProblem problem = problem_of<T>(30, 12);
+  SolveProblem problem = problem_of<T>(30, 16);
   problem.has_weights = problem.weighs_each = true;
   Weighted<T> systems(problem, false, /*one_a_serves_all=*/true);
   const index_t m = problem.m;
