@@ -13,16 +13,16 @@
 
 namespace qrtool {
 
-/// Says what is measured: factors; one least-squares problem for each matrix; or one matrix for all
-/// right sides.
+/// Says what is measured: factors; one least-squares problem for each matrix; one matrix for all
+/// right sides; or the same where each right side has weights of its own.
 enum class BenchTask { factor, solve, solve_shared, solve_weighed };
 
-/// Whether one matrix serves all right sides; of solve_weighed each has weights of its own.
+/// Whether one matrix serves all right sides.
 inline bool shares_matrix(BenchTask task) {
   return task == BenchTask::solve_shared || task == BenchTask::solve_weighed;
 }
-/// Returns the word of CSV and JSON for a task: the mode for factors, else "solve" or
-/// "solve-shared".
+/// Returns the word of CSV and JSON for a task: the mode for factors, else "solve",
+/// "solve-shared" or "solve-weighed".
 std::string_view name_of(BenchTask task, Mode mode);
 
 /// A case has `batch` matrices of m x n, or, where one is shared, `batch` right sides.

@@ -165,8 +165,8 @@ std::vector<index_t> GroupEngine<T>::solve_gaps_on_device(
   return rest;
 }
 
-/// Solves for some right sides of the one A in copies, which are rows. Returns those that the
-/// device refuses.
+/// Copies some right sides of the one A to rows, and solves for them on the device. Returns those
+/// that it refuses.
 template <class T>
 std::vector<index_t> GroupEngine<T>::solve_copies(
     SystemDevice<T>& device, const RightSideBlock<T>& block,

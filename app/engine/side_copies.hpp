@@ -24,15 +24,14 @@ class SideCopies {
         block_(block),
         sides_(sides),
         threads_(threads),
-        has_own_weights_(block.w != nullptr && block.w_places.group_stride != 0),
         b_(sides.size() * static_cast<std::size_t>(m_)),
-        w_(has_own_weights_ ? b_.size() : 0),
+        w_(block.has_own_weights() ? b_.size() : 0),
         x_(sides.size() * static_cast<std::size_t>(n_)),
         se_(block.se == nullptr ? 0 : x_.size()),
         reports_(sides.size()),
         findings_(block.findings.empty() ? 0 : sides.size()) {
     gather(block.b, block.b_places, b_);
-    if (has_own_weights_) gather(block.w, block.w_places, w_);
+    if (block.has_own_weights()) gather(block.w, block.w_places, w_);
   }
 
   RightSideBlock<T> copies() {
@@ -40,7 +39,7 @@ class SideCopies {
     of.count = std::ssize(sides_);
     of.b = b_.data();
     of.b_places = VectorPlaces::rows(m_);
-    if (has_own_weights_) {
+    if (block_.has_own_weights()) {
       of.w = w_.data();
       of.w_places = VectorPlaces::rows(m_);
     }
@@ -105,7 +104,6 @@ class SideCopies {
   const RightSideBlock<T>& block_;
   std::span<const index_t> sides_;
   int threads_;
-  bool has_own_weights_;
   std::vector<T> b_;
   std::vector<Real<T>> w_;
   std::vector<T> x_, se_;

@@ -2,6 +2,7 @@
 // solve_plan.hpp: which way the systems of a run are solved, and how many at a time.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -39,7 +40,9 @@ struct SolvePlan {
   int buffers = 1, threads = 1;
   std::size_t host_bytes = 0;  // at the most, about
 
+  /// The right sides of a system, and the systems of a group.
   index_t system_size() const { return splits ? 1 : group_size; }
+  index_t systems_of_group() const { return group_size / std::max<index_t>(system_size(), 1); }
   /// Whether the groups are single right sides, where one A has several.
   bool divides_items(const RightSides& sides) const {
     return group_size == 1 && groups != sides.items();

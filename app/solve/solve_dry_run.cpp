@@ -31,9 +31,8 @@ std::uint64_t bytes_of(const Reader& reader, ElementType type) {
 /// A of every place of the batch, of which R is computed.
 Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const bool is_shared = plan.route == SolveRoute::shared;
-  const bool is_own = plan.splits && plan.group_size > 1;  // right sides are columns
   return {.count = is_shared ? std::max<index_t>(count_of(inputs.sides.a_leading), 1)
-                             : plan.groups * (is_own ? plan.group_size : 1),
+                             : plan.groups * std::max<index_t>(plan.systems_of_group(), 1),
           .m = p.packed_rows(),
           .n = p.n,
           .type = p.type,

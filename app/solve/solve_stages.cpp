@@ -255,7 +255,7 @@ class GroupSteps {
 template <class T>
 SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   const SolveProblem& p = job.problem;
-  const index_t systems = job.plan.group_size / std::max<index_t>(job.plan.system_size(), 1);
+  const index_t systems = job.plan.systems_of_group();
   const index_t size = job.plan.system_size();
   const Stopwatch watch;
   SolveTimes times;

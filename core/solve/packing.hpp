@@ -81,6 +81,9 @@ struct RightSideBlock {
   std::span<SolutionReport> reports = {};
   std::span<MatrixFindings> findings = {};  // one for each right side, or empty
   T* covariance = nullptr;  // n x n for each right side, one after another; null: not wanted
+
+  /// Returns whether there are weights, and one vector of them does not serve all right sides.
+  bool has_own_weights() const { return w != nullptr && w_places.group_stride != 0; }
 };
 
 /// The factor of each row: the root of its weight, or 0 for a row that is left out.

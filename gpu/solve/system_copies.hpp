@@ -10,16 +10,17 @@
 
 namespace qrtool {
 
-/// Some of the systems of a block, one after another, and room for their results.
+/// Some of the systems of a block, one after another, and room for their results. One A that serves
+/// all is not copied.
 template <class T>
 struct SystemCopies {
   SystemCopies(const SolveProblem& p, index_t right_sides, std::span<const index_t> systems,
                BatchView<const T> from, const RightSideBlock<T>& block)
-      : m(p.m), n(p.n), sides(right_sides) {
+      : m(p.m), n(p.n), sides(right_sides), shared_a(from.stride == 0 ? from.data : nullptr) {
     for (const index_t i : systems) {
-      a.insert(a.end(), from[i].data, from[i].data + m * n);
+      if (shared_a == nullptr) a.insert(a.end(), from[i].data, from[i].data + m * n);
       b.insert(b.end(), block.b + i * m * sides, block.b + (i + 1) * m * sides);
-      if (has_own_weights(block)) w.insert(w.end(), block.w + i * m, block.w + (i + 1) * m);
+      if (block.has_own_weights()) w.insert(w.end(), block.w + i * m, block.w + (i + 1) * m);
     }
     const std::size_t count = systems.size() * static_cast<std::size_t>(sides);
     x.resize(count * static_cast<std::size_t>(n));
@@ -28,11 +29,16 @@ struct SystemCopies {
     if (!block.findings.empty()) findings.resize(count);
   }
 
+  BatchView<const T> matrices() const {
+    const index_t count = std::ssize(reports) / sides;
+    if (shared_a != nullptr) return {shared_a, count, m, n, n, 0};
+    return packed(a.data(), count, m, n);
+  }
   RightSideBlock<T> block(const RightSideBlock<T>& of) {
     RightSideBlock<T> block = of;
     block.count = std::ssize(reports);
     block.b = b.data();
-    if (has_own_weights(of)) block.w = w.data();
+    if (of.has_own_weights()) block.w = w.data();
     block.x = x.data();
     block.se = se.empty() ? nullptr : se.data();
     block.reports = reports;
@@ -52,11 +58,8 @@ struct SystemCopies {
     }
   }
 
-  static bool has_own_weights(const RightSideBlock<T>& block) {
-    return block.w != nullptr && block.w_places.group_stride != 0;
-  }
-
   index_t m, n, sides;
+  const T* shared_a;  // null: each system has its own
   std::vector<T> a, b, w, x, se;
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;

@@ -194,16 +194,14 @@ template <class T>
 std::vector<index_t> SystemsOnDevice<T>::try_again(BatchView<const T> a,
                                                    const RightSideBlock<T>& block,
                                                    std::span<const index_t> systems) {
-  const index_t m = problem_.m, n = problem_.n, sides = block.count / a.count;
+  const index_t sides = block.count / a.count;
   const auto step = static_cast<std::size_t>(std::max<index_t>(
       1, static_cast<index_t>(tuning::solve_again_bytes / plan_.problem.input_bytes())));
   std::vector<index_t> refused;
   for (std::size_t from = 0; from < systems.size(); from += step) {
     const auto part = systems.subspan(from, std::min(step, systems.size() - from));
-    const index_t count = std::ssize(part);
     SystemCopies<T> copies(problem_, sides, part, a, block);
-    for (const index_t i :
-         try_all(packed(copies.a.data(), count, m, n), copies.block(block), SystemRoute::factors))
+    for (const index_t i : try_all(copies.matrices(), copies.block(block), SystemRoute::factors))
       refused.push_back(part[static_cast<std::size_t>(i)]);
     copies.give_back(part, block);
   }

@@ -76,10 +76,10 @@ inline constexpr std::size_t solve_again_bytes = std::size_t{16} << 20;
 inline constexpr double solve_most_of_bar = 0.875;
 /// Largest number of columns of a system, and of rows that one work-group takes alone.
 inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
-/// With these numbers of columns right sides of one A, each with weights of its own, do not get
-/// their Gram matrices by one product (solve/pairs.cl): NVIDIA's compiler (driver 580) makes wrong
-/// code of solve_weighed_group for two and three blocks of 16 columns, which no check of ours lets
-/// pass; without its optimiser x is right. A copy of A for each is about as fast there.
+/// Right sides of one A with weights of their own get their Gram matrices by one product
+/// (solve/pairs.cl), unless A has so many columns. NVIDIA's compiler (driver 580) makes wrong code
+/// of solve_weighed_group for two and three blocks of 16 columns: the check refuses every x.
+/// Without its optimiser x is right. A copy of A for each right side is about as fast there.
 inline constexpr std::int64_t pairs_gap_first = 17, pairs_gap_last = 48;
 /// Rows of a slab of a system with more rows, at least; the most slabs; work-items of a slab, at
 /// least; and rows of its tiles, at most. Some 2000 groups fill any device, and their sums are few.
