@@ -442,14 +442,15 @@ def grid_table(results, far):
     worst = sorted(rows.items(), key=lambda row: -max(row[1].values()))[:MOST_GRID_ROWS]
     if not rows:
         return None
+    text = "; ".join(f"{size}: " + ", ".join(f"{figure(floors)} times in {name}"
+                                             for name, floors in cells.items())
+                     for size, cells in worst)
     about, commands = results.about(["grid single"])
     about += ("; the floor is the time to read A and write Q and R once, or that of the operations "
               f"at {MOST_FLOPS / 1e12:g} TFLOP/s. Floors below {1e6 * LEAST_FLOOR_SECONDS:g} us "
               "are left out, as launches take as long")
     return Table("grid", f"Times beside their floor: the {len(worst)} worst of {len(rows)} shapes",
-                 (about, commands), ["case", "float32 / floor", "float64 / floor"],
-                 [[size, *(figure(cells.get(name)) for name in TYPE.values())]
-                  for size, cells in worst])
+                 (f"{text}. {about}", commands), [], [])
 
 
 def files_rows(results, slow):
@@ -550,17 +551,17 @@ def weighed_texts(results):
 
 
 def disk_table(results):
-    """What device_files.py measures on a disk, in seconds."""
+    """What device_files.py measures on a disk."""
     piece = results.pieces.get("disk")
     if not piece:
         return None
+    text = "; ".join("{}: {} s, {} s".format(work, *device_cells(
+        piece, job, ["qrtool on the GPU", "cp of the output"])) for work, job in device_jobs(piece))
     about, commands = results.about(["disk"])
     about += (f"; {piece['results'][0]['file_system']}; until the output is on the disk, with the "
               "input in the page cache")
-    return Table("disk", "From file to file on a disk, on a GPU, .npy in and out, seconds",
-                 (about, commands), ["work", "GPU", "`cp` and `sync`"],
-                 [[work, *device_cells(piece, job, ["qrtool on the GPU", "cp of the output"])]
-                  for work, job in device_jobs(piece)])
+    return Table("disk", "From file to file on a disk, on a GPU, .npy in and out, beside `cp` and "
+                 "`sync`", (f"{text}. {about}", commands), [], [])
 
 
 def markdown(table):
