@@ -314,10 +314,12 @@ INLINE void measure_triangle(const MeasureRoom room, Triangle r, Columns* at,
 // The columns of R^-1 that are computed together: each entry of it is read once for all of them.
 #define COLUMNS_AT_ONCE 8
 
-// squares[t] := the squared norm of row i of R^-1 for entry t of a work-item: y R = e_i, where y_j
-// is at scratch[j COLUMNS + i]. y_j is zero for j < i, and is read from the first i of entry t on.
+// norms[i] := the norm of row i of R^-1, unless norms is null: y R = e_i, where y_j is at
+// scratch[j COLUMNS + i]. y_j is zero for j < i, and is read from the first i of entry t on. Norms
+// are stored here, as PoCL 3.1 forgot the condition of a store behind the last barrier.
 INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* at,
-                            __global double* scratch, double squares[OWNED]) {
+                            __global double* scratch, __global double* norms) {
+  double squares[OWNED];
 #pragma unroll
   for (int t = 0; t < OWNED; ++t) squares[t] = 0;
 #pragma unroll 1
@@ -337,7 +339,8 @@ INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* a
 #pragma unroll
     for (int t = 0; t < OWNED; ++t) {
       const int i = ITEM + TEAM * t;
-      __global double* own = scratch + min(i, COLUMNS - 1);
+      if (i >= COLUMNS) continue;
+      __global double* own = scratch + i;
       double sums[COLUMNS_AT_ONCE];
 #pragma unroll
       for (int u = 0; u < COLUMNS_AT_ONCE; ++u) sums[u] = 0;
@@ -353,7 +356,7 @@ INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* a
         const int j = first + u;
         if (j < COLUMNS && j >= TEAM * t) {
           const double y = (j == i ? 1.0 : -sums[u]) * inverses[u];
-          if (i < COLUMNS) own[(index_t)j * COLUMNS] = y;
+          own[(index_t)j * COLUMNS] = y;
           squares[t] = fma(y, y, squares[t]);
 #pragma unroll
           for (int v = u + 1; v < COLUMNS_AT_ONCE; ++v) {
@@ -362,6 +365,7 @@ INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* a
           }
         }
       }
+      if (first + COLUMNS_AT_ONCE >= COLUMNS && norms != 0) norms[i] = sqrt(squares[t]);
     }
   }
 }
@@ -395,12 +399,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_
     measure_triangle(room, read, &at, squares, &found);
     if (ITEM == 0 && exists) findings[system] = found;
     if (shape.wants_se) {
-      measure_inverse(room, read, &at, scratch, squares);
-#pragma unroll
-      for (int t = 0; t < OWNED; ++t) {
-        const int i = ITEM + TEAM * t;
-        if (exists && i < COLUMNS) inverse_norms[system * COLUMNS + i] = sqrt(squares[t]);
-      }
+      measure_inverse(room, read, &at, scratch, exists ? inverse_norms + system * COLUMNS : 0);
     }
   }
 }
