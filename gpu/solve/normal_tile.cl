@@ -147,15 +147,18 @@ INLINE void solve_tile(const Warp* at, const Tile* tile, __local const double* p
 // ---- corrections
 
 #if MOST_STEPS > 1
-// rows -= slab x
+// rows -= slab x. Where rows have an even distance, each begins at a column of its own, so that the
+// lanes read from different banks.
 INLINE void subtract_slab_product(const Warp* at, __local double* rows, __local const STORED* slab,
                                   Layout a, __local const double* x) {
 #pragma unroll 1
   for (int row = at->lane % SLAB; row < SLAB; row += WARP_LANES) {
     __local const STORED* from = slab + a.shift + row * a.stride;
+    const int turned = a.stride % 2 == 0 ? row % a.n : 0;
     double sum = 0;
 #pragma unroll 8
-    for (int col = at->lane / SLAB; col < a.n; col += ROW_LANES) {
+    for (int i = at->lane / SLAB; i < a.n; i += ROW_LANES) {
+      const int col = i + turned - (i + turned < a.n ? 0 : a.n);
       sum = fma((double)from[col], x[col], sum);
     }
     sum = sum_of_lanes(sum, SLAB, WARP_LANES);
