@@ -9,6 +9,7 @@
 #include "gpu/solve/masked.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/pairs.hpp"
+#include "gpu/solve/ridge.hpp"
 #include "gpu/solve/shared_matrix.hpp"
 #include "gpu/solve/shared_systems.hpp"
 #include "gpu/solve/system_params.hpp"
@@ -70,13 +71,13 @@ std::string opencl_system_objection(const Backend& backend, const SolveProblem& 
 
 bool opencl_has_normal_equations(const Backend& backend, const SolveProblem& problem,
                                  index_t sides) {
-  return takes_normal_equations(problem, sides, backend.limits());
+  return takes_normal_equations(with_ridge_rows(problem), sides, backend.limits());
 }
 
 bool opencl_takes_gaps(const Backend& backend, const SolveProblem& problem) {
   const Limits limits = backend.limits();
-  return problem.skips_missing && !masks_on_device(problem) && takes_pairs(problem, limits) &&
-         system_objection(problem, limits).empty();
+  return problem.skips_missing && !masks_on_device(problem) &&
+         takes_pairs(with_ridge_rows(problem), limits) && system_objection(problem, limits).empty();
 }
 
 template <class T>

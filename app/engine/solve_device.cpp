@@ -18,7 +18,7 @@ index_t sides_of_system(const SystemsShape& shape, const SolveProblem& problem) 
 
 Problem factored_on_device(const SystemsShape& shape, const SolveProblem& problem) {
   return {.count = shape.sides.items() * shape.sides.p / sides_of_system(shape, problem),
-          .m = problem.m,
+          .m = problem.packed_rows(),
           .n = problem.n,
           .type = problem.type,
           .mode = Mode::r};

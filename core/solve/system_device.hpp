@@ -70,12 +70,11 @@ class SharedDevice {
   virtual double seconds() const = 0;
 };
 
-/// Why no device solves such problems; empty where one may. The device takes A as it is, with full
-/// column rank.
+/// Why no device solves such problems; empty where one may. The device takes A as it is, and the
+/// rows of a ridge, with full column rank.
 inline std::string system_device_objection(const SolveProblem& p) {
-  if (p.m < p.n) return "fewer rows than columns";
+  if (p.packed_rows() < p.n) return "fewer rows than columns";
   if (p.n == 0 || p.m == 0) return "nothing to compute";
-  if (p.ridge > 0) return "a ridge";
   return {};
 }
 

@@ -69,7 +69,13 @@ struct SystemLayout {
     tall_sums,
     tall_state,
     entries,
-    shared_a  // not of every system: one A that serves all
+    // Not of the layout: one A that serves all; with a ridge what is uploaded, and this A with the
+    // rows of the ridge.
+    shared_a,
+    short_a,
+    short_b,
+    short_weights,
+    longer_shared_a
   };
 
   index_t sides;

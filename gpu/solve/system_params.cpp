@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "gpu/solve/measures.hpp"
+#include "gpu/solve/ridge.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/solve/tuning.hpp"
@@ -57,9 +58,10 @@ Params system_params(index_t n, ElementType type, const Limits& limits) {
           {"MOST_STEPS", tuning::solve_most_steps}};
 }
 
-std::string system_objection(const SolveProblem& p, const Limits& limits) {
-  const std::string general = system_device_objection(p);
-  if (!general.empty()) return general;
+std::string system_objection(const SolveProblem& problem, const Limits& limits) {
+  if (std::string general = system_device_objection(problem); !general.empty()) return general;
+  if (std::string of_ridge = ridge_objection(problem); !of_ridge.empty()) return of_ridge;
+  const SolveProblem p = with_ridge_rows(problem);
   if (!limits.has_float64) return "the device has no float64";
   if (p.n > tuning::solve_most_columns)
     return fmt::format("more than {} columns", tuning::solve_most_columns);

@@ -18,6 +18,7 @@
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/pairs.hpp"
+#include "gpu/solve/ridge.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/system_copies.hpp"
@@ -34,11 +35,12 @@ class SystemsOnDevice final : public SystemDevice<T> {
   SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan, SystemRoute first)
       : engine_(engine),
         problem_(problem),
+        solved_(with_ridge_rows(problem)),
         plan_(plan),
         first_(first),
-        setup_{engine, problem, gpu_variant(*plan.variant)},
+        setup_{engine, solved_, gpu_variant(*plan.variant)},
         factor_bytes_(matrix_bytes(setup_.variant, plan.problem)),
-        sums_of_a_(plan.problem),
+        sums_of_a_(vector_sums(problem.m, problem.n)),
         pool_(engine.session.context),
         sample_(problem, plan.threads) {}
 
@@ -60,7 +62,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
   struct Flight {
     std::unique_ptr<DeviceBuffers> factor;
     std::optional<SystemBuffers> system;
-    cl::Buffer a;  // as it is uploaded: of each system, or of all
+    int set = 0;
+    cl::Buffer a, b, w;  // as they are uploaded; A of each system, or of all
     std::vector<cl::Event> uploaded, downloads;
     SystemEvents events;
     Answers answers;
@@ -118,14 +121,17 @@ class SystemsOnDevice final : public SystemDevice<T> {
   SubChunks cut(const Call& call, index_t count) const;
   void upload(const Call& call, Flight& flight, int set);
   void launch(const Call& call, Flight& flight);
+  void take_input_buffers(const Call& call, Flight& flight, int set);
   void upload_weights(const Call& call, const Flight& flight);
+  cl::Buffer weighed_a(const Call& call, const Flight& flight);
+  cl::Buffer longer_rows(const Call& call, const Flight& flight, const cl::Buffer& a);
   void enqueue_sums_of_input(const Call& call, const Flight& flight);
   void enqueue_sums_of_x(const Flight& flight);
   void correct_errors(const Call& call, index_t system, index_t left_out);
   static bool shares_a(const Call& call) { return call.a.stride == 0; }
   bool uses_pairs(const Call& call) const {
     return shares_a(call) && call.route == SystemRoute::normal_equations &&
-           takes_pairs(problem_, engine_.info.limits);
+           takes_pairs(solved_, engine_.info.limits);
   }
   static index_t matrices(const Call& call, const Answers& answers) {
     return shares_a(call) ? 1 : answers.count;
@@ -140,7 +146,16 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void compare_sums(const Call& call, const Answers& answers) const;
   std::vector<index_t> judge(const Call& call, const Answers& answers);
 
-  SystemLayout layout(index_t sides) const { return {problem_, sides, engine_.info.limits}; }
+  bool has_ridge() const { return problem_.ridge > 0; }
+  SystemLayout layout(index_t sides) const { return {solved_, sides, engine_.info.limits}; }
+  SystemShape shape(const Call& call, index_t count) const {
+    const VectorPlaces& places = call.block.b_places;
+    const index_t m = solved_.m;
+    return system_shape(
+        solved_, count, call.sides,
+        places.group == 1 ? VectorPlaces::rows(m) : VectorPlaces::columns(m, call.sides),
+        call.block.x_places);
+  }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
   }
@@ -150,6 +165,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
 
   Engine& engine_;
   const SolveProblem& problem_;
+  SolveProblem solved_;  // what the bodies take: with a ridge, problem_ with longer A and b
   const Plan& plan_;
   SystemRoute first_;
   SystemSetup setup_;
@@ -166,7 +182,7 @@ void SystemsOnDevice<T>::prepare(index_t sides, bool shares_a) {
   ProgramCache& programs = engine_.session.programs;
   if (!programs.has_parts()) return;
   std::vector<WantedKernels> wanted =
-      wanted_by_systems(problem_, sides, engine_.info.limits, first_, shares_a);
+      wanted_by_systems(solved_, sides, engine_.info.limits, first_, shares_a);
   wanted.push_back(wanted_sums());
   std::erase_if(wanted, [&](const WantedKernels& each) { return programs.has(each); });
   if (wanted.empty()) return;
@@ -182,7 +198,7 @@ std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSi
   if (preparing_.valid()) preparing_.get();
   if (block.count < a.count || a.count == 0) return {};
   if (first_ == SystemRoute::factors ||
-      !takes_normal_equations(problem_, block.count / a.count, engine_.info.limits))
+      !takes_normal_equations(solved_, block.count / a.count, engine_.info.limits))
     return try_all(a, block, SystemRoute::factors);
   const std::vector<index_t> refused = try_all(a, block, first_);
   return try_again(a, block, refused);
@@ -222,64 +238,122 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
 template <class T>
 SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
   const bool by_pairs = uses_pairs(call);
-  MatrixBytes bytes = by_pairs ? pair_bytes(factor_bytes_, problem_) : factor_bytes_;
+  MatrixBytes bytes = by_pairs ? pair_bytes(factor_bytes_, solved_) : factor_bytes_;
   const auto own = layout(call.sides).bytes;
   bytes.io.insert(bytes.io.end(), own.begin(), own.end());
+  if (has_ridge()) {
+    // A, b and the weights as they are uploaded.
+    const index_t entries = problem_.m * ((by_pairs ? 0 : problem_.n) + call.sides + 1);
+    bytes.io.push_back(static_cast<std::size_t>(entries) * sizeof(T));
+  }
   return cut_chunk(
       plan_.problem, bytes, engine_.info.limits, count,
       shares_a(call) ? tuning::solve_made_sub_chunk_bytes : tuning::solve_sub_chunk_bytes);
 }
 
+/// Where the device makes A and b longer, those that are uploaded have buffers of their own.
+template <class T>
+void SystemsOnDevice<T>::take_input_buffers(const Call& call, Flight& flight, int set) {
+  using L = SystemLayout;
+  const auto take = [&](L::Entry entry, index_t entries) {
+    return pool_.grown({set, entry}, static_cast<std::size_t>(entries) * sizeof(T));
+  };
+  const index_t m = problem_.m, of_a = m * problem_.n * matrices(call, flight.answers);
+  flight.a = shares_a(call) ? take(L::shared_a, of_a)
+             : has_ridge()  ? take(L::short_a, of_a)
+                            : flight.factor->job.a;
+  flight.b = flight.system->b;
+  flight.w = flight.system->weights;
+  if (!has_ridge()) return;
+  flight.b = take(L::short_b, m * call.sides * flight.answers.count);
+  if (problem_.has_weights)
+    flight.w = take(L::short_weights, m * vectors_of_weights(call, flight.answers));
+}
+
 template <class T>
 void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
   const index_t p = call.sides, m = problem_.m;
+  flight.set = set;
   flight.factor = std::make_unique<DeviceBuffers>(engine_.pool.get(
       plan_.problem, plan_.params, uses_pairs(call) ? bytes_of_r(factor_bytes_) : factor_bytes_,
       flight.answers.count, set));
   flight.system.emplace(pool_.get(layout(p), flight.answers.count, set));
+  take_input_buffers(call, flight, set);
   const auto systems = static_cast<std::size_t>(flight.answers.count);
-  const std::size_t of_a = plan_.problem.input_bytes();
-  flight.a =
-      shares_a(call) ? pool_.grown({set, SystemLayout::shared_a}, of_a) : flight.factor->job.a;
+  const auto of_a = static_cast<std::size_t>(m * problem_.n) * sizeof(T);
   engine_.upload.enqueueWriteBuffer(flight.a, CL_FALSE, 0,
                                     static_cast<std::size_t>(matrices(call, flight.answers)) * of_a,
                                     call.a[flight.answers.first].data);
   upload_weights(call, flight);
   engine_.upload.enqueueWriteBuffer(
-      flight.system->b, CL_FALSE, 0, systems * static_cast<std::size_t>(m * p) * sizeof(T),
+      flight.b, CL_FALSE, 0, systems * static_cast<std::size_t>(m * p) * sizeof(T),
       call.block.b + flight.answers.first * m * p, nullptr, &flight.uploaded.emplace_back());
   engine_.upload.flush();
 }
 
 template <class T>
 void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
-  const index_t p = call.sides, count = flight.answers.count;
+  const index_t count = flight.answers.count;
+  const bool by_pairs = uses_pairs(call);
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploaded);
   enqueue_sums_of_input(call, flight);
-  const SystemShape shape =
-      system_shape(problem_, count, p, call.block.b_places, call.block.x_places);
-  if (uses_pairs(call)) {
-    PairBuffers pairs = pair_buffers(problem_, count, pool_);
+  const bool is_weighed = needs_weighing(problem_) && !by_pairs;
+  const cl::Buffer a = longer_rows(call, flight, is_weighed ? weighed_a(call, flight) : flight.a);
+  const SystemShape of_systems = shape(call, count);
+  if (by_pairs) {
+    PairBuffers pairs = pair_buffers(solved_, count, pool_);
     pairs.weights = flight.system->weights;
     pairs.shares_weights = shares_weights(call);
     pairs.left_out = flight.system->left_out;
-    flight.events =
-        enqueue_pairs(setup_, flight.factor->job, flight.a, pairs, *flight.system, shape);
+    flight.events = enqueue_pairs(setup_, flight.factor->job, a, pairs, *flight.system, of_systems);
   } else {
-    if (needs_weighing(problem_))
-      enqueue_weights(engine_, problem_,
-                      {.systems = count,
-                       .source = flight.a,
-                       .a = flight.factor->job.a,
-                       .b = flight.system->b,
-                       .shares_a = shares_a(call),
-                       .w = flight.system->weights,
-                       .shares_weights = shares_weights(call),
-                       .left_out = flight.system->left_out});
-    flight.events = enqueue_systems(setup_, flight.factor->job, *flight.system, shape, call.route);
+    flight.events =
+        enqueue_systems(setup_, flight.factor->job, *flight.system, of_systems, call.route);
   }
   enqueue_sums_of_x(flight);
   download(call, flight);
+}
+
+/// Weighs rows of A and b. Returns A of each system.
+template <class T>
+cl::Buffer SystemsOnDevice<T>::weighed_a(const Call& call, const Flight& flight) {
+  const index_t count = flight.answers.count, of_a = problem_.m * problem_.n;
+  const cl::Buffer a = !has_ridge() ? flight.factor->job.a
+                       : shares_a(call)
+                           ? pool_.grown({flight.set, SystemLayout::short_a},
+                                         static_cast<std::size_t>(count * of_a) * sizeof(T))
+                           : flight.a;
+  enqueue_weights(engine_, problem_,
+                  {.systems = count,
+                   .source = flight.a,
+                   .a = a,
+                   .b = flight.b,
+                   .shares_a = shares_a(call),
+                   .w = flight.w,
+                   .shares_weights = shares_weights(call),
+                   .left_out = flight.system->left_out});
+  return a;
+}
+
+/// Makes A, b and, where these are not used up, the weights longer by the rows of a ridge. Returns
+/// A, whose buffer is that of the factors unless it serves all.
+template <class T>
+cl::Buffer SystemsOnDevice<T>::longer_rows(const Call& call, const Flight& flight,
+                                           const cl::Buffer& a) {
+  if (!has_ridge()) return a;
+  const bool by_pairs = uses_pairs(call);
+  const auto of_a = static_cast<std::size_t>(solved_.m * solved_.n) * sizeof(T);
+  const cl::Buffer longer = by_pairs
+                                ? pool_.grown({flight.set, SystemLayout::longer_shared_a}, of_a)
+                                : flight.factor->job.a;
+  enqueue_ridge_of_matrices(engine_, problem_, {a, longer, by_pairs ? 1 : flight.answers.count});
+  enqueue_ridge_of_sides(engine_, problem_, {flight.b, flight.system->b, flight.answers.count},
+                         call.sides, call.block.b_places.group == 1);
+  if (by_pairs && problem_.has_weights)
+    enqueue_ridge_of_weights(
+        engine_, problem_,
+        {flight.w, flight.system->weights, vectors_of_weights(call, flight.answers)});
+  return longer;
 }
 
 template <class T>
@@ -287,7 +361,7 @@ void SystemsOnDevice<T>::upload_weights(const Call& call, const Flight& flight) 
   if (!problem_.has_weights) return;
   const index_t m = problem_.m, entries = vectors_of_weights(call, flight.answers) * m;
   engine_.upload.enqueueWriteBuffer(
-      flight.system->weights, CL_FALSE, 0, static_cast<std::size_t>(entries) * sizeof(T),
+      flight.w, CL_FALSE, 0, static_cast<std::size_t>(entries) * sizeof(T),
       call.block.w + (shares_weights(call) ? 0 : flight.answers.first * m));
 }
 
@@ -299,10 +373,10 @@ void SystemsOnDevice<T>::enqueue_sums_of_input(const Call& call, const Flight& f
                   {sum_file, sum_defines(), "checksums"});
   enqueue_sums(sums_of_a_, Summed::a, flight.a, matrices(call, flight.answers), flight.factor->sums,
                launch);
-  enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.system->b, flight.answers.count,
+  enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.b, flight.answers.count,
                flight.system->b_sums, launch);
   if (problem_.has_weights)
-    enqueue_sums(vector_sums(problem_.m, 1), Summed::a, flight.system->weights,
+    enqueue_sums(vector_sums(problem_.m, 1), Summed::a, flight.w,
                  vectors_of_weights(call, flight.answers), flight.system->w_sums, launch);
 }
 
@@ -411,7 +485,7 @@ void SystemsOnDevice<T>::correct_errors(const Call& call, index_t system, index_
 /// sample.
 template <class T>
 std::vector<index_t> SystemsOnDevice<T>::judge(const Call& call, const Answers& answers) {
-  const double bar = solution_bar(problem_.type, problem_.m, problem_.n);
+  const double bar = solution_bar(problem_.type, solved_.m, solved_.n);
   std::vector<index_t> accepted, refused;
   for (index_t i = 0; i < answers.count; ++i) {
     const index_t first = (answers.first + i) * call.sides;
@@ -424,6 +498,11 @@ std::vector<index_t> SystemsOnDevice<T>::judge(const Call& call, const Answers& 
       is_accepted = is_accepted && errors.error <= tuning::solve_most_of_bar * bar;
       SolutionReport& report = call.block.reports[static_cast<std::size_t>(first + j)] = {};
       report.residual_norm = errors.residual_norm;
+      if (has_ridge()) {
+        const VectorPlaces& places = call.block.x_places;
+        report.residual_norm = norm_without_ridge(
+            problem_, errors.residual_norm, call.block.x + places.start(first + j), places.step);
+      }
       report.backward_error = errors.error;
       report.bar = bar;
       report.freedom = static_cast<double>(problem_.m - problem_.n - left_out);

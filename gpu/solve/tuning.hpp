@@ -123,6 +123,11 @@ inline constexpr std::int64_t solve_factor_groups = 8;
 inline constexpr int weigh_group = 128;
 inline constexpr std::int64_t weigh_most_row_items = 32;
 
+// ---- systems with a ridge (solve/ridge.cl)
+
+/// Work-items of a group.
+inline constexpr int ridge_group = 128;
+
 // ---- many right sides of one matrix (solve/shared.cl, solve/masked.cl)
 
 /// Largest number of columns, and of columns where each right side has a Gram matrix in registers.

@@ -108,7 +108,8 @@ def check_solve(folder, variant, shape, precision):
 
 
 def check_weights(folder, precision):
-    """Right sides of one A with weights of their own: 5 of 9 x 3, past the end of every tile."""
+    """Right sides of one A with weights of their own and a ridge: 5 of 9 x 3, past the end of every
+    tile."""
     a, b, w, x, log = (os.path.join(folder, name) for name in
                        ("one.h5", "sides.h5", "weights.h5", "x.h5", "log"))
     run([QRTOOL, "generate", "--shape", "9x3", "--precision", precision, a, "--force", "-q"])
@@ -119,7 +120,8 @@ def check_weights(folder, precision):
     if os.path.exists(log):
         os.remove(log)
     run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,
-         QRTOOL, "solve", a, b, x, "--weights", w, "--backend", "opencl", "--force", "-q"])
+         QRTOOL, "solve", a, b, x, "--weights", w, "--ridge", "1", "--backend",
+         "opencl", "--force", "-q"])
     with h5py.File(x) as file:
         assert file.attrs["backend"] == "opencl" and file.attrs["variant"] == "normal equations"
     with open(log) as file:

@@ -82,6 +82,7 @@ SolveProblem problem_of(const HardSystems<T>& systems, const RowRule& rule) {
           .m = systems.m,
           .n = systems.n,
           .rank = {.tolerance = default_rank_tolerance(element_type<T>, systems.n)},
+          .ridge = rule.ridge,
           .has_weights = rule.weights != Weights::none,
           .skips_missing = rule.has_gaps,
           .takes_few_rows = true};

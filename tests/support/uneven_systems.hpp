@@ -15,10 +15,11 @@ namespace qrtool::test {
 
 enum class Weights { none, of_all, of_each };
 
-/// Says which rows count, and how much.
+/// Says which rows count, and how much, and whether there are those of a ridge.
 struct RowRule {
   Weights weights = Weights::none;
   bool has_gaps = false;
+  double ridge = 0;
 };
 constexpr std::array<RowRule, 6> row_rules{{{Weights::none, false},
                                             {Weights::of_all, false},
@@ -26,7 +27,7 @@ constexpr std::array<RowRule, 6> row_rules{{{Weights::none, false},
                                             {Weights::none, true},
                                             {Weights::of_all, true},
                                             {Weights::of_each, true}}};
-/// Returns the name of a rule: "plain", "weights of all and gaps", ..
+/// Returns the name of a rule, without its ridge: "plain", "weights of all and gaps", ..
 std::string name_of(const RowRule& rule);
 template <class T>
 SolveProblem problem_of(const HardSystems<T>& systems, const RowRule& rule);

@@ -199,9 +199,9 @@ class Opencl(OpenclTool):
         self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
         self.assertFalse(os.path.exists(self.q))
 
-    def solve(self, a, b, *options, env=None, expect=(0,), backend="opencl"):
-        """Solves on the device, verifies, and returns all numbers of the output with its
-        backend."""
+    def solve(self, a, b, *options, env=None, expect=(0,), backend="opencl", verify=()):
+        """Solves on the device, verifies with the options `verify`, and returns all numbers of the
+        output with its backend."""
         import h5py
 
         x = os.path.join(self.folder, "x.h5")
@@ -213,7 +213,7 @@ class Opencl(OpenclTool):
             self.assertFalse(os.path.exists(x))
             self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
             return None, None
-        self.run_tool("verify", a, b, x, expect=(done.returncode,))
+        self.run_tool("verify", a, b, x, *verify, expect=(done.returncode,))
         with h5py.File(x) as file:
             numbers = {name: file[name][...] for name in ("X", "se") if name in file}
             numbers.update({name: file["report"][name][...] for name in file["report"]})
@@ -286,6 +286,40 @@ class Opencl(OpenclTool):
             np.testing.assert_array_equal(np.delete(beside[name], 3, 0),
                                           np.delete(whole[name], 3, 0), name)
 
+    def test_solve_with_a_ridge(self):
+        """Against NumPy and the CPU: matrices of their own, also wide ones and with gaps and
+        weights, and one A for all with weights of each."""
+        import numpy as np
+
+        random = np.random.default_rng(11)
+        a, b = random.standard_normal((40, 24, 5)), random.standard_normal((40, 24))
+        a[3], a[4, :, 2] = 0, a[4, :, 1]
+        weights = random.random((40, 24)) + 0.1
+        gaps = b.copy()
+        gaps[::7, 3] = np.nan
+        of_each = "--weights", self.write("w.h5", w=weights)
+        rows = "--rows", "last"
+        for matrices, sides, w, options in (
+                (a, b, None, ()), (a, gaps, weights, ("--missing", "skip", *of_each, *rows)),
+                (a[:, :3], b[:, :3], None, ()), (a[0], b, weights, (*of_each, *rows))):
+            one, two = self.write("one.h5", A=matrices), self.write("b.h5", b=sides)
+            verify = of_each if w is not None else ()
+            ours, backend = self.solve(one, two, "--ridge", "0.5", *options, verify=verify)
+            self.assertEqual(backend, "opencl")
+            cpu, _ = self.solve(one, two, "--ridge", "0.5", *options, verify=verify,
+                                backend="cpu")
+            self.assertEqual(set(ours), set(cpu))
+            for name in ("rank", "status", "degrees_of_freedom"):
+                np.testing.assert_array_equal(ours[name], cpu[name], name)
+            np.testing.assert_allclose(ours["residual_norm"], cpu["residual_norm"], rtol=1e-11)
+            own = np.broadcast_to(matrices, (40, *matrices.shape[-2:]))
+            weigh = np.sqrt(np.where(np.isnan(sides), 0, 1 if w is None else w))
+            weighed, right = own * weigh[..., None], np.nan_to_num(sides) * weigh
+            gram = weighed.swapaxes(1, 2) @ weighed + 0.5 * np.eye(5)
+            x = np.linalg.solve(gram, np.einsum("sij,si->sj", weighed, right)[..., None])[..., 0]
+            np.testing.assert_allclose(ours["X"], x, rtol=1e-10, atol=1e-12)
+            self.assertTrue((ours["X"] != cpu["X"]).any())  # the device has solved
+
     def test_solve_says_what_stays_on_the_cpu(self):
         import numpy as np
 
@@ -293,10 +327,11 @@ class Opencl(OpenclTool):
         a, b = random.standard_normal((5, 12, 3)), random.standard_normal((5, 12))
         x = os.path.join(self.folder, "x.h5")
         files = self.write("one.h5", A=a), self.write("b.h5", b=b), x
-        for option in (("--ridge", "1"), ("--covariance",)):
+        for option in (("--ridge", "1e-300"), ("--covariance",)):
             done = self.run_tool("solve", *files, "--backend", "opencl", "--force", *option)
             self.assertIn("note: solved on the CPU: ", done.stderr)
-        self.assertNotIn("note", self.run_tool("solve", *files, "--force", "--ridge", "1").stderr)
+        self.assertNotIn("note",
+                         self.run_tool("solve", *files, "--force", "--ridge", "1e-300").stderr)
         nowhere = {"OCL_ICD_VENDORS": "/nonexistent"}
         self.run_tool("solve", *files, "--backend", "opencl", "--force", env=nowhere, expect=(4,))
         self.run_tool("solve", *files, "--force", env=nowhere)

@@ -25,7 +25,8 @@ SolveProblem problem_of(index_t m, index_t n) {
 
 /// R by the same variant, however many systems there are.
 inline Plan plan_of_r(const SolveProblem& p) {
-  return plan_for({.count = 100, .m = p.m, .n = p.n, .type = p.type, .mode = Mode::r}, "");
+  return plan_for({.count = 100, .m = p.packed_rows(), .n = p.n, .type = p.type, .mode = Mode::r},
+                  "");
 }
 
 /// What a device says of some systems. Places that it must fill hold a number that no solution has.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/backward_error.hpp"
@@ -258,7 +259,9 @@ TYPED_TEST(Systems, CorrectionsBringIllConditionedSystemsToTheirBar) {
 /// Right sides as rows and as columns give the same bits, and so does each alone, by R.
 TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
   using T = TypeParam;
-  for (const Shape& shape : {Shape{30, 4}, Shape{4200, 4}}) {
+  for (const auto& [shape, ridge] :
+       {std::pair(Shape{30, 4}, 0.0), {Shape{30, 4}, 0.5}, {Shape{4200, 4}, 0.0}}) {
+    SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " ridge " << ridge);
     const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 24);
     const index_t m = s.m, n = s.n, sides = 3;
     const std::vector<T> a(s.a.begin(), s.a.begin() + 2 * m * n),
@@ -267,7 +270,9 @@ TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
     for (index_t v = 0; v < 2 * sides; ++v)
       for (index_t i = 0; i < m; ++i)
         columns[v / sides * sides * m + i * sides + v % sides] = rows[v * m + i];
-    const SolveProblem problem = problem_of<T>(m, n);
+    SolveProblem problem = problem_of<T>(m, n);
+    problem.ridge = ridge;
+    problem.wants_se = ridge == 0;
     const Answer<T> by_rows = ask(problem, a, rows), by_columns = ask(problem, a, columns, false);
     ASSERT_TRUE(by_rows.refused.empty());
     ASSERT_TRUE(by_columns.refused.empty());
@@ -278,6 +283,7 @@ TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
         EXPECT_EQ(by_rows.se[v * n + j], by_columns.se[at]);
       }
       EXPECT_EQ(by_rows.reports[v].backward_error, by_columns.reports[v].backward_error);
+      EXPECT_EQ(by_rows.reports[v].residual_norm, by_columns.reports[v].residual_norm);
       const std::vector<T> one(rows.begin() + v * m, rows.begin() + (v + 1) * m),
           its_a(a.begin() + v / sides * m * n, a.begin() + (v / sides + 1) * m * n);
       const Answer<T> alone = ask(problem, its_a, one, true, SystemRoute::factors);
@@ -286,14 +292,33 @@ TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
   }
 }
 
-/// What a device accepts, core accepts too: also where the sums of b - A x have rounding errors of
-/// a part of the bar, as in float64 systems with a condition of 1e13.
-TYPED_TEST(Systems, CoreAcceptsWhatADeviceAccepts) {
-  using T = TypeParam;
-  const HardSystems<T> hard = make_hard_systems<T>(16, 16, 4, 1);
+/// What the rounding errors of float64 may change in ||b - A x|| of a system, with its weights.
+template <class T>
+double rounding_of_residual(const UnevenSystems<T>& s, const std::vector<T>& x, index_t system) {
+  const index_t m = s.systems.m, n = s.systems.n;
+  double squares = 0;
+  for (index_t i = 0; i < m; ++i) {
+    const double factor = s.factors[system * m + i];
+    if (factor == 0) continue;
+    double size = std::abs(static_cast<double>(s.systems.b[system * m + i]));
+    for (index_t j = 0; j < n; ++j)
+      size += std::abs(static_cast<double>(s.systems.a[(system * m + i) * n + j]) *
+                       static_cast<double>(x[system * n + j]));
+    squares += factor * size * factor * size;
+  }
+  // Rows with weights are rounded.
+  return (sizeof(T) == 4 && !s.w.empty() ? 1e-6 : 1e-14) * std::sqrt(squares);
+}
+
+/// Returns how many of some hard systems a device accepts: core accepts them too. The rules of rows
+/// have the ridges in turn.
+template <class T>
+index_t expect_core_accepts(const HardSystems<T>& hard, std::span<const double> ridges) {
   index_t accepted = 0;
-  for (const RowRule& rule : row_rules) {
-    SCOPED_TRACE(name_of(rule));
+  std::size_t turn = 0;
+  for (RowRule rule : row_rules) {
+    rule.ridge = ridges[turn++ % ridges.size()];
+    SCOPED_TRACE(testing::Message() << name_of(rule) << " ridge " << rule.ridge);
     const UnevenSystems<T> s = make_uneven_systems(hard, rule, 1);
     const SolveProblem problem = s.problem();
     const Plan plan = plan_of_r(problem);
@@ -307,9 +332,28 @@ TYPED_TEST(Systems, CoreAcceptsWhatADeviceAccepts) {
       ++accepted;
       EXPECT_EQ(checked.reports[i].status, Status::ok)
           << hard.names[i] << ": " << checked.reports[i].backward_error / checked.reports[i].bar;
+      // With a ridge the norm is a difference of squares.
+      EXPECT_NEAR(answer.reports[i].residual_norm, checked.reports[i].residual_norm,
+                  1e-10 * checked.reports[i].residual_norm + rounding_of_residual(s, answer.x, i))
+          << hard.names[i];
     }
   }
-  EXPECT_GT(accepted, hard.count);
+  return accepted;
+}
+
+/// Also where the sums of b - A x have rounding errors of a part of the bar, as in float64 systems
+/// with a condition of 1e13.
+TYPED_TEST(Systems, CoreAcceptsWhatADeviceAccepts) {
+  const auto hard = make_hard_systems<TypeParam>(16, 16, 4, 1);
+  const double no_ridge[] = {0};
+  EXPECT_GT(expect_core_accepts<TypeParam>(hard, no_ridge), hard.count);
+}
+
+/// Ridges that are tiny, ordinary and huge beside A: with these most dependent columns are none.
+TYPED_TEST(Systems, CoreAcceptsWhatADeviceAcceptsWithARidge) {
+  const auto hard = make_hard_systems<TypeParam>(16, 16, 1, 2);
+  const double ridges[] = {0.25, 1e12, 1e-25};
+  EXPECT_GT(expect_core_accepts<TypeParam>(hard, ridges), 3 * hard.count);
 }
 
 }  // namespace
