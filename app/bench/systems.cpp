@@ -236,6 +236,8 @@ class Solver final : public Contestant {
     const SolveProblem problem = systems_of(p, setup_.task);
     if (setup_.task == BenchTask::solve_shared) return prepare_shared_on_device(p, problem);
     require_device(system_device_objection(problem));
+    if (p.m < p.n)
+      throw DeviceError("bench does not time systems with fewer rows than columns on a device");
     require_device(opencl_system_objection(setup_.backend, problem));
     const Limits limits = setup_.backend.limits();
     Plan plan = make_plan(p, setup_.backend.variants(), limits, forced_);

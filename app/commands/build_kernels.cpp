@@ -94,7 +94,9 @@ bool build(Backend& backend, Problem problem) {
     build_opencl_factors(backend, *plan);
   }
   const SolveProblem systems{.type = problem.type, .m = problem.m, .n = problem.n, .rank = {}};
-  if (opencl_system_objection(backend, systems).empty()) build_opencl_systems(backend, problem);
+  const bool is_wide = problem.m < problem.n;
+  if (!is_wide && opencl_system_objection(backend, systems).empty())
+    build_opencl_systems(backend, problem);
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include "gpu/solve/shared_systems.hpp"
 #include "gpu/solve/system_params.hpp"
 #include "gpu/solve/systems.hpp"
+#include "gpu/solve/wide.hpp"
 
 namespace qrtool {
 
@@ -71,12 +72,13 @@ std::string opencl_system_objection(const Backend& backend, const SolveProblem& 
 
 bool opencl_has_normal_equations(const Backend& backend, const SolveProblem& problem,
                                  index_t sides) {
-  return takes_normal_equations(with_ridge_rows(problem), sides, backend.limits());
+  return !is_wide(problem) &&
+         takes_normal_equations(with_ridge_rows(problem), sides, backend.limits());
 }
 
 bool opencl_takes_gaps(const Backend& backend, const SolveProblem& problem) {
   const Limits limits = backend.limits();
-  return problem.skips_missing && !masks_on_device(problem) &&
+  return problem.skips_missing && !masks_on_device(problem) && !is_wide(problem) &&
          takes_pairs(with_ridge_rows(problem), limits) && system_objection(problem, limits).empty();
 }
 

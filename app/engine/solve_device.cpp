@@ -2,6 +2,8 @@
 // solve_device.cpp: what a device solves.
 #include "app/engine/solve_device.hpp"
 
+#include <algorithm>
+
 #include "app/engine/opencl.hpp"
 
 namespace qrtool {
@@ -17,9 +19,10 @@ index_t sides_of_system(const SystemsShape& shape, const SolveProblem& problem) 
 }
 
 Problem factored_on_device(const SystemsShape& shape, const SolveProblem& problem) {
+  // Of wide systems A' is factored.
   return {.count = shape.sides.items() * shape.sides.p / sides_of_system(shape, problem),
-          .m = problem.packed_rows(),
-          .n = problem.n,
+          .m = std::max(problem.packed_rows(), problem.n),
+          .n = problem.k(),
           .type = problem.type,
           .mode = Mode::r};
 }

@@ -71,9 +71,8 @@ class SharedDevice {
 };
 
 /// Why no device solves such problems; empty where one may. The device takes A as it is, and the
-/// rows of a ridge, with full column rank.
+/// rows of a ridge, with full rank.
 inline std::string system_device_objection(const SolveProblem& p) {
-  if (p.packed_rows() < p.n) return "fewer rows than columns";
   if (p.n == 0 || p.m == 0) return "nothing to compute";
   return {};
 }

@@ -32,6 +32,16 @@ struct PairBuffers {
   bool has_weights = false, shares_weights = false, skips_missing = false;
 };
 
+/// What wide.cl makes and reads beside a, b, r and x, which hold A' and its R.
+struct WideBuffers {
+  cl::Buffer a;            // as it came: m x n
+  cl::Buffer scaled;       // D^-1 A'
+  cl::Buffer of_r;         // FactorFindings of R; those of D^-1 A' go to the findings
+  cl::Buffer multipliers;  // w with x = A'w, of each right side
+  cl::Buffer least_norms;  // the error of the norm of each x
+  cl_int length = 0;       // n
+};
+
 /// Systems on the device; the buffers are packed.
 struct SystemJob {
   ElementType type;
@@ -46,6 +56,7 @@ struct SystemJob {
   index_t factor_groups = 0;  // work-groups of measure_factors
   TallBuffers tall;
   PairBuffers pairs = {};  // only where right sides of one A have weights or gaps of their own
+  WideBuffers wide = {};   // only with fewer rows than columns
 };
 
 /// The sizes of the buffers for systems with `sides` right sides each.
@@ -69,13 +80,18 @@ struct SystemLayout {
     tall_sums,
     tall_state,
     entries,
-    // Not of the layout: one A that serves all; with a ridge what is uploaded, and this A with the
-    // rows of the ridge.
+    // Not of the layout: one A that serves all; what is uploaded where the device makes another A
+    // of it, and with a ridge another b and weights; the one A with the rows of the ridge; those
+    // of WideBuffers.
     shared_a,
     short_a,
     short_b,
     short_weights,
-    longer_shared_a
+    longer_shared_a,
+    wide_scaled,
+    wide_of_r,
+    wide_multipliers,
+    wide_least_norms
   };
 
   index_t sides;

@@ -17,6 +17,7 @@
 #include "gpu/solve/pairs.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tuning.hpp"
+#include "gpu/solve/wide.hpp"
 
 namespace qrtool {
 
@@ -43,10 +44,10 @@ SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
 
 namespace {
 
-constexpr std::array<std::string_view, 11> heavy_kernels{
-    "solve_normal",         "solve_normal_tile", "solve_normal_group", "check_solutions",
-    "solve_systems",        "measure_factors",   "solve_normal_sums",  "take_step",
-    "measure_lane_factors", "sum_normal_slabs",  "sum_row_slabs"};
+constexpr std::array<std::string_view, 12> heavy_kernels{
+    "solve_normal",  "solve_normal_tile",    "solve_normal_group", "check_solutions",
+    "solve_systems", "solve_wide",           "measure_factors",    "solve_normal_sums",
+    "take_step",     "measure_lane_factors", "sum_normal_slabs",   "sum_row_slabs"};
 
 /// Gives the launcher of a program: one that enqueues, or one that takes down names.
 using LauncherOf = std::function<Launcher(const ProgramSource&)>;
@@ -184,6 +185,46 @@ SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, co
   job.a = a;
   job.pairs = pairs;
   return enqueue(setup, factor, job, system, steps_by_pairs(setup.problem, limits), true);
+}
+
+SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
+                          const WideBuffers& wide, const SystemBuffers& system,
+                          const SystemShape& shape) {
+  Engine& engine = setup.engine;
+  const Limits& limits = engine.info.limits;
+  const SolveProblem systems = turned(setup.problem);
+  const LauncherOf launcher = [&](const ProgramSource& source) {
+    return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
+  };
+  const std::vector<SystemStep> turn{wide_turn(systems, limits)},
+      measures =
+          chosen_body(measuring_bodies(), setup.problem, limits)->steps(setup.problem, limits),
+      solution{wide_solution(systems, limits)};
+  SystemJob job = system.job(factor, shape);
+  job.wide = wide;
+  if (engine.session.programs.has_parts()) {
+    SystemSteps all{turn, measures};
+    all.add_check(solution);
+    std::vector<WantedKernels> wanted = wanted_by(all, job);
+    engine.add_wanted(setup.variant, factor, wanted);
+    engine.session.programs.prepare(wanted);
+  }
+  system.poison(engine.compute, shape.count);
+  SystemEvents events;
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
+  enqueue(launcher, job, turn);
+  FactorJob of_scaled = factor;
+  of_scaled.a = wide.scaled;
+  engine.factor(setup.variant, of_scaled, events.factored);
+  enqueue(launcher, job, measures);
+  engine.factor(setup.variant, factor, events.factored);
+  job.findings = wide.of_r;
+  enqueue(launcher, job, measures);
+  job.findings = system.findings;
+  enqueue(launcher, job, solution);
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
+  return events;
 }
 
 }  // namespace qrtool

@@ -50,4 +50,10 @@ SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, co
                            const PairBuffers& pairs, const SystemBuffers& system,
                            SystemShape shape);
 
+/// The same for systems with fewer rows than columns (wide.hpp): x has the least norm.
+/// setup.problem is that of A', and so are the factors; `shape` is that of the systems themselves.
+SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
+                          const WideBuffers& wide, const SystemBuffers& system,
+                          const SystemShape& shape);
+
 }  // namespace qrtool

@@ -13,6 +13,7 @@
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/solve/tuning.hpp"
+#include "gpu/solve/wide.hpp"
 
 namespace qrtool {
 namespace {
@@ -61,6 +62,7 @@ Params system_params(index_t n, ElementType type, const Limits& limits) {
 std::string system_objection(const SolveProblem& problem, const Limits& limits) {
   if (std::string general = system_device_objection(problem); !general.empty()) return general;
   if (std::string of_ridge = ridge_objection(problem); !of_ridge.empty()) return of_ridge;
+  if (is_wide(problem)) return wide_objection(problem, limits);
   const SolveProblem p = with_ridge_rows(problem);
   if (!limits.has_float64) return "the device has no float64";
   if (p.n > tuning::solve_most_columns)

@@ -25,6 +25,7 @@
 #include "gpu/solve/system_launches.hpp"
 #include "gpu/solve/tuning.hpp"
 #include "gpu/solve/weights.hpp"
+#include "gpu/solve/wide.hpp"
 
 namespace qrtool {
 namespace {
@@ -35,7 +36,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
   SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan, SystemRoute first)
       : engine_(engine),
         problem_(problem),
-        solved_(with_ridge_rows(problem)),
+        is_wide_(is_wide(problem)),
+        solved_(is_wide_ ? turned(problem) : with_ridge_rows(problem)),
         plan_(plan),
         first_(first),
         setup_{engine, solved_, gpu_variant(*plan.variant)},
@@ -54,6 +56,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     index_t first = 0, count = 0;
     std::vector<FactorFindings> findings;
     std::vector<SolutionErrors> errors;
+    std::vector<double> least_norms;                            // errors, of wide systems
     std::vector<cl_int> left_out;                               // rows of each system
     std::vector<std::uint64_t> a_sums, b_sums, x_sums, w_sums;  // by the device
   };
@@ -62,6 +65,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   struct Flight {
     std::unique_ptr<DeviceBuffers> factor;
     std::optional<SystemBuffers> system;
+    WideBuffers wide;
     int set = 0;
     cl::Buffer a, b, w;  // as they are uploaded; A of each system, or of all
     std::vector<cl::Event> uploaded, downloads;
@@ -130,7 +134,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void correct_errors(const Call& call, index_t system, index_t left_out);
   static bool shares_a(const Call& call) { return call.a.stride == 0; }
   bool uses_pairs(const Call& call) const {
-    return shares_a(call) && call.route == SystemRoute::normal_equations &&
+    return !is_wide_ && shares_a(call) && call.route == SystemRoute::normal_equations &&
            takes_pairs(solved_, engine_.info.limits);
   }
   static index_t matrices(const Call& call, const Answers& answers) {
@@ -147,12 +151,19 @@ class SystemsOnDevice final : public SystemDevice<T> {
   std::vector<index_t> judge(const Call& call, const Answers& answers);
 
   bool has_ridge() const { return problem_.ridge > 0; }
-  SystemLayout layout(index_t sides) const { return {solved_, sides, engine_.info.limits}; }
+  /// Whether the device makes another A of that which is uploaded.
+  bool makes_a() const { return is_wide_ || has_ridge(); }
+  SystemLayout layout(index_t sides) const {
+    SolveProblem p = is_wide_ ? problem_ : solved_;
+    // b, of m entries, lies where n have room.
+    if (is_wide_) p.m = p.n;
+    return {p, sides, engine_.info.limits};
+  }
   SystemShape shape(const Call& call, index_t count) const {
     const VectorPlaces& places = call.block.b_places;
-    const index_t m = solved_.m;
+    const index_t m = problem_.packed_rows();
     return system_shape(
-        solved_, count, call.sides,
+        is_wide_ ? problem_ : solved_, count, call.sides,
         places.group == 1 ? VectorPlaces::rows(m) : VectorPlaces::columns(m, call.sides),
         call.block.x_places);
   }
@@ -165,7 +176,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
 
   Engine& engine_;
   const SolveProblem& problem_;
-  SolveProblem solved_;  // what the bodies take: with a ridge, problem_ with longer A and b
+  bool is_wide_;
+  SolveProblem solved_;  // what R is of: with a ridge, longer A and b; of wide systems A'
   const Plan& plan_;
   SystemRoute first_;
   SystemSetup setup_;
@@ -180,7 +192,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
 template <class T>
 void SystemsOnDevice<T>::prepare(index_t sides, bool shares_a) {
   ProgramCache& programs = engine_.session.programs;
-  if (!programs.has_parts()) return;
+  if (!programs.has_parts() || is_wide_) return;
   std::vector<WantedKernels> wanted =
       wanted_by_systems(solved_, sides, engine_.info.limits, first_, shares_a);
   wanted.push_back(wanted_sums());
@@ -197,7 +209,7 @@ template <class T>
 std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
   if (preparing_.valid()) preparing_.get();
   if (block.count < a.count || a.count == 0) return {};
-  if (first_ == SystemRoute::factors ||
+  if (first_ == SystemRoute::factors || is_wide_ ||
       !takes_normal_equations(solved_, block.count / a.count, engine_.info.limits))
     return try_all(a, block, SystemRoute::factors);
   const std::vector<index_t> refused = try_all(a, block, first_);
@@ -246,6 +258,7 @@ SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
     const index_t entries = problem_.m * ((by_pairs ? 0 : problem_.n) + call.sides + 1);
     bytes.io.push_back(static_cast<std::size_t>(entries) * sizeof(T));
   }
+  if (is_wide_) bytes.io.push_back(wide_bytes(problem_, call.sides));
   return cut_chunk(
       plan_.problem, bytes, engine_.info.limits, count,
       shares_a(call) ? tuning::solve_made_sub_chunk_bytes : tuning::solve_sub_chunk_bytes);
@@ -260,10 +273,11 @@ void SystemsOnDevice<T>::take_input_buffers(const Call& call, Flight& flight, in
   };
   const index_t m = problem_.m, of_a = m * problem_.n * matrices(call, flight.answers);
   flight.a = shares_a(call) ? take(L::shared_a, of_a)
-             : has_ridge()  ? take(L::short_a, of_a)
+             : makes_a()    ? take(L::short_a, of_a)
                             : flight.factor->job.a;
   flight.b = flight.system->b;
   flight.w = flight.system->weights;
+  if (is_wide_) flight.wide = wide_buffers(problem_, flight.answers.count, call.sides, set, pool_);
   if (!has_ridge()) return;
   flight.b = take(L::short_b, m * call.sides * flight.answers.count);
   if (problem_.has_weights)
@@ -306,6 +320,10 @@ void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
     pairs.shares_weights = shares_weights(call);
     pairs.left_out = flight.system->left_out;
     flight.events = enqueue_pairs(setup_, flight.factor->job, a, pairs, *flight.system, of_systems);
+  } else if (is_wide_) {
+    flight.wide.a = a;
+    flight.events =
+        enqueue_wide(setup_, flight.factor->job, flight.wide, *flight.system, of_systems);
   } else {
     flight.events =
         enqueue_systems(setup_, flight.factor->job, *flight.system, of_systems, call.route);
@@ -318,7 +336,7 @@ void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
 template <class T>
 cl::Buffer SystemsOnDevice<T>::weighed_a(const Call& call, const Flight& flight) {
   const index_t count = flight.answers.count, of_a = problem_.m * problem_.n;
-  const cl::Buffer a = !has_ridge() ? flight.factor->job.a
+  const cl::Buffer a = !makes_a() ? flight.factor->job.a
                        : shares_a(call)
                            ? pool_.grown({flight.set, SystemLayout::short_a},
                                          static_cast<std::size_t>(count * of_a) * sizeof(T))
@@ -419,6 +437,9 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
   if (needs_weighing(problem_)) read(flight.system->left_out, flight.answers.left_out, systems);
   read(flight.system->findings, flight.answers.findings, systems);
   read(flight.system->errors, flight.answers.errors, systems * static_cast<std::size_t>(p));
+  if (is_wide_)
+    read(flight.wide.least_norms, flight.answers.least_norms,
+         systems * static_cast<std::size_t>(p));
   flight.downloads.emplace_back();
   engine_.download.enqueueMarkerWithWaitList(nullptr, &flight.downloads.back());
   engine_.download.flush();
@@ -485,7 +506,7 @@ void SystemsOnDevice<T>::correct_errors(const Call& call, index_t system, index_
 /// sample.
 template <class T>
 std::vector<index_t> SystemsOnDevice<T>::judge(const Call& call, const Answers& answers) {
-  const double bar = solution_bar(problem_.type, solved_.m, solved_.n);
+  const double bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n);
   std::vector<index_t> accepted, refused;
   for (index_t i = 0; i < answers.count; ++i) {
     const index_t first = (answers.first + i) * call.sides;
@@ -505,16 +526,21 @@ std::vector<index_t> SystemsOnDevice<T>::judge(const Call& call, const Answers& 
       }
       report.backward_error = errors.error;
       report.bar = bar;
-      report.freedom = static_cast<double>(problem_.m - problem_.n - left_out);
+      report.freedom = static_cast<double>(problem_.m - problem_.k() - left_out);
       report.status = Status::ok;
+      if (is_wide_) {
+        report.least_norm_error = answers.least_norms[static_cast<std::size_t>(i * call.sides + j)];
+        is_accepted = is_accepted && report.least_norm_error <= tuning::solve_most_of_bar * bar;
+      }
     }
     (is_accepted ? accepted : refused).push_back(answers.first + i);
     correct_errors(call, answers.first + i, left_out);
     if (!call.block.findings.empty())
       call.block.findings[static_cast<std::size_t>(first)] = {
-          .rank = static_cast<std::int32_t>(problem_.n),
+          .rank = static_cast<std::int32_t>(problem_.k()),
           .condition = found.condition,
-          .scaled_condition = found.scaled_condition};
+          // A wide matrix has one condition, that with scaled columns.
+          .scaled_condition = is_wide_ ? found.condition : found.scaled_condition};
   }
   if (!sample_.agrees(call.a, call.block, call.sides, accepted)) {
     refused.resize(static_cast<std::size_t>(answers.count));

@@ -195,6 +195,8 @@ class Comparison {
     if (!system_objection(problem, backend_.limits()).empty()) return;
     Problem of_r = p;
     of_r.mode = Mode::r;
+    // Of wide systems A' is factored.
+    if (p.m < p.n) std::swap(of_r.m, of_r.n);
     const Plan plan = make_plan(of_r, backend_.variants(), backend_.limits());
     Batch<T> b(p.count, 1, p.m), whole(p.count, 1, p.n), some(p.count, 1, p.n);
     fill(b.view());

@@ -320,6 +320,33 @@ class Opencl(OpenclTool):
             np.testing.assert_allclose(ours["X"], x, rtol=1e-10, atol=1e-12)
             self.assertTrue((ours["X"] != cpu["X"]).any())  # the device has solved
 
+    def test_solve_with_fewer_rows_than_columns(self):
+        import numpy as np
+
+        random = np.random.default_rng(12)
+        a, b = random.standard_normal((40, 5, 12)), random.standard_normal((40, 5, 2))
+        a[3], a[4, 2], a[5, 1, 1] = 0, a[4, 1], np.nan
+        b[8] = 0
+        a[9] *= 8.0 ** -np.arange(12)  # the condition is that with scaled columns
+        one, two = self.write("one.h5", A=a), self.write("b.h5", b=b)
+        ours, backend = self.solve(one, two, expect=(1,))
+        self.assertEqual(backend, "opencl")
+        cpu, _ = self.solve(one, two, expect=(1,), backend="cpu")
+        self.assertEqual(set(ours), set(cpu))
+        for name in ("rank", "status", "degrees_of_freedom"):
+            np.testing.assert_array_equal(ours[name], cpu[name], name)
+        self.assertLess(np.nanmax(ours["least_norm_error"]), 1e-14)
+        conditions = ours["condition"][6:] / cpu["condition"][6:]
+        self.assertTrue((conditions > 0.5).all() and (conditions < 4).all(), conditions)
+        for i in set(range(40)) - {5}:
+            x = np.linalg.lstsq(a[i], b[i], rcond=None)[0]
+            np.testing.assert_allclose(ours["X"][i], x, rtol=0, atol=1e-12)
+        self.assertTrue((ours["X"] != cpu["X"])[9:].any())  # the device has solved
+        basic = "--basic", "--backend", "opencl", "--force"
+        done = self.run_tool("solve", one, two, os.path.join(self.folder, "x.h5"), *basic,
+                             expect=(1,))
+        self.assertIn("a basic solution is asked for", done.stderr)
+
     def test_solve_says_what_stays_on_the_cpu(self):
         import numpy as np
 

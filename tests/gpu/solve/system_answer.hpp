@@ -23,9 +23,13 @@ SolveProblem problem_of(index_t m, index_t n) {
           .wants_se = m > n};
 }
 
-/// R by the same variant, however many systems there are.
+/// R by the same variant, however many systems there are; of wide ones that of A'.
 inline Plan plan_of_r(const SolveProblem& p) {
-  return plan_for({.count = 100, .m = p.packed_rows(), .n = p.n, .type = p.type, .mode = Mode::r},
+  return plan_for({.count = 100,
+                   .m = std::max(p.packed_rows(), p.n),
+                   .n = p.k(),
+                   .type = p.type,
+                   .mode = Mode::r},
                   "");
 }
 

@@ -259,8 +259,10 @@ TYPED_TEST(Systems, CorrectionsBringIllConditionedSystemsToTheirBar) {
 /// Right sides as rows and as columns give the same bits, and so does each alone, by R.
 TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
   using T = TypeParam;
-  for (const auto& [shape, ridge] :
-       {std::pair(Shape{30, 4}, 0.0), {Shape{30, 4}, 0.5}, {Shape{4200, 4}, 0.0}}) {
+  for (const auto& [shape, ridge] : {std::pair(Shape{30, 4}, 0.0),
+                                     {Shape{30, 4}, 0.5},
+                                     {Shape{4200, 4}, 0.0},
+                                     {Shape{5, 12}, 0.0}}) {
     SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " ridge " << ridge);
     const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 24);
     const index_t m = s.m, n = s.n, sides = 3;
@@ -272,7 +274,7 @@ TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
         columns[v / sides * sides * m + i * sides + v % sides] = rows[v * m + i];
     SolveProblem problem = problem_of<T>(m, n);
     problem.ridge = ridge;
-    problem.wants_se = ridge == 0;
+    problem.wants_se = ridge == 0 && m > n;
     const Answer<T> by_rows = ask(problem, a, rows), by_columns = ask(problem, a, columns, false);
     ASSERT_TRUE(by_rows.refused.empty());
     ASSERT_TRUE(by_columns.refused.empty());
@@ -347,6 +349,41 @@ TYPED_TEST(Systems, CoreAcceptsWhatADeviceAccepts) {
   const auto hard = make_hard_systems<TypeParam>(16, 16, 4, 1);
   const double no_ridge[] = {0};
   EXPECT_GT(expect_core_accepts<TypeParam>(hard, no_ridge), hard.count);
+}
+
+/// With fewer rows than columns: the rank, the least norm and the condition are the CPU's.
+TYPED_TEST(Systems, WideSystemsHaveTheLeastNorm) {
+  using T = TypeParam;
+  const double no_ridge[] = {0};
+  for (const Shape& shape : {Shape{5, 12}, Shape{1, 3}, Shape{33, 70}}) {
+    if (shape.m > 5 && !takes_all()) continue;
+    const auto hard = make_hard_systems<T>(shape.m, shape.n, 1, 3);
+    SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n);
+    EXPECT_GT(expect_core_accepts<T>(hard, no_ridge), 2 * hard.count);
+    SolveProblem problem = problem_of<T>(shape.m, shape.n);
+    const Answer<T> answer = ask(problem, hard.a, hard.b);
+    for (index_t i = 0; i < hard.count; ++i) {
+      if (!answer.accepts(i)) {
+        EXPECT_FALSE(hard.names[i].starts_with("gauss")) << hard.names[i];
+        continue;
+      }
+      EXPECT_LE(answer.reports[i].least_norm_error, answer.reports[i].bar) << hard.names[i];
+      // Rounding to float32 leaves no x in the span of the rows.
+      if (sizeof(T) == 4 && hard.names[i] == "gauss, random b") {
+        EXPECT_GT(answer.reports[i].least_norm_error, 0);
+      }
+      EXPECT_EQ(answer.findings[i].rank, shape.m);
+      EXPECT_EQ(answer.reports[i].freedom, 0);
+      if (hard.is_graded[i]) continue;
+      const Judged<T> judged(hard.a, hard.b, i, hard.m, hard.n);
+      const Reference reference =
+          solve_by_svd(judged.wide.view()[0], judged.right.data(), problem.rank.tolerance);
+      const double size = norm_of(reference.x.data(), hard.n);
+      const double bound = 40 * (sizeof(T) == 4 ? 0x1p-23 : 0x1p-52) * reference.condition * size;
+      for (index_t j = 0; j < hard.n; ++j)
+        EXPECT_NEAR(answer.x[i * hard.n + j], reference.x[j], bound) << hard.names[i];
+    }
+  }
 }
 
 /// Ridges that are tiny, ordinary and huge beside A: with these most dependent columns are none.

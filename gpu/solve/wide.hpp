@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// wide.hpp: systems with fewer rows than columns, whose x has the least norm, by R of A'. Device
+// half: wide.cl.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/solve/packing.hpp"
+#include "gpu/factor/buffers.hpp"
+#include "gpu/solve/system_bodies.hpp"
+
+namespace qrtool {
+
+/// Whether x is one of several: fewer rows than columns, those of a ridge included.
+inline bool is_wide(const SolveProblem& p) { return p.packed_rows() < p.n; }
+/// The systems whose R is wanted: with the rows of A' for those of A.
+SolveProblem turned(const SolveProblem& problem);
+
+/// Why a device leaves such wide systems to the CPU; empty where it does not.
+std::string wide_objection(const SolveProblem& problem, const Limits& limits);
+
+/// Bytes of a system beside those of R and of a system of n x n.
+std::size_t wide_bytes(const SolveProblem& problem, index_t sides);
+/// Buffers for `count` systems with `sides` right sides each; `set` is their set of the pool.
+WideBuffers wide_buffers(const SolveProblem& problem, index_t count, index_t sides, int set,
+                         SystemPool& pool);
+
+/// `to_turned` and `to_scaled` of `count` systems, for `problem`, as in SystemJob.
+SystemStep wide_turn(const SolveProblem& problem, const Limits& limits);
+/// x, and its check once R of both is measured.
+SystemStep wide_solution(const SolveProblem& problem, const Limits& limits);
+
+}  // namespace qrtool
