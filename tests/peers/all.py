@@ -132,7 +132,7 @@ def gpu_pieces(args):
         yield Piece(f"weighed {precision}", *(bench(*weights, "--precision", precision, *where)
                                               for where in (
                                                   device, ["--backend", "cpu", "--limit-seconds",
-                                                           "60"])))
+                                                           "600"])))
     if args.disk:
         yield Piece("disk", [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool",
                              "{disk}", "{json}", "--disk", "--rounds", "2", "--limit", "30",

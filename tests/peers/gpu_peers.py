@@ -49,21 +49,16 @@ def floor_ms(m, n, batch, with_q, element):
 
 
 def qrtool_ms(args, case, *words):
-    """All timed runs of as many processes as it takes for `repeats` of them."""
     m, n, batch = case
-    times = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "bench.json")
-        while len(times) < args.repeats:
-            subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch),
-                            *words, "--device", args.device, "--against", "none",
-                            "--limit-seconds", "600", "--precision", args.precision,
-                            *(["--complex"] if args.complex else []), "--export-json", path],
-                           check=True, capture_output=True)
-            with open(path) as file:
-                times += json.load(file)["cases"][0]["seconds"]["all"]
-            os.remove(path)
-    return [1e3 * seconds for seconds in times]
+        subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), *words,
+                        "--device", args.device, "--against", "none", "--limit-seconds", "600",
+                        "--runs", str(args.repeats), "--precision", args.precision,
+                        *(["--complex"] if args.complex else []), "--export-json", path],
+                       check=True, capture_output=True)
+        with open(path) as file:
+            return [1e3 * seconds for seconds in json.load(file)["cases"][0]["seconds"]["all"]]
 
 
 def torch_calls(case, element):
