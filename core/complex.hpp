@@ -55,6 +55,20 @@ BatchView<Real<T>> interleaved(const BatchView<T>& a) {
           parts * a.stride};
 }
 
+/// to := every entry of `from` as [re im; -im re], so that rows of parts, re, im, re, im, .., times
+/// `to` are the parts of complex rows times `from`.
+template <class C, class R>
+void embed(MatrixView<const C> from, const MatrixView<R>& to) {
+  for (index_t i = 0; i < from.rows; ++i) {
+    for (index_t j = 0; j < from.cols; ++j) {
+      const auto re = static_cast<R>(from(i, j).real()), im = static_cast<R>(from(i, j).imag());
+      to(2 * i, 2 * j) = to(2 * i + 1, 2 * j + 1) = re;
+      to(2 * i, 2 * j + 1) = im;
+      to(2 * i + 1, 2 * j) = -im;
+    }
+  }
+}
+
 /// The complex type whose parts have the real type T.
 template <class T>
 using Complex = std::conditional_t<std::is_const_v<T>, const std::complex<std::remove_const_t<T>>,

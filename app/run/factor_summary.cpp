@@ -211,9 +211,11 @@ std::string summary(const FactorResult& result, bool verbose) {
   if (problem.check == Check::none)
     text += "unchecked: no error was measured; qrtool verify measures them\n";
   if (problem.mode == Mode::r && problem.check != Check::none) {
-    const bool is_estimate = plan.by_rows() && problem.n > gram_probe_vectors;
-    text += fmt::format("R alone: the residual is ||A'A - R'R|| / ||A||^2{}, a weaker check\n",
-                        is_estimate ? ", estimated with 8 vectors" : "");
+    const index_t vectors = gram_probe_vectors(problem.type);
+    const bool is_estimate = plan.by_rows() && problem.n > vectors;
+    text += fmt::format(
+        "R alone: the residual is ||A'A - R'R|| / ||A||^2{}, a weaker check\n",
+        is_estimate ? fmt::format(", estimated with {} vectors", vectors) : std::string());
   }
   if (verbose) text += text_of(seconds_of(result)) + "\n";
   return text + last_line(result, written_files(result));

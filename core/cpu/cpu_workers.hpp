@@ -118,9 +118,11 @@ template <class T>
 class BatchedWorker {
  public:
   explicit BatchedWorker(const Problem& problem)
-      : qr_(problem), checker_(problem), outcomes_(static_cast<std::size_t>(qr_.lanes())) {}
+      : qr_(problem),
+        checker_(problem),
+        outcomes_(static_cast<std::size_t>(qr_.matrices_at_once())) {}
 
-  index_t matrices_at_once() const { return qr_.lanes(); }
+  index_t matrices_at_once() const { return qr_.matrices_at_once(); }
 
   void run(BatchView<const T> a, const Factors<T>& out, std::span<MatrixReport> reports) {
     const auto start = Clock::now();

@@ -228,7 +228,7 @@ bool keeps_its_factors(const Variant& in_memory, const Variant* by_rows) {
 /// their sums.
 bool estimates_rows(const Problem& p, const Limits& limits) {
   return p.check == Check::probe && p.wants_q() && limits.device_bytes == 0 && limits.ranks <= 1 &&
-         ErrorProbe::pays(p.m, p.n, p.q_cols());
+         !is_complex(p.type) && ErrorProbe::pays(p.m, p.n, p.q_cols());
 }
 
 /// Rows of one matrix at a time: whole leaves of its tree.
@@ -237,9 +237,11 @@ void fit_rows(Plan& plan, const Limits& limits) {
   const TallShape shape = plan.row_shape();
   std::size_t workspace = plan.variant->host_workspace_bytes(p);
   std::size_t state = plan.variant->row_state_bytes(p);
-  if (p.mode == Mode::r) {  // the check; its workspace is larger in float32
-    workspace += GramProbe<float>::worker_bytes(shape);
-    state += GramProbe<float>::bytes(shape);
+  if (p.mode == Mode::r) {  // the check
+    with_type(p.type, [&](auto zero) {
+      workspace += GramProbe<decltype(zero)>::worker_bytes(shape);
+      state += GramProbe<decltype(zero)>::bytes(shape);
+    });
   }
   const std::size_t ranking = p.ranks() ? ranking_bytes(p) : 0;
   plan.threads = limits.threads;
@@ -249,7 +251,9 @@ void fit_rows(Plan& plan, const Limits& limits) {
   std::size_t fixed = workspace * plan.threads + state - plan.scratch_bytes + r_bytes + ranking;
   std::size_t leaf_bytes =
       static_cast<std::size_t>(shape.leaf_rows() * (p.n + p.q_cols())) * size_of(p.type);
-  if (p.wants_q()) leaf_bytes += sizeof(double) * ErrorMeter::number_of_sums(p.m, p.n, p.q_cols());
+  if (p.wants_q())
+    leaf_bytes +=
+        sizeof(double) * ErrorMeter::number_of_sums(p.m, p.n, p.q_cols(), is_complex(p.type));
   if (estimates_rows(p, limits))
     fixed += ErrorProbe::workspace_bytes(shape.leaf_rows(), p.n, p.q_cols(), p.k(), plan.threads);
   plan.host_bytes = fixed + leaf_bytes;

@@ -67,7 +67,8 @@ class RankedBackend::Worker {
     if (!problem.pivots || problem.check == Check::none) return;
     permuted_ = Batch<T>(1, problem.m, problem.n);
     if (part_rows > 0) {
-      meter_.emplace(problem.m, problem.n, problem.q_cols(), problem.r_rows());
+      meter_.emplace(problem.m, problem.n, problem.q_cols(), problem.r_rows(), 1,
+                     is_complex_number<T>);
     } else {
       finder_.emplace(shape_of(problem, threads), problem.check);
     }
@@ -116,12 +117,10 @@ class RankedBackend::Worker {
     for (index_t i = 0; i < a.rows; ++i) std::copy_n(&a(i, 0), a.cols, &permuted(i, 0));
     permute_columns(permuted, r_.permutation());
     const MatrixView<const T> q = problem_.wants_q() ? out.q[b] : MatrixView<T>{};
-    if constexpr (!is_complex_number<T>) {  // which no variant takes by rows
-      if (meter_) {
-        meter_->start<T>(out.r[b], line.scale);
-        add_rows_by_parts<T>(permuted, q, out.r[b], {part_rows_, threads_}, *meter_);
-        return enter_errors(problem_, meter_->finish(), line);
-      }
+    if (meter_) {
+      meter_->start<T>(out.r[b], line.scale);
+      add_rows_by_parts<T>(permuted, q, out.r[b], {part_rows_, threads_}, *meter_);
+      return enter_errors(problem_, meter_->finish(), line);
     }
     const auto bars_of = [&](const Errors& errors) {
       return standard_bars(problem_.m, problem_.n, precision_of(problem_), errors);

@@ -210,10 +210,12 @@ struct ErrorMeter::State {
       start_packed(from);
       diagonal_ratio = strips::diagonal_ratio_of(k, [&](index_t i) { return r_at(i, i); });
     } else {
-      if (has_q)
-        start_packed(embed(from));
-      else
+      if (has_q) {
+        embed(from, embedded_r.view()[0]);
+        start_packed(MatrixView<const double>(embedded_r.view()[0]));
+      } else {
         start_packed(interleaved(from));
+      }
       lower = 0;
       diagonal_ratio = strips::diagonal_ratio_of(
           k, [&](index_t i) { return std::abs(std::complex<double>(from(i, i))); });
@@ -228,22 +230,6 @@ struct ErrorMeter::State {
     const double re = static_cast<double>(entry.real()) * scaling.half * scaling.rest;
     const double im = static_cast<double>(entry.imag()) * scaling.half * scaling.rest;
     return re * re + im * im;
-  }
-
-  /// R with r as [re im; -im re].
-  template <class C>
-  MatrixView<const double> embed(MatrixView<const C> from) const {
-    const MatrixView<double> to = embedded_r.view()[0];
-    for (index_t i = 0; i < from.rows; ++i) {
-      for (index_t j = 0; j < from.cols; ++j) {
-        const auto re = static_cast<double>(from(i, j).real());
-        const auto im = static_cast<double>(from(i, j).imag());
-        to(2 * i, 2 * j) = to(2 * i + 1, 2 * j + 1) = re;
-        to(2 * i, 2 * j + 1) = im;
-        to(2 * i + 1, 2 * j) = -im;
-      }
-    }
-    return to;
   }
 
   template <class T>
@@ -579,8 +565,8 @@ std::vector<double> ErrorMeter::sums() const {
   return all;
 }
 
-std::size_t ErrorMeter::number_of_sums(index_t m, index_t n, index_t q_cols) {
-  return 2 + static_cast<std::size_t>(Layout(m, n, q_cols, 0, 1).gram_size());
+std::size_t ErrorMeter::number_of_sums(index_t m, index_t n, index_t q_cols, bool is_complex) {
+  return 2 + static_cast<std::size_t>(layout_of(m, n, q_cols, 0, 1, is_complex).gram_size());
 }
 
 void ErrorMeter::add_sums(std::span<const double> sums) {

@@ -49,7 +49,7 @@ class ErrorMeter {
   /// the sums of all rows since start(), and add_sums() adds those of another meter. The result
   /// depends on the order in which they are added. Not for wide matrices without Q.
   std::vector<double> sums() const;
-  static std::size_t number_of_sums(index_t m, index_t n, index_t q_cols);
+  static std::size_t number_of_sums(index_t m, index_t n, index_t q_cols, bool is_complex);
   void add_sums(std::span<const double> sums);
 
   /// Measures a matrix that is in memory: start, add_rows and finish in one call.

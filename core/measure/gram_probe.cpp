@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/complex_arithmetic.hpp"
 #include "core/matrices.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/measure/probe_kernel.hpp"
@@ -16,28 +17,46 @@
 namespace qrtool {
 namespace {
 
-constexpr index_t lanes = gram_probe_vectors;
-static_assert(lanes == probe::vectors);
+constexpr index_t lanes = probe::vectors;
+static_assert(lanes == gram_probe_vectors(ElementType::float32));
 constexpr std::uint64_t gram_probe_seed = 0x9e0be, probe_stream = 1;
 
 /// The rows of a plain sum, before Kahan's sum takes over. As in core/ratios: equal terms bias a
 /// plain sum by up to its length in units of float64.
 template <class T>
-constexpr index_t tile_rows = sizeof(T) == 4 ? 128 : 32;
+constexpr index_t tile_rows = sizeof(Real<T>) == 4 ? 128 : 32;
 static_assert(tile_rows<float> >= probe::most_rows);
 
 /// The scale of a leaf is 0 where its squares and their sums are normal numbers in float64.
 constexpr int most_exponent = 400;
 
+double draw(index_t number) {
+  return normal(gram_probe_seed, probe_stream, static_cast<std::uint64_t>(number));
+}
+
+/// X for n columns of T, in real numbers.
+template <class T>
 std::vector<double> make_vectors(index_t n) {
-  std::vector<double> x(static_cast<std::size_t>(n * lanes), 0.0);
+  constexpr index_t vectors = gram_probe_vectors(element_type<T>);
+  const Batch<Wide<T>> numbers(1, n, vectors);
+  const MatrixView<Wide<T>> x = numbers.view()[0];
   for (index_t i = 0; i < n; ++i) {
-    for (index_t l = 0; l < lanes; ++l) {
-      const auto at = static_cast<std::size_t>(i * lanes + l);
-      x[at] = n > lanes ? normal(gram_probe_seed, probe_stream, at) : i == l ? 1.0 : 0.0;
+    for (index_t l = 0; l < vectors; ++l) {
+      const index_t at = i * vectors + l;
+      if (n <= vectors)
+        x(i, l) = i == l ? 1.0 : 0.0;
+      else if constexpr (is_complex_number<T>)
+        x(i, l) = std::sqrt(0.5) * Wide<T>(draw(2 * at), draw(2 * at + 1));
+      else
+        x(i, l) = draw(at);
     }
   }
-  return x;
+  std::vector<double> real(static_cast<std::size_t>(parts_of<T> * n * lanes));
+  if constexpr (is_complex_number<T>)
+    embed(MatrixView<const Wide<T>>(x), MatrixView<double>{real.data(), 2 * n, lanes, lanes});
+  else
+    std::copy_n(x.data, n * lanes, real.data());
+  return real;
 }
 
 /// sum += term, with the rounding error in `rest` (Kahan).
@@ -95,18 +114,21 @@ std::span<const probe::Kernels* const> probe::kernels() {
 template <class T>
 GramProbe<T>::GramProbe(const TallShape& shape, const AllocateHost& allocate)
     : shape_(shape),
-      slot_size_(2 + shape.n() * lanes),
-      x_(make_vectors(shape.n())),
+      columns_(parts_of<T> * shape.n()),
+      slot_size_(2 + columns_ * lanes),
+      x_(make_vectors<T>(shape.n())),
       memory_(allocate(bytes(shape))) {}
 
 template <class T>
 std::size_t GramProbe<T>::bytes(const TallShape& shape) {
-  return sizeof(double) * static_cast<std::size_t>(shape.leaves() * (2 + shape.n() * lanes));
+  const index_t columns = parts_of<T> * shape.n();
+  return sizeof(double) * static_cast<std::size_t>(shape.leaves() * (2 + columns * lanes));
 }
 
 template <class T>
 std::size_t GramProbe<T>::worker_bytes(const TallShape& shape) {
-  return sizeof(double) * static_cast<std::size_t>(shape.n() * (tile_rows<T> + 2 * lanes));
+  const index_t columns = parts_of<T> * shape.n();
+  return sizeof(double) * static_cast<std::size_t>(columns * (tile_rows<T> + 2 * lanes));
 }
 
 template <class T>
@@ -120,13 +142,14 @@ void GramProbe<T>::add(index_t leaf, MatrixView<const T> rows, int threads) {
   const index_t height = shape_.leaf_rows(), leaves = (rows.rows + height - 1) / height;
   parallel_for(leaves, threads, [&](index_t i, int) {
     const index_t first = i * height;
-    add_leaf(rows.row_block(first, std::min(height, rows.rows - first)), sums(leaf + i, 1).data());
+    add_leaf(interleaved(rows.row_block(first, std::min(height, rows.rows - first))),
+             sums(leaf + i, 1).data());
   });
 }
 
 template <class T>
-void GramProbe<T>::add_leaf(MatrixView<const T> rows, double* slot) const {
-  const index_t n = shape_.n(), size = n * lanes;
+void GramProbe<T>::add_leaf(MatrixView<const Real<T>> rows, double* slot) const {
+  const index_t n = columns_, size = n * lanes;
   const int exponent = exponent_of_leaf(rows);
   std::vector<double> work(static_cast<std::size_t>(n * tile_rows<T> + 2 * size));
   double *tile_sum = work.data() + n * tile_rows<T>, *rest = tile_sum + size;
@@ -144,9 +167,25 @@ void GramProbe<T>::add_leaf(MatrixView<const T> rows, double* slot) const {
   slot[1] = norm;
 }
 
+/// ||E X||^2 by the products of real numbers, columns x 8.
+template <class T>
+double GramProbe<T>::squares_of(const double* products) const {
+  double squares = 0;
+  if constexpr (is_complex_number<T>) {
+    for (index_t i = 0; i < columns_; i += 2) {
+      const double *const of_re = products + i * lanes, *const of_im = of_re + lanes;
+      for (index_t l = 0; l < lanes; l += 2)
+        squares += square_of(Wide<T>(of_re[l] + of_im[l + 1], of_re[l + 1] - of_im[l]));
+    }
+  } else {
+    for (index_t l = 0; l < columns_ * lanes; ++l) squares += products[l] * products[l];
+  }
+  return squares;
+}
+
 template <class T>
 Errors GramProbe<T>::finish(MatrixView<const T> r, int scale) const {
-  const index_t n = shape_.n(), size = 1 + n * lanes;
+  const index_t n = columns_, size = 1 + n * lanes;
   // ||A||^2 and A'A X, scaled like A.
   std::vector<double> sum(static_cast<std::size_t>(size)), rest(sum.size());
   for (index_t leaf = 0; leaf < shape_.leaves(); ++leaf) {
@@ -160,18 +199,18 @@ Errors GramProbe<T>::finish(MatrixView<const T> r, int scale) const {
   std::vector<double> product(static_cast<std::size_t>(n * lanes));
   for (index_t i = 0; i < r.rows; i += tile_rows<T>) {
     const index_t count = std::min(tile_rows<T>, r.rows - i);
-    copy_scaled(r.row_block(i, count), scale, rows.data());
+    copy_scaled(interleaved(r.row_block(i, count)), scale, rows.data());
     std::fill(product.begin(), product.end(), 0.0);
     probe::kernels().front()->add_double(rows.data(), count, n, x_.data(), product.data());
     for (index_t l = 1; l < size; ++l) add_compensated(-product[l - 1], sum[l], rest[l]);
   }
-  double squares = 0, largest = 0, least = std::numeric_limits<double>::infinity();
-  for (index_t l = 1; l < size; ++l) squares += sum[l] * sum[l];
+  double largest = 0, least = std::numeric_limits<double>::infinity();
   for (index_t i = 0; i < shape_.k(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(r(i, i))));
-    least = std::min(least, std::abs(static_cast<double>(r(i, i))));
+    largest = std::max(largest, std::abs(static_cast<Wide<T>>(r(i, i))));
+    least = std::min(least, std::abs(static_cast<Wide<T>>(r(i, i))));
   }
-  const double error = std::sqrt(n > lanes ? squares / lanes : squares);
+  const double squares = squares_of(sum.data() + 1);
+  const double error = std::sqrt(shape_.n() > vectors ? squares / vectors : squares);
   Errors errors;
   errors.scale = scale;
   errors.norm = std::sqrt(sum[0]);
@@ -183,5 +222,7 @@ Errors GramProbe<T>::finish(MatrixView<const T> r, int scale) const {
 
 template class GramProbe<float>;
 template class GramProbe<double>;
+template class GramProbe<std::complex<float>>;
+template class GramProbe<std::complex<double>>;
 
 }  // namespace qrtool

@@ -6,9 +6,12 @@
 // For a normal vector x the mean of ||E x||^2 is ||E||^2. So the root of the mean over eight of
 // them estimates ||E||: for the least favourable E, of rank one, the estimate is below a quarter of
 // ||E|| with a probability of 1.4e-4, and below a tenth with 1.1e-7. Up to 8 columns X is the
-// identity, and
-// ||E|| is exact. Only n x 8 sums are kept, for each leaf apart, so that the result does not depend
-// on who adds which leaf when.
+// identity, and ||E|| is exact. Only n x 8 sums are kept, for each leaf apart, so that the result
+// does not depend on who adds which leaf when.
+//
+// A complex A has four complex vectors, for which the probabilities are the same, and its rows are
+// real ones of their parts: X and the products are real matrices of 2n x 8, from which A^H (A X)
+// follows as in core/measure/error_meter.cpp. Up to 4 columns ||E|| is exact.
 #pragma once
 
 #include <span>
@@ -16,13 +19,16 @@
 
 #include "core/allocate_host.hpp"
 #include "core/batch.hpp"
+#include "core/complex.hpp"
+#include "core/problem.hpp"
 #include "core/ratios.hpp"
 #include "core/tall_shape.hpp"
 
 namespace qrtool {
 
-/// The most columns for which the error is exact.
-inline constexpr index_t gram_probe_vectors = 8;
+/// The vectors by which R of this type is checked, and the most columns for which the error is
+/// exact.
+constexpr index_t gram_probe_vectors(ElementType type) { return 8 / parts_in(type); }
 
 template <class T>
 class GramProbe {
@@ -43,11 +49,15 @@ class GramProbe {
   Errors finish(MatrixView<const T> r, int scale) const;
 
  private:
-  void add_leaf(MatrixView<const T> rows, double* slot) const;
+  static constexpr index_t vectors = gram_probe_vectors(element_type<T>);
+
+  void add_leaf(MatrixView<const Real<T>> rows, double* slot) const;
+  double squares_of(const double* products) const;
 
   TallShape shape_;
+  index_t columns_;        // in real numbers
   index_t slot_size_;      // doubles: exponent, ||A_i||^2, A_i' A_i X
-  std::vector<double> x_;  // n x 8
+  std::vector<double> x_;  // columns x 8
   HostMemory memory_;
 };
 

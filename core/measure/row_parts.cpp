@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/complex.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {
@@ -23,7 +24,7 @@ void for_each_part(MatrixView<const T> a, MatrixView<const T> q, MatrixView<cons
   std::map<index_t, std::vector<double>> waiting;  // for parts before them
   index_t next = 0;
   parallel_for(parts, by.threads, [&](index_t part, int) {
-    ErrorMeter meter(tall, a.cols, q.cols, r.rows);
+    ErrorMeter meter(tall, a.cols, q.cols, r.rows, 1, is_complex_number<T>);
     const index_t first = part * by.rows, count = std::min(by.rows, a.rows - first);
     meter.start(r, total.scale());
     meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
@@ -71,6 +72,8 @@ void add_sums_of_parts(std::span<const double> sums, ErrorMeter& meter) {
                                              const ErrorMeter&);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
 
 }  // namespace qrtool

@@ -30,10 +30,10 @@ class BatchedQr {
                      const batched::Kernels& kernels = *batched_kernels().front());
 
   /// The number of matrices that are factored at once.
-  index_t lanes() const { return routine_.lanes; }
+  index_t matrices_at_once() const { return routine_.lanes; }
 
-  /// `a` holds at most lanes() matrices, m x n, and `outcomes` has one entry for each. The factors
-  /// of a matrix that is not finite are undefined; the caller must set them.
+  /// `a` holds at most matrices_at_once() matrices, m x n, and `outcomes` has one entry for each.
+  /// The factors of a matrix that is not finite are undefined; the caller must set them.
   void factor(BatchView<const T> a, const Factors<T>& out, std::span<batched::Outcome> outcomes);
 
  private:

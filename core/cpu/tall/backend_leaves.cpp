@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/cpu/tall/block_qr.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {
@@ -26,7 +27,7 @@ LeafOutcome outcome_of(const MatrixReport& report, MatrixView<const T> r) {
   outcome.r_fits = report.status != Status::r_overflows;
   outcome.route = report.route;
   outcome.tries = report.tries;
-  const bool is_zero = std::all_of(r.data, r.data + r.rows * r.cols, [](T x) { return x == 0; });
+  const bool is_zero = std::all_of(r.data, r.data + r.rows * r.cols, [](T x) { return x == T(0); });
   outcome.magnitude.largest = is_zero ? 0 : std::ldexp(0.5, report.scale);
   return outcome;
 }
@@ -42,7 +43,7 @@ BackendLeaves<T>::BackendLeaves(Backend& backend, const Problem& problem, const 
       threads_(threads),
       r_(1, shape.n(), shape.n()) {
   // The first pass forms Q, too, where the second pass needs it, so that both run the same kernels.
-  const bool needs_q = problem.wants_q() || problem.sign == Sign::lapack;
+  const bool needs_q = leaves_need_q(problem);
   problem_.count = 1;
   problem_.mode = needs_q ? Mode::reduced : Mode::r;
   problem_.sign = Sign::positive;
@@ -110,5 +111,7 @@ void BackendLeaves<T>::form_q(MatrixView<const T> a, MatrixView<const T> z, Matr
 
 template class BackendLeaves<float>;
 template class BackendLeaves<double>;
+template class BackendLeaves<std::complex<float>>;
+template class BackendLeaves<std::complex<double>>;
 
 }  // namespace qrtool

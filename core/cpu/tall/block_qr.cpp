@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_qr.cpp: factors narrow blocks in packs with BatchedQr, and wide ones one by one with
-// EigenQr.
+// block_qr.cpp: factors narrow blocks in packs with BatchedQr, wide ones one by one with EigenQr,
+// and complex ones with ComplexQr.
 #include "core/cpu/tall/block_qr.hpp"
 
 #include <algorithm>
@@ -9,6 +9,12 @@
 
 namespace qrtool {
 namespace {
+
+/// Whether blocks are factored by BatchedQr or ComplexQr.
+template <class T>
+bool takes_packs(index_t n) {
+  return is_complex_number<T> || TallShape::is_narrow(n);
+}
 
 /// A view of `count` blocks, each of `rows` rows; q may be empty.
 template <class T>
@@ -29,8 +35,8 @@ Problem block_problem(index_t rows, index_t n, ElementType type, bool wants_q) {
 
 template <class T>
 BlockQr<T>::Kind::Kind(const Problem& p) : problem(p) {
-  if (TallShape::is_narrow(p.n)) {
-    batched.emplace(p);
+  if (takes_packs<T>(p.n)) {
+    packs.emplace(p);
   } else {
     single.emplace(p);
   }
@@ -48,9 +54,13 @@ Problem BlockQr<T>::problem_of(index_t rows) const {
 template <class T>
 std::size_t BlockQr<T>::workspace_bytes(index_t n, index_t block_rows, bool wants_q) {
   const Problem p = block_problem(block_rows, n, element_type<T>, wants_q);
-  // A shorter last block needs a second workspace.
-  return 2 *
-         (TallShape::is_narrow(n) ? batched_qr_workspace_bytes(p) : eigen_qr_workspace_bytes(p));
+  std::size_t bytes = 0;
+  if constexpr (is_complex_number<T>) {
+    bytes = complex_qr_workspace_bytes<Real<T>>(p, complex_route(p));
+  } else {
+    bytes = takes_packs<T>(n) ? batched_qr_workspace_bytes(p) : eigen_qr_workspace_bytes(p);
+  }
+  return 2 * bytes;  // a shorter last block needs a second workspace
 }
 
 template <class T>
@@ -63,12 +73,12 @@ bool BlockQr<T>::factor_blocks(Kind& kind, BatchView<const T> a, BatchView<T> r,
     }
     return fits;
   }
-  const index_t lanes = kind.batched->lanes();
-  outcomes_.resize(static_cast<std::size_t>(lanes));
-  for (index_t b = 0; b < a.count; b += lanes) {
-    const index_t count = std::min(lanes, a.count - b);
+  const index_t at_once = kind.packs->matrices_at_once();
+  outcomes_.resize(static_cast<std::size_t>(at_once));
+  for (index_t b = 0; b < a.count; b += at_once) {
+    const index_t count = std::min(at_once, a.count - b);
     const BatchView<T> q_pack = wants_q_ ? q.slice(b, count) : BatchView<T>{};
-    kind.batched->factor(a.slice(b, count), {q_pack, r.slice(b, count), {}, {}}, outcomes_);
+    kind.packs->factor(a.slice(b, count), {q_pack, r.slice(b, count), {}, {}}, outcomes_);
     for (index_t i = 0; i < count; ++i)
       fits = fits && outcomes_[i].is_finite && outcomes_[i].r_fits;
   }
@@ -94,12 +104,35 @@ bool BlockQr<T>::factor(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> q)
 template <class T>
 RowProduct<T>::RowProduct(index_t n)
     : n_(n),
-      z_(allocate_host(product_z_bytes<T>(n, n))),
-      rows_(allocate_host(product_rows_bytes<T>(n))) {}
+      z_(allocate_host(product_z_bytes<Real<T>>(parts_of<T> * n, parts_of<T> * n))),
+      rows_(allocate_host(product_rows_bytes<Real<T>>(parts_of<T> * n))) {
+  if (is_complex_number<T>) embedded_ = Batch<Real<T>>(1, 2 * n, 2 * n);
+}
+
+template <class T>
+std::size_t RowProduct<T>::workspace_bytes(index_t n) {
+  const index_t reals = parts_of<T> * n, embedded = is_complex_number<T> ? reals * reals : 0;
+  return product_z_bytes<Real<T>>(reals, reals) + product_rows_bytes<Real<T>>(reals) +
+         static_cast<std::size_t>(embedded) * sizeof(Real<T>);
+}
+
+/// The matrix by which rows of real numbers, or of parts, are multiplied.
+template <class T>
+MatrixView<const Real<T>> RowProduct<T>::in_real_numbers(MatrixView<const T> z) const {
+  if constexpr (is_complex_number<T>) {
+    MatrixView<Real<T>> real = embedded_.view()[0].row_block(0, 2 * z.rows);
+    real.cols = 2 * z.cols;
+    embed(z, real);
+    return real;
+  } else {
+    return z;
+  }
+}
 
 template <class T>
 void RowProduct<T>::multiply(MatrixView<T> q, MatrixView<const T> z) {
-  multiply_rows<T>(q, z, reinterpret_cast<T*>(z_.get()), reinterpret_cast<T*>(rows_.get()));
+  multiply_rows<Real<T>>(interleaved(q), in_real_numbers(z), reinterpret_cast<Real<T>*>(z_.get()),
+                         reinterpret_cast<Real<T>*>(rows_.get()));
 }
 
 template <class T>
@@ -111,9 +144,13 @@ void RowProduct<T>::multiply_blocks(MatrixView<T> q, index_t block_rows, MatrixV
   }
 }
 
-template class BlockQr<float>;
-template class BlockQr<double>;
-template class RowProduct<float>;
-template class RowProduct<double>;
+#define QRTOOL_FOR(T)        \
+  template class BlockQr<T>; \
+  template class RowProduct<T>;
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
 
 }  // namespace qrtool

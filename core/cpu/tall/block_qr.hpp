@@ -5,10 +5,13 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "core/batch.hpp"
+#include "core/complex.hpp"
 #include "core/cpu/batched/batched_qr.hpp"
+#include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/problem.hpp"
 #include "core/tall_shape.hpp"
@@ -34,10 +37,12 @@ class BlockQr {
  private:
   /// The object that factors blocks of one height.
   struct Kind {
+    using Packs = std::conditional_t<is_complex_number<T>, ComplexQr<Real<T>>, BatchedQr<T>>;
+
     explicit Kind(const Problem& problem);
     Problem problem;
-    std::optional<BatchedQr<T>> batched;  // narrow
-    std::optional<EigenQr<T>> single;     // wide
+    std::optional<Packs> packs;        // narrow, or complex
+    std::optional<EigenQr<T>> single;  // wide
   };
   bool factor_blocks(Kind& kind, BatchView<const T> a, BatchView<T> r, BatchView<T> q);
   Problem problem_of(index_t rows) const;
@@ -54,6 +59,7 @@ template <class T>
 class RowProduct {
  public:
   explicit RowProduct(index_t n);
+  static std::size_t workspace_bytes(index_t n);
 
   /// Multiplies each block of q's rows by its rows of z, of which there are min(rows of the block,
   /// n). A block with p < n rows uses only its first p columns of q.
@@ -62,8 +68,11 @@ class RowProduct {
   void multiply(MatrixView<T> q, MatrixView<const T> z);
 
  private:
+  MatrixView<const Real<T>> in_real_numbers(MatrixView<const T> z) const;
+
   index_t n_;
-  HostMemory z_, rows_;  // Z padded to whole vectors, and a few rows of Q
+  HostMemory z_, rows_;      // Z padded to whole vectors, and a few rows of Q
+  Batch<Real<T>> embedded_;  // a complex Z
 };
 
 }  // namespace qrtool

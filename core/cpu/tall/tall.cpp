@@ -77,18 +77,18 @@ template <class T>
 void TallTree<T>::apply_signs(const std::vector<int>& signs, MatrixView<T> r) const {
   for (index_t i = 0; i < r.rows; ++i) {
     // + 0 turns -0 into +0
-    for (index_t j = 0; j < r.cols; ++j) r(i, j) = r(i, j) * static_cast<T>(signs[i]) + T(0);
+    for (index_t j = 0; j < r.cols; ++j) r(i, j) = r(i, j) * static_cast<Real<T>>(signs[i]) + T(0);
   }
   const MatrixView<T>& z = levels_.front();
   for (index_t i = 0; i < z.rows; ++i) {
-    for (index_t j = 0; j < shape_.k(); ++j) z(i, j) *= static_cast<T>(signs[j]);
+    for (index_t j = 0; j < shape_.k(); ++j) z(i, j) *= static_cast<Real<T>>(signs[j]);
   }
 }
 
 template <class T>
 std::vector<int> positive_signs(MatrixView<const T> r, index_t k) {
   std::vector<int> signs;
-  for (index_t i = 0; i < k; ++i) signs.push_back(r(i, i) < 0 ? -1 : 1);
+  for (index_t i = 0; i < k; ++i) signs.push_back(real_part(r(i, i)) < 0 ? -1 : 1);
   return signs;
 }
 
@@ -142,12 +142,8 @@ bool finish_r(TallTree<T>& tree, Sign sign, bool wants_z, LeafQr<T>& leaves,
 #define QRTOOL_FOR(T)                                                     \
   template class TallTree<T>;                                             \
   template std::vector<int> positive_signs(MatrixView<const T>, index_t); \
+  template std::vector<int> lapack_signs(MatrixView<const T>, bool);      \
   template bool finish_r(TallTree<T>&, Sign, bool, LeafQr<T>&, MatrixView<const T>, MatrixView<T>);
-QRTOOL_FOR(float)
-QRTOOL_FOR(double)
-#undef QRTOOL_FOR
-
-#define QRTOOL_FOR(T) template std::vector<int> lapack_signs(MatrixView<const T>, bool);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 QRTOOL_FOR(std::complex<float>)

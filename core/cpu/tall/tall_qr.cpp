@@ -56,6 +56,7 @@ class CpuLeaves<T>::Worker {
   static std::size_t workspace_bytes(const TallShape& shape) {
     return BlockQr<T>::workspace_bytes(shape.n(), shape.block_rows(), true) +
            BlockQr<T>::workspace_bytes(shape.n(), shape.node_rows(), true) +
+           RowProduct<T>::workspace_bytes(shape.n()) +
            static_cast<std::size_t>(stack_rows(shape) * shape.n()) * sizeof(T) +
            GramLeaf::workspace_bytes(shape.n());
   }
@@ -270,9 +271,13 @@ std::size_t TallQr<T>::workspace_bytes(const Problem& problem, int threads) {
          static_cast<std::size_t>(threads) * CpuLeaves<T>::workspace_bytes(shape);
 }
 
-template class CpuLeaves<float>;
-template class CpuLeaves<double>;
-template class TallQr<float>;
-template class TallQr<double>;
+#define QRTOOL_FOR(T)          \
+  template class CpuLeaves<T>; \
+  template class TallQr<T>;
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
 
 }  // namespace qrtool

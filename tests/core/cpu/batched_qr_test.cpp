@@ -32,12 +32,13 @@ void expect_good_pack(const batched::Kernels& kernels, std::string_view kind, in
   const index_t k = std::min(m, n);
   const Problem problem{1, m, n, element_type<T>};
   BatchedQr<T> qr(problem, kernels);
-  const Batch<T> a(qr.lanes(), m, n), q(qr.lanes(), m, k), r(qr.lanes(), k, n);
-  for (index_t b = 0; b < qr.lanes(); ++b) fill_matrix<T>({kind}, b, a.view()[b]);
-  std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(qr.lanes()));
+  const Batch<T> a(qr.matrices_at_once(), m, n), q(qr.matrices_at_once(), m, k),
+      r(qr.matrices_at_once(), k, n);
+  for (index_t b = 0; b < qr.matrices_at_once(); ++b) fill_matrix<T>({kind}, b, a.view()[b]);
+  std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(qr.matrices_at_once()));
   qr.factor(a.view(), {q.view(), r.view(), {}, {}}, outcomes);
   ErrorMeter meter(m, n, k, k);
-  for (index_t b = 0; b < qr.lanes(); ++b) {
+  for (index_t b = 0; b < qr.matrices_at_once(); ++b) {
     const std::string what = std::string(kernels.target) + " " + std::string(kind) + " " +
                              std::to_string(m) + "x" + std::to_string(n);
     const MatrixView<const T> one = a.view()[b];
@@ -70,7 +71,7 @@ double worst_of_constant_matrices(const batched::Kernels& kernels, index_t n) {
   constexpr index_t packs = 100;
   const Problem problem{1, n, n, element_type<T>};
   BatchedQr<T> qr(problem, kernels);
-  const index_t lanes = qr.lanes();
+  const index_t lanes = qr.matrices_at_once();
   const Batch<T> a(lanes, n, n), q(lanes, n, n), r(lanes, n, n);
   std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(lanes));
   ErrorMeter meter(n, n, n, n);
@@ -128,12 +129,12 @@ void expect_r_alone(const batched::Kernels& kernels, index_t m, index_t n) {
   BatchedQr<T> with_q(problem, kernels);
   problem.mode = Mode::r;
   BatchedQr<T> qr(problem, kernels);
-  const index_t count = std::max<index_t>(qr.lanes(), 6);
+  const index_t count = std::max<index_t>(qr.matrices_at_once(), 6);
   const Batch<T> a = mixed_pack<T>(count, m, n), q(count, m, n), expected(count, n, n),
                  r(count, n, n), alone(count, n, n);
   std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(count)), other(outcomes.size());
-  for (index_t i = 0; i < count; i += qr.lanes()) {
-    const index_t part = std::min(qr.lanes(), count - i);
+  for (index_t i = 0; i < count; i += qr.matrices_at_once()) {
+    const index_t part = std::min(qr.matrices_at_once(), count - i);
     const auto of = std::span(outcomes).subspan(static_cast<std::size_t>(i));
     with_q.factor(a.view().slice(i, part),
                   {q.view().slice(i, part), expected.view().slice(i, part), {}, {}},
@@ -181,7 +182,7 @@ TYPED_TEST(BatchedQrTest, ColumnsOfEverySizeAreReflected) {
   constexpr index_t m = 20;
   for (const batched::Kernels* kernels : batched_kernels()) {
     BatchedQr<TypeParam> qr({1, m, 2, element_type<TypeParam>}, *kernels);
-    std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(qr.lanes()));
+    std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(qr.matrices_at_once()));
     const Batch<TypeParam> a(1, m, 2), q(1, m, 2), r(1, 2, 2);
     ErrorMeter meter(m, 2, 2, 2);
     for (TypeParam s = 1; s > 0; s /= 16) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/complex_arithmetic.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/matrices.hpp"
 #include "core/measure/error_meter.hpp"
@@ -20,7 +21,7 @@ template <class T>
 Batch<T> make(std::string_view kind, index_t m, index_t n, double factor = 1) {
   Batch<T> a(1, m, n);
   fill_matrix<T>({.kind = kind, .cond = 1e3}, 0, a.view()[0]);
-  for (index_t i = 0; i < m * n; ++i) a.view().data[i] *= static_cast<T>(factor);
+  for (index_t i = 0; i < m * n; ++i) a.view().data[i] *= static_cast<Real<T>>(factor);
   return a;
 }
 
@@ -45,7 +46,7 @@ Errors probe(const Batch<T>& a, const Batch<T>& r, int threads = 1) {
 template <class T>
 Errors measure(const Batch<T>& a, const Batch<T>& r) {
   const MatrixView<T> rows = a.view()[0];
-  ErrorMeter meter(rows.rows, rows.cols, 0, r.view().rows);
+  ErrorMeter meter(rows.rows, rows.cols, 0, r.view().rows, 1, is_complex_number<T>);
   return meter.measure<T>(rows, MatrixView<const T>{}, r.view()[0], magnitude_of<T>(rows).scale());
 }
 
@@ -72,9 +73,13 @@ std::vector<Batch<T>> damaged(const Batch<T>& r, double size) {
   std::vector<Batch<T>> all;
   const auto add = [&](auto change) {
     Batch<T> copy(1, k, n);
+    // A complex number is turned, so that both of its parts are wrong.
+    T turn = 1;
+    if constexpr (is_complex_number<T>) turn = T(Real<T>(0.6), Real<T>(0.8));
     for (index_t i = 0; i < k; ++i)
       for (index_t j = 0; j < n; ++j)
-        copy.view()[0](i, j) = r.view()[0](i, j) + (i <= j ? static_cast<T>(change(i, j)) : T(0));
+        copy.view()[0](i, j) =
+            r.view()[0](i, j) + (i <= j ? turn * static_cast<Real<T>>(change(i, j)) : T(0));
     all.push_back(std::move(copy));
   };
   add([&](index_t i, index_t j) { return i == 0 && j == n - 1 ? size : 0; });
@@ -83,9 +88,11 @@ std::vector<Batch<T>> damaged(const Batch<T>& r, double size) {
     return size * std::cos(3.0 * static_cast<double>(i)) * std::sin(7.0 * static_cast<double>(j));
   });
   add([&](index_t i, index_t j) {
-    return i == k - 1 ? -static_cast<double>(r.view()[0](i, j)) : 0;
+    return i == k - 1 ? -static_cast<double>(real_part(r.view()[0](i, j))) : 0;
   });
-  add([&](index_t i, index_t j) { return 0.01 * static_cast<double>(r.view()[0](i, j)); });
+  add([&](index_t i, index_t j) {
+    return 0.01 * static_cast<double>(real_part(r.view()[0](i, j)));
+  });
   return all;
 }
 
@@ -99,6 +106,9 @@ TEST(GramProbe, SmallErrorsPass) {
       expect_passes(single, factor(single));
       const Batch<double> wide = make<double>(kind, m, n);
       expect_passes(wide, factor(wide));
+      if (n > 9) continue;
+      const auto complex = make<std::complex<float>>(kind, m, n);
+      expect_passes(complex, factor(complex));
     }
   }
 }
@@ -159,7 +169,7 @@ TEST(GramProbe, GapsBetweenRowsChangeNothing) {
   const auto expect_equal = [&](const auto& a) {
     using T = std::remove_cvref_t<decltype(a.view().data[0])>;
     Batch<T> wide(1, m, ld);
-    std::fill_n(wide.view().data, m * ld, std::numeric_limits<T>::quiet_NaN());
+    std::fill_n(wide.view().data, m * ld, not_a_number<T>());
     for (index_t i = 0; i < m; ++i) std::copy_n(&a.view()[0](i, 0), n, &wide.view()[0](i, 0));
     const Batch<T> r = factor(a);
     const TallShape shape(m, n);
@@ -171,6 +181,7 @@ TEST(GramProbe, GapsBetweenRowsChangeNothing) {
   };
   expect_equal(make<float>("gauss", m, n));
   expect_equal(make<double>("gauss", m, n));
+  expect_equal(make<std::complex<double>>("gauss", m, n));
 }
 
 /// A plain sum of a million equal terms would be further off than the bar.
@@ -181,27 +192,35 @@ TEST(GramProbe, ManyEqualTermsPass) {
   expect_passes(a, r);
 }
 
-TEST(GramProbe, IsExactUpToEightColumns) {
-  for (const index_t n : {1, 3, 8}) {
-    const Batch<double> a = make<double>("gauss", 20000, n), r = factor(a);
-    for (const Batch<double>& bad : damaged(r, 0.01)) {
-      const Errors found = probe(a, bad), wanted = measure(a, bad);
-      EXPECT_NEAR(found.residual, wanted.residual, 1e-12 * wanted.residual + 1e-15) << n;
-      EXPECT_NEAR(found.norm, wanted.norm, 1e-12 * wanted.norm);
-      EXPECT_EQ(found.diagonal_ratio, wanted.diagonal_ratio);
-    }
+template <class T>
+void expect_exact(index_t n) {
+  const Batch<T> a = make<T>("gauss", 20000, n), r = factor(a);
+  for (const Batch<T>& bad : damaged(r, 0.01)) {
+    const Errors found = probe(a, bad), wanted = measure(a, bad);
+    EXPECT_NEAR(found.residual, wanted.residual, 1e-12 * wanted.residual + 1e-15) << n;
+    EXPECT_NEAR(found.norm, wanted.norm, 1e-12 * wanted.norm);
+    EXPECT_EQ(found.diagonal_ratio, wanted.diagonal_ratio);
+  }
+}
+
+TEST(GramProbe, IsExactUpToEightColumnsOrFourComplexOnes) {
+  for (const index_t n : {1, 3, 8}) expect_exact<double>(n);
+  for (const index_t n : {1, 4}) expect_exact<std::complex<double>>(n);
+}
+
+template <class T>
+void expect_near(index_t n) {
+  const Batch<T> a = make<T>("gauss", 20000, n), r = factor(a);
+  for (const Batch<T>& bad : damaged(r, 0.5)) {
+    const double found = probe(a, bad).residual, wanted = measure(a, bad).residual;
+    EXPECT_GT(found, wanted / 4) << n;
+    EXPECT_LT(found, wanted * 4) << n;
   }
 }
 
 TEST(GramProbe, EstimatesWithinAFactorOfFour) {
-  for (const index_t n : {9, 40, 150}) {
-    const Batch<float> a = make<float>("gauss", 20000, n), r = factor(a);
-    for (const Batch<float>& bad : damaged(r, 0.5)) {
-      const double found = probe(a, bad).residual, wanted = measure(a, bad).residual;
-      EXPECT_GT(found, wanted / 4) << n;
-      EXPECT_LT(found, wanted * 4) << n;
-    }
-  }
+  for (const index_t n : {9, 40, 150}) expect_near<float>(n);
+  for (const index_t n : {5, 40}) expect_near<std::complex<float>>(n);
 }
 
 TEST(GramProbe, TheBitsDoNotDependOnWhoAddsWhichLeafWhen) {

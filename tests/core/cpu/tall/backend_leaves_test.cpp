@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "core/complex_arithmetic.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/matrices.hpp"
 #include "core/measure/error_meter.hpp"
@@ -28,7 +29,7 @@ class BackendLeavesTest : public testing::Test {
     const Batch<T> q(1, m, n);
     r = Batch<T>(1, n, n);
     fill_matrix<T>({kind, 1e9, 3}, 0, a.view()[0]);
-    std::fill_n(q.view().data, m * n, std::numeric_limits<T>::quiet_NaN());
+    std::fill_n(q.view().data, m * n, not_a_number<T>());
     Limits limits;
     limits.host_bytes = std::size_t{1} << 30;
     limits.threads = 2;
@@ -46,7 +47,7 @@ class BackendLeavesTest : public testing::Test {
       return Status::r_overflows;
     for (index_t i = 0; i < shape.leaves(); ++i)
       leaves.form_q(rows_of(a, i), tree.nodes(i, 1), rows_of(q, i));
-    ErrorMeter meter(m, n, n, n);
+    ErrorMeter meter(m, n, n, n, 1, is_complex_number<T>);
     const int scale = magnitude_of<T>(a.view()[0]).scale();
     EXPECT_EQ(outcome.magnitude.scale(), scale) << kind;
     const Errors errors = meter.measure<T>(a.view()[0], q.view()[0], r.view()[0], scale);
@@ -56,7 +57,7 @@ class BackendLeavesTest : public testing::Test {
   Batch<T> a, r;
   LeafOutcome outcome;
 };
-using Types = testing::Types<float, double>;
+using Types = testing::Types<float, double, std::complex<double>>;
 TYPED_TEST_SUITE(BackendLeavesTest, Types);
 
 TYPED_TEST(BackendLeavesTest, EveryHardMatrixMeetsTheBar) {
@@ -71,12 +72,12 @@ TYPED_TEST(BackendLeavesTest, EveryHardMatrixMeetsTheBar) {
 
 TYPED_TEST(BackendLeavesTest, SignsAndWhatIsNotFinite) {
   EXPECT_EQ(this->factor("gauss", 3000, 7, 500, Sign::positive), Status::ok);
-  for (index_t i = 0; i < 7; ++i) EXPECT_GT(this->r.view()[0](i, i), 0);
+  for (index_t i = 0; i < 7; ++i) EXPECT_GT(real_part(this->r.view()[0](i, i)), 0);
   EXPECT_EQ(this->factor("zero", 3000, 7, 500, Sign::positive), Status::ok);
   EXPECT_EQ(this->outcome.magnitude.largest, 0);
   Batch<TypeParam> rows(1, 500, 7), found(1, 7, 7);
   fill_matrix<TypeParam>({"gauss"}, 0, rows.view()[0]);
-  rows.view()[0](499, 6) = std::numeric_limits<TypeParam>::infinity();
+  rows.view()[0](499, 6) = std::numeric_limits<Real<TypeParam>>::infinity();
   Limits limits;
   limits.host_bytes = std::size_t{1} << 30;
   CpuBackend backend(limits);
