@@ -326,9 +326,9 @@ void solve_tall(const SolveCall<T>& call) {
       columns.data += first * columns.col_stride;
       columns.cols = size;
       copy<T, T>(columns, packed_in(b), threads);
-      Batch<T> w;
+      Batch<Real<T>> w;
       if (s.w.is_there()) {
-        Strided<const T> column = s.shares_weights ? s.w : s.w.slice(place, 1);
+        Strided<const Real<T>> column = s.shares_weights ? s.w : s.w.slice(place, 1);
         if (!s.shares_weights) column.data += first * column.col_stride;
         column.cols = 1;
         w = copied(column, threads);
@@ -344,7 +344,7 @@ void solve_tall(const SolveCall<T>& call) {
           const TallRows<T> part{.first = row,
                                  .a = given > 0 ? a.row_block(row, given) : MatrixView<const T>{},
                                  .b = {b.view().data + row * size, given, size, size}};
-          const T* const its_w = w.view().data == nullptr ? nullptr : w.view().data + row;
+          const Real<T>* const its_w = w.view().data == nullptr ? nullptr : w.view().data + row;
           const MatrixView<T> to = ab.view()[0].row_block(0, rows);
           pack_tall_rows(p, part, factors_of_rows(p, part, its_w), scales, to, findings);
           visit(row, to);
@@ -386,11 +386,10 @@ void run(qrtool_context& context, Engine& engine, const Systems<T>& systems,
                           .plan = plan,
                           .solutions = solutions,
                           .device = is_on_device ? &device : nullptr};
-  // Complex systems have no route by rows.
-  if constexpr (!is_complex_number<T>) {
-    if (plan.route == SolveRoute::tall) solve_tall(call);
-  }
-  if (plan.route != SolveRoute::tall) solve_groups(call);
+  if (plan.route == SolveRoute::tall)
+    solve_tall(call);
+  else
+    solve_groups(call);
   const bool is_shared = plan.route == SolveRoute::shared;
   context.last.variant = is_on_device ? device.variant()
                          : is_shared  ? "one QR for all"

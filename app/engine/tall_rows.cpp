@@ -9,7 +9,7 @@
 namespace qrtool {
 
 template <class T>
-RowFactors factors_of_rows(const SolveProblem& problem, const TallRows<T>& rows, const T* w) {
+RowFactors factors_of_rows(const SolveProblem& problem, const TallRows<T>& rows, const Real<T>* w) {
   RowFactors factors(rows.a.rows);
   if (w != nullptr) factors.weigh(w, 1);
   if (problem.skips_missing) {
@@ -22,37 +22,43 @@ RowFactors factors_of_rows(const SolveProblem& problem, const TallRows<T>& rows,
 template <class T>
 void pack_tall_rows(const SolveProblem& problem, const TallRows<T>& rows, const RowFactors& factors,
                     const RowScales& scales, MatrixView<T> ab, SweepFindings& found) {
-  const index_t n = problem.n, p = ab.cols - n;
+  // Factors and scales are real: of complex numbers they multiply the parts.
+  constexpr index_t parts = parts_of<T>;
+  const MatrixView<const Real<T>> a = interleaved(rows.a), b = interleaved(rows.b);
+  const index_t reals = parts * problem.n;
   found.rows_used += factors.used();
   const PowerOfTwoFactor of_a(-scales.a);
   std::vector<PowerOfTwoFactor> of_b;
   for (const int scale : scales.b) of_b.emplace_back(-scale);
   for (index_t i = 0; i < ab.rows; ++i) {
-    T* row = &ab(i, 0);
-    std::fill_n(row, ab.cols, T(0));
+    auto* const row = reinterpret_cast<Real<T>*>(&ab(i, 0));
+    std::fill_n(row, parts * ab.cols, Real<T>(0));
     if (i >= rows.a.rows) {
       const index_t j = rows.first + i - problem.m;
-      row[j] = static_cast<T>(of_a(problem.penalty(j)));
+      row[parts * j] = static_cast<Real<T>>(of_a(problem.penalty(j)));
     }
     if (i >= rows.a.rows || factors[i] == 0) continue;
-    for (index_t j = 0; j < n; ++j) {
-      row[j] = static_cast<T>(of_a(static_cast<double>(rows.a(i, j)) * factors[i]));
-      found.a_is_finite = found.a_is_finite && std::isfinite(rows.a(i, j));
+    for (index_t j = 0; j < reals; ++j) {
+      row[j] = static_cast<Real<T>>(of_a(static_cast<double>(a(i, j)) * factors[i]));
+      found.a_is_finite = found.a_is_finite && std::isfinite(a(i, j));
     }
-    for (index_t c = 0; c < p; ++c) {
+    for (index_t j = 0; j < parts * (ab.cols - problem.n); ++j) {
+      const index_t c = j / parts;
       if (!scales.is_zero[c])
-        row[n + c] = static_cast<T>(of_b[c](static_cast<double>(rows.b(i, c)) * factors[i]));
-      if (!std::isfinite(rows.b(i, c))) found.b_is_finite[c] = 0;
+        row[reals + j] = static_cast<Real<T>>(of_b[c](static_cast<double>(b(i, j)) * factors[i]));
+      if (!std::isfinite(b(i, j))) found.b_is_finite[c] = 0;
     }
   }
 }
 
-#define QRTOOL_FOR(T)                                                                      \
-  template RowFactors factors_of_rows(const SolveProblem&, const TallRows<T>&, const T*);  \
-  template void pack_tall_rows(const SolveProblem&, const TallRows<T>&, const RowFactors&, \
+#define QRTOOL_FOR(T)                                                                           \
+  template RowFactors factors_of_rows(const SolveProblem&, const TallRows<T>&, const Real<T>*); \
+  template void pack_tall_rows(const SolveProblem&, const TallRows<T>&, const RowFactors&,      \
                                const RowScales&, MatrixView<T>, SweepFindings&);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR
 
 }  // namespace qrtool

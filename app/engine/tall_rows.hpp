@@ -18,7 +18,7 @@ struct TallRows {
 /// The factors of the rows: the roots of their weights (w: one for each; null: none), or 0 for a
 /// row that is left out.
 template <class T>
-RowFactors factors_of_rows(const SolveProblem& problem, const TallRows<T>& rows, const T* w);
+RowFactors factors_of_rows(const SolveProblem& problem, const TallRows<T>& rows, const Real<T>* w);
 
 /// ab (packed rows x (n + p)) := the rows, weighted and scaled. Adds what is found to `found`.
 template <class T>

@@ -15,19 +15,20 @@ void RowSweeper<T>::read(RowsChunk<T>& chunk) {
   if (rows == 0) return;
   const SolveInputs& in = job_.inputs;
   in.a->read_rows(is_single() ? 0 : in.sides.a_of(group_), chunk.first,
-                  chunk.a.view()[0].row_block(0, rows));
+                  interleaved(chunk.a.view()[0].row_block(0, rows)));
   // A vector is read a part at a time, whichever way it belongs to A.
   if (in.b->source().n == 1) {
     read_numbers(*in.b, first_of_b() + chunk.first, rows, chunk.b.view().data);
   } else {
-    read_columns(*in.b, chunk.first, {chunk.b.view().data, rows, p_, p_});
+    read_columns<T>(*in.b, chunk.first, {chunk.b.view().data, rows, p_, p_});
   }
   if (in.w) read_weights(chunk.first, rows, chunk.w.view().data);
 }
 
 /// to := rows `first`, .. of the system's columns in a file of right sides, or of their weights.
 template <class T>
-void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<T> to) {
+template <class E>
+void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<E> to) {
   const index_t m = job_.problem.m, size = group_size(), item = first_of_b();
   const bool as_rows = job_.inputs.sides.as_rows;
   if (size == p_ && !as_rows) {
@@ -37,10 +38,10 @@ void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<T> to
   // A few rows at a time, beside which the memory of a chunk is large.
   constexpr index_t numbers_at_once = 1 << 16;
   const index_t step = std::max<index_t>(1, as_rows ? numbers_at_once : numbers_at_once / size);
-  const Batch<T> some(1, std::min(step, to.rows), as_rows ? 1 : size);
+  const Batch<E> some(1, std::min(step, to.rows), as_rows ? 1 : size);
   for (index_t i0 = 0; i0 < to.rows; i0 += step) {
     const index_t rows = std::min(step, to.rows - i0);
-    const MatrixView<T> read = some.view()[0].row_block(0, rows);
+    const MatrixView<E> read = some.view()[0].row_block(0, rows);
     if (!as_rows) read_numbers(reader, item + (first + i0) * size, rows * size, read.data);
     for (index_t c = 0; c < p_; ++c) {
       if (as_rows) read_numbers(reader, item + (column_ + c) * m + first + i0, rows, read.data);
@@ -50,14 +51,14 @@ void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<T> to
 }
 
 template <class T>
-void RowSweeper<T>::read_weights(index_t first, index_t rows, T* w) {
+void RowSweeper<T>::read_weights(index_t first, index_t rows, Real<T>* w) {
   const SolveInputs& in = job_.inputs;
   // The first of these weights in the file, and how far from it the next one is.
   index_t start = in.w_is_shared ? first : first_of_b() + first, step = 1;
   if (in.w->source().n == 1 || in.w_is_shared) {
     read_numbers(*in.w, start, rows, w);
   } else {
-    read_columns(*in.w, first, {w, rows, 1, 1});
+    read_columns<Real<T>>(*in.w, first, {w, rows, 1, 1});
     if (in.sides.as_rows) {
       start += column_ * job_.problem.m;
     } else {
@@ -71,18 +72,23 @@ void RowSweeper<T>::read_weights(index_t first, index_t rows, T* w) {
 /// Leaf by leaf, so that the bits do not depend on how many leaves are in memory.
 template <class T>
 void RowSweeper<T>::add_spreads(MatrixView<const T> b, const RowFactors& factors) {
-  for (index_t i = 0; i < b.rows; i += shape_.leaf_rows())
-    for (index_t c = 0; c < p_; ++c)
-      merge(spreads_[c], spread_of<T>({&b(i, c), std::min(shape_.leaf_rows(), b.rows - i), 1, b.ld},
-                                      std::ldexp(1.0, spread_exponents_[c]), factors, i));
+  const MatrixView<const Real<T>> parts = interleaved(b);
+  for (index_t i = 0; i < b.rows; i += shape_.leaf_rows()) {
+    const index_t rows = std::min(shape_.leaf_rows(), b.rows - i);
+    for (index_t c = 0; c < parts.cols; ++c)
+      merge(spreads_[c],
+            spread_of<Real<T>>({&parts(i, c), rows, 1, parts.ld},
+                               std::ldexp(1.0, spread_exponents_[c / parts_of<T>]), factors, i));
+  }
 }
 
 template <class T>
 void RowSweeper<T>::bring_into_range() {
   bool is_in = true;
   for (index_t c = 0; c < p_; ++c) {
-    const std::optional<int> exponent = exponent_into_range(spreads_[c]);
-    if (is_in_range(spreads_[c].b_squares) || !exponent || spread_exponents_[c] != 0) continue;
+    const Spread spread = spread_of_side(c);
+    const std::optional<int> exponent = exponent_into_range(spread);
+    if (is_in_range(spread.b_squares) || !exponent || spread_exponents_[c] != 0) continue;
     spread_exponents_[c] = *exponent;
     is_in = is_in && *exponent == 0;
   }
@@ -97,7 +103,7 @@ void RowSweeper<T>::bring_into_range() {
 template <class T>
 double RowSweeper<T>::r_squared_of(index_t c, double residual_norm) {
   bring_into_range();
-  return r_squared(spreads_[c], std::ldexp(residual_norm, spread_exponents_[c]),
+  return r_squared(spread_of_side(c), std::ldexp(residual_norm, spread_exponents_[c]),
                    job_.problem.has_intercept);
 }
 
@@ -155,5 +161,7 @@ void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
 
 template class RowSweeper<float>;
 template class RowSweeper<double>;
+template class RowSweeper<std::complex<float>>;
+template class RowSweeper<std::complex<double>>;
 
 }  // namespace qrtool

@@ -17,7 +17,8 @@ namespace qrtool {
 template <class T>
 struct RowsChunk {
   index_t first = 0, count = 0;
-  Batch<T> a, b, w, ab;
+  Batch<T> a, b, ab;
+  Batch<Real<T>> w;
 };
 
 /// Sweeps over the rows of one system with a few right sides, from the files or from memory.
@@ -31,8 +32,10 @@ class RowSweeper {
     const index_t buffers = plan.by_rows() ? plan.buffers : 1;
     const index_t rows = std::min(rows_at_once_, shape_.m());
     for (index_t i = 0; i < buffers; ++i)
-      chunks_.push_back({0, 0, Batch<T>(1, rows, job.problem.n), Batch<T>(1, rows, p),
-                         Batch<T>(1, job.inputs.w ? rows : 0, 1), Batch<T>(1, rows, shape_.n())});
+      chunks_.push_back({.a = Batch<T>(1, rows, job.problem.n),
+                         .b = Batch<T>(1, rows, p),
+                         .ab = Batch<T>(1, rows, shape_.n()),
+                         .w = Batch<Real<T>>(1, job.inputs.w ? rows : 0, 1)});
   }
 
   /// Goes to the system of this group. Its right sides are the columns first_column, ...
@@ -52,12 +55,19 @@ class RowSweeper {
 
  private:
   void read(RowsChunk<T>& chunk);
-  void read_columns(Reader& reader, index_t first, MatrixView<T> to);
-  void read_weights(index_t first, index_t rows, T* w);
+  template <class E>
+  void read_columns(Reader& reader, index_t first, MatrixView<E> to);
+  void read_weights(index_t first, index_t rows, Real<T>* w);
   void add_spreads(MatrixView<const T> b, const RowFactors& factors);
   void forget_spreads() {
-    spreads_.assign(static_cast<std::size_t>(p_), {});
+    spreads_.assign(static_cast<std::size_t>(parts_of<T> * p_), {});
     has_spreads_ = false;
+  }
+  Spread spread_of_side(index_t c) const {
+    if constexpr (is_complex_number<T>)
+      return joined(spreads_[2 * c], spreads_[2 * c + 1]);
+    else
+      return spreads_[c];
   }
   void bring_into_range();
   void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
@@ -78,7 +88,7 @@ class RowSweeper {
   StageSeconds& seconds_;
   std::vector<RowsChunk<T>> chunks_;
   SweepFindings found_;
-  std::vector<Spread> spreads_;  // how right sides times 2^exponent spread
+  std::vector<Spread> spreads_;  // how the parts of right sides times 2^exponent spread
   std::vector<int> spread_exponents_;
   bool has_spreads_ = false;
   bool in_memory_ = false;  // the only chunk holds all rows, packed without scales

@@ -259,7 +259,8 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   const index_t size = job.plan.system_size();
   const Stopwatch watch;
   SolveTimes times;
-  std::vector<T> x(static_cast<std::size_t>(p.n * job.plan.group_size)), se(x.size());
+  std::vector<T> x(static_cast<std::size_t>(p.n * job.plan.group_size));
+  std::vector<Real<T>> se(x.size());
   std::vector<T> covariance(
       p.wants_covariance ? static_cast<std::size_t>(p.n * p.n * job.plan.group_size) : 0);
   std::vector<SolutionReport> reports(static_cast<std::size_t>(job.plan.group_size));
@@ -337,9 +338,7 @@ void read_given(const SolveJob& job, index_t first, index_t count, index_t place
 template <class T>
 SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
   if (count_of(job.inputs.sides.solution_dims) == 0) return {};
-  if constexpr (!is_complex_number<T>) {
-    if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
-  }
+  if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
   const Stopwatch watch;
   GroupSteps<T> steps(job, sink);
   std::vector<GroupChunk<T>> chunks(static_cast<std::size_t>(job.plan.buffers));

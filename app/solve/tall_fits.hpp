@@ -13,8 +13,18 @@
 namespace qrtool {
 
 /// Forms fits of one group after another, some rows at a time: read | form | write.
+///
+/// Complex rows are real ones of their parts, and a complex right side is two real ones, its real
+/// and its imaginary part:
+///
+///     re f = [re a, im a, ..] [re x, -im x, ..]'     im f = [re a, im a, ..] [im x, re x, ..]'
+///
+/// Fits of both are those of the complex one, part by part, and their sums are joined.
 template <class T>
 class TallFits {
+  using R = Real<T>;
+  using S = Wide<T>;
+
  public:
   TallFits(const SolveJob& job, const SolveSink<T>& sink, StageSeconds& seconds);
 
@@ -26,7 +36,8 @@ class TallFits {
   /// Some rows of A and of right sides.
   struct Chunk {
     index_t first = 0, count = 0;
-    Batch<T> a, b, w;
+    Batch<T> a, b;
+    Batch<R> w;
     HostMemory fitted, residuals;
     GivenFits given;
   };
@@ -40,8 +51,8 @@ class TallFits {
   struct Steps {
     TallFits& fits;
     index_t group, first_side;
-    const std::vector<double>& x;
-    std::vector<FitSums>& sums;
+    const std::vector<double>& x;  // of real right sides
+    std::vector<FitSums>& sums;    // likewise
     Again* again = nullptr;
 
     void begin(Chunk& chunk, index_t number) const;
@@ -49,16 +60,30 @@ class TallFits {
     void work(Chunk& chunk);
     void keep(Chunk& chunk) const;
   };
+  /// The sums and x of one right side, whose parts were added as two.
+  struct Side {
+    fit::Sums sums;
+    std::vector<S> gradient, x;
+  };
+  Side side_of(const std::vector<FitSums>& sums, const std::vector<double>& x, index_t side) const;
+  FitReport judge(const Side& side, SolutionReport& report, const FitScales& scales = {}) const {
+    return judge_fit<S>(job_.problem, job_.inputs.fits, side.sums, side.gradient.data(),
+                        side.x.data(), report, scales);
+  }
+  void read_weights(Chunk& chunk, index_t start) const;
   index_t item_of(index_t group) const;
   void sweep(Steps& steps);
   FitReport judge_scaled(const Steps& first, index_t side, SolutionReport& report);
+
+  static constexpr index_t parts = parts_of<T>;
 
   const SolveJob& job_;
   const SolveSink<T>& sink_;
   StageSeconds& seconds_;
   index_t sides_;  // that are read together: a group's, or one where they are rows
   index_t rows_at_once_;
-  FitEngine<T> engine_;
+  SolveProblem in_parts_;  // of the parts
+  FitEngine<R> engine_;
   std::vector<Chunk> chunks_;
 };
 

@@ -96,6 +96,17 @@ void merge(Spread& spread, const Spread& other) {
   spread.most = std::max(spread.most, other.most);
 }
 
+Spread joined(const Spread& re, const Spread& im) {
+  const auto squares = [](const Spread& part) { return part.least < part.most ? part.squares : 0; };
+  Spread both = re;
+  both.mean = 0;
+  both.squares = squares(re) + squares(im);
+  both.b_squares += im.b_squares;
+  both.least = std::min(re.least, im.least);
+  both.most = std::max(re.most, im.most);
+  return both;
+}
+
 template <class T>
 Spread spread_of(MatrixView<const T> column, double scale, const RowFactors& rows, index_t first) {
   Spread spread;

@@ -24,6 +24,10 @@ using fit::Spread;
 /// where the mean is far from 0.
 void merge(Spread& spread, const Spread& other);
 
+/// The spread of complex numbers |b - c|^2 around their mean c, from those of their parts in the
+/// same rows; it has no mean. Exactly 0 where they are constant.
+Spread joined(const Spread& re, const Spread& im);
+
 /// The spread of `count` numbers times `scale`, `step` apart, with the squares of factors as
 /// weights.
 template <class T>

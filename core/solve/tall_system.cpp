@@ -78,35 +78,34 @@ LeafOutcome TallSystem<T>::factor_in_range(MatrixView<T> r) {
 }
 
 template <class T>
-void TallSystem<T>::add_residual(index_t first, MatrixView<const double> x,
-                                 ResidualSums<double>& sums) {
+void TallSystem<T>::add_residual(index_t first, MatrixView<const S> x, ResidualSums<S>& sums) {
   const index_t n = problem_.n, p = x.cols;
   sweep_(scales_, [&](index_t first_row, MatrixView<const T> ab) {
     const index_t leaves = (ab.rows + shape_.leaf_rows() - 1) / shape_.leaf_rows();
-    std::vector<ResidualSums<double>> parts(static_cast<std::size_t>(leaves));
+    std::vector<ResidualSums<S>> parts(static_cast<std::size_t>(leaves));
     for_each_in_team(leaves, threads_, [&](index_t leaf, int) {
       const index_t row = leaf * shape_.leaf_rows();
       const index_t rows = std::min(shape_.leaf_rows(), ab.rows - row);
       const T* start = &ab(row, 0);
-      ResidualSums<double>& part = parts[leaf] = ResidualSums<double>(n, p);
+      ResidualSums<S>& part = parts[leaf] = ResidualSums<S>(n, p);
       qrtool::add_residual<T>({start, rows, n, ab.ld}, {start + n + first, rows, p, ab.ld}, x,
                               problem_.m - first_row - row, part);
     });
-    for (const ResidualSums<double>& part : parts) sums.add(part);
+    for (const ResidualSums<S>& part : parts) sums.add(part);
   });
 }
 
 template <class T>
-void TallSystem<T>::add_precise_residual(index_t, const double*, std::vector<double>&, double&) {}
+void TallSystem<T>::add_precise_residual(index_t, const S*, std::vector<S>&, double&) {}
 
 template <class T>
-bool TallSystem<T>::factor_again(index_t j, MatrixView<double> r, double* z) {
+bool TallSystem<T>::factor_again(index_t j, MatrixView<S> r, S* z) {
   const Batch<T> factors(1, shape_.k(), shape_.n());
   const MatrixView<T> all = factors.view()[0];
   if (!factor(/*by_reflectors=*/true, all).r_fits) return false;
   for (index_t i = 0; i < r.rows; ++i) {
-    for (index_t c = 0; c < r.cols; ++c) r(i, c) = static_cast<double>(all(i, c));
-    z[i] = static_cast<double>(all(i, problem_.n + j));
+    for (index_t c = 0; c < r.cols; ++c) r(i, c) = static_cast<S>(all(i, c));
+    z[i] = static_cast<S>(all(i, problem_.n + j));
   }
   return true;
 }
@@ -114,11 +113,11 @@ bool TallSystem<T>::factor_again(index_t j, MatrixView<double> r, double* z) {
 /// After R of the unscaled rows is known. R and z are scaled with the rows.
 template <class T>
 void TallSystem<T>::choose_scales(MatrixView<T> r) {
-  if constexpr (std::is_same_v<T, float>) return;
+  if constexpr (std::is_same_v<Real<T>, float>) return;
   const auto column_norm = [&](index_t j) {
     double largest = 0;
     for (index_t i = 0; i < r.rows; ++i)
-      largest = std::max(largest, std::abs(static_cast<double>(r(i, j))));
+      largest = std::max(largest, std::abs(static_cast<S>(r(i, j))));
     return largest;
   };
   double of_a = 0;
@@ -127,15 +126,15 @@ void TallSystem<T>::choose_scales(MatrixView<T> r) {
   for (index_t j = 0; j < p_; ++j) scales_.b[j] = scale_of(column_norm(problem_.n + j));
   for (index_t i = 0; i < r.rows; ++i)
     for (index_t j = 0; j < r.cols; ++j)
-      r(i, j) = static_cast<T>(
-          std::ldexp(r(i, j), j < problem_.n ? -scales_.a : -scales_.b[j - problem_.n]));
+      r(i, j) = scaled_by(r(i, j), j < problem_.n ? -scales_.a : -scales_.b[j - problem_.n]);
 }
 
 template <class T>
 SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
   const index_t n = problem_.n, k = problem_.k();
   scales_ = {0, std::vector<int>(p_, 0), std::vector<char>(p_, 0)};
-  const Batch<T> factors(1, shape_.k(), shape_.n()), solution(2, n, p_);
+  const Batch<T> factors(1, shape_.k(), shape_.n()), solution(1, n, p_);
+  const Batch<Real<T>> errors(1, n, p_);
   const MatrixView<T> r = factors.view()[0];
   const auto start = Clock::now();
   const bool is_good = factor_in_range(r).r_fits;
@@ -147,31 +146,31 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
     if (!block.findings.empty()) block.findings[0] = {};
     return seconds;
   }
-  if (!is_good) std::fill_n(r.data, r.rows * r.cols, std::numeric_limits<T>::quiet_NaN());
+  if (!is_good) std::fill_n(r.data, r.rows * r.cols, not_a_number<T>());
   SolveRules rules = problem_.rules();
   rules.may_refine = false;
   SystemSolver<T> solver(rules);
   solver.take_factor(MatrixView<const T>{r.data, k, n, r.ld});
   if (!block.findings.empty()) block.findings[0] = solver.findings();
-  const Batch<double> z(1, k, p_);
+  const Batch<S> z(1, k, p_);
   for (index_t i = 0; i < k; ++i)
-    for (index_t j = 0; j < p_; ++j) z.view()[0](i, j) = static_cast<double>(r(i, n + j));
+    for (index_t j = 0; j < p_; ++j) z.view()[0](i, j) = static_cast<S>(r(i, n + j));
   for (index_t j = 0; j < p_; ++j) take_solution<T>(problem_, block, j, solution.view()[0], j);
   const std::vector<char> refused = scales_.is_zero;
   const std::vector<index_t> rows_used(static_cast<std::size_t>(p_), found_.rows_used);
   solver.solve(*this, 0, z.view()[0], {scales_.a, scales_.b},
                {.x = solution.view()[0],
-                .se = block.se != nullptr ? solution.view()[1] : MatrixView<T>{},
+                .se = block.se != nullptr ? errors.view()[0] : MatrixView<Real<T>>{},
                 .reports = block.reports,
                 .rows_used = rows_used});
-  const std::vector<double> correlations =
-      block.covariance != nullptr ? solver.factor().correlations() : std::vector<double>{};
+  const std::vector<S> correlations =
+      block.covariance != nullptr ? solver.factor().correlations() : std::vector<S>{};
   for (index_t j = 0; j < p_; ++j) {
     if (refused[j]) {
       refuse_right_side(problem_, block, j);
       continue;
     }
-    put_solution<T>(problem_, solution.view()[0], solution.view()[1], j, block, j);
+    put_solution<T>(problem_, solution.view()[0], errors.view()[0], j, block, j);
     put_covariance<T>(problem_, correlations, block, j);
   }
   seconds.solve = seconds_since(start) - seconds.factor;
@@ -180,5 +179,7 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
 
 template class TallSystem<float>;
 template class TallSystem<double>;
+template class TallSystem<std::complex<float>>;
+template class TallSystem<std::complex<double>>;
 
 }  // namespace qrtool

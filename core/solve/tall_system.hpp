@@ -38,7 +38,9 @@ struct SweepFindings {
 
 /// The bits do not depend on how many rows a visit brings, nor on the threads.
 template <class T>
-class TallSystem final : private SystemRows<double> {
+class TallSystem final : private SystemRows<Wide<T>> {
+  using S = Wide<T>;
+
  public:
   /// `sweep` fills `found` whenever it is called.
   TallSystem(const SolveProblem& problem, index_t p, int threads, SweepRows<T> sweep,
@@ -54,10 +56,10 @@ class TallSystem final : private SystemRows<double> {
  private:
   LeafOutcome factor(bool by_reflectors, MatrixView<T> r);
   LeafOutcome factor_in_range(MatrixView<T> r);
-  void add_residual(index_t first, MatrixView<const double> x, ResidualSums<double>& sums) override;
-  void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
+  void add_residual(index_t first, MatrixView<const S> x, ResidualSums<S>& sums) override;
+  void add_precise_residual(index_t j, const S* x, std::vector<S>& gradient,
                             double& r_squares) override;
-  bool factor_again(index_t j, MatrixView<double> r, double* z) override;
+  bool factor_again(index_t j, MatrixView<S> r, S* z) override;
   void choose_scales(MatrixView<T> r);
 
   const SolveProblem& problem_;
