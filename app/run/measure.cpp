@@ -206,8 +206,7 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
     plan.threads_per_matrix = 1;
   const std::size_t per_worker = worker_bytes(input, plan.check, plan.threads_per_matrix);
   if (per_worker + per_matrix > limits.host_bytes) {
-    if (input.has_reflectors() || input.is_complex())
-      refuse(input, per_worker + per_matrix, limits);
+    if (input.has_reflectors()) refuse(input, per_worker + per_matrix, limits);
     return plan_by_rows(input, plan.check, limits);
   }
   while (plan.threads > 1 &&

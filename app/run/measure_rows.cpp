@@ -6,6 +6,7 @@
 
 #include "app/run/measure_ways.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/complex.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
@@ -13,14 +14,16 @@
 namespace qrtool {
 namespace {
 
-/// Measures one matrix after another, a block of rows at a time.
+/// Measures one matrix after another, a block of rows at a time. T is double, or complex numbers of
+/// it.
+template <class T>
 class RowMeasurer {
  public:
   RowMeasurer(const FactoredInput& input, const MeasurePlan& plan, const Listener& listener)
       : input_(input),
         listener_(listener),
         meter_(input.a.source().m, input.a.source().n, input.q_cols(), input.r_rows(),
-               plan.threads_per_matrix),
+               plan.threads_per_matrix, is_complex_number<T>),
         a_(1, plan.block_rows, input.a.source().n),
         q_(1, plan.block_rows, input.q_cols()),
         r_(1, input.r_rows(), input.a.source().n) {
@@ -33,14 +36,14 @@ class RowMeasurer {
   Measurement measure(index_t matrix, const BarsOf& bars_of) {
     const Magnitude magnitude = magnitude_of_a(matrix);
     Measurement result{.matrix = matrix, .errors = {}};
-    const MatrixView<double> r = r_.view()[0];
-    input_.factors.r->read(matrix, r_.view());
+    const MatrixView<T> r = r_.view()[0];
+    input_.factors.r->read(matrix, interleaved(r_.view()));
     if (input_.factors.p) {
       const Batch<double> numbers(1, 1, input_.a.source().n);
       input_.factors.p->read(matrix, numbers.view());
       permutation_ = stored_permutation(input_, numbers.view().data, matrix);
     }
-    if (magnitude.finite && magnitude_of<double>(r).finite) {
+    if (magnitude.finite && magnitude_of<T>(r).finite) {
       find_errors(magnitude.scale(), bars_of, result);
     } else {
       listener_.done(input_.a.source().m);  // the second pass is left out
@@ -54,11 +57,11 @@ class RowMeasurer {
   template <class Step>
   void for_each_block(index_t matrix, bool is_heard, Step step) {
     const index_t m = input_.a.source().m;
-    const MatrixView<double> all = a_.view()[0];
+    const MatrixView<T> all = a_.view()[0];
     for (index_t row = 0; row < m; row += all.rows) {
-      const MatrixView<double> block = all.row_block(0, std::min(all.rows, m - row));
-      input_.a.read_rows(matrix, row, block);
-      if (!permutation_.empty()) permute_columns<double>(block, permutation_);
+      const MatrixView<T> block = all.row_block(0, std::min(all.rows, m - row));
+      input_.a.read_rows(matrix, row, interleaved(block));
+      if (!permutation_.empty()) permute_columns<T>(block, permutation_);
       step(row, block);
       if (is_heard) listener_.done(block.rows);
     }
@@ -66,8 +69,8 @@ class RowMeasurer {
 
   Magnitude magnitude_of_a(index_t matrix) {
     Magnitude magnitude;
-    for_each_block(matrix, true, [&](index_t, MatrixView<double> block) {
-      magnitude.include(magnitude_of<double>(block));
+    for_each_block(matrix, true, [&](index_t, MatrixView<T> block) {
+      magnitude.include(magnitude_of<T>(block));
     });
     return magnitude;
   }
@@ -76,22 +79,24 @@ class RowMeasurer {
   /// or Inf.
   void find_errors(int scale, const BarsOf& bars_of, Measurement& result) {
     if (!probe_) return add_all_rows(meter_, scale, true, result);
-    add_all_rows(*probe_, scale, true, result);
-    const Status status =
-        judge(upper_bounds(result.errors), bars_of(result.errors), input_.has_q());
-    if (status != Status::ok) add_all_rows(meter_, scale, false, result);
+    if constexpr (!is_complex_number<T>) {
+      add_all_rows(*probe_, scale, true, result);
+      const Status status =
+          judge(upper_bounds(result.errors), bars_of(result.errors), input_.has_q());
+      if (status != Status::ok) add_all_rows(meter_, scale, false, result);
+    }
   }
 
   /// Through a meter or a probe.
   template <class Meter>
   void add_all_rows(Meter& meter, int scale, bool is_heard, Measurement& result) {
     Magnitude magnitude;
-    meter.template start<double>(r_.view()[0], scale);
-    for_each_block(result.matrix, is_heard, [&](index_t row, MatrixView<double> block) {
-      const MatrixView<double> q = q_.view()[0].row_block(0, block.rows);
-      if (input_.has_q()) input_.factors.q->read_rows(result.matrix, row, q);
-      magnitude.include(magnitude_of<double>(q));
-      meter.template add_rows<double>(block, q);
+    meter.template start<T>(r_.view()[0], scale);
+    for_each_block(result.matrix, is_heard, [&](index_t row, MatrixView<T> block) {
+      const MatrixView<T> q = q_.view()[0].row_block(0, block.rows);
+      if (input_.has_q()) input_.factors.q->read_rows(result.matrix, row, interleaved(q));
+      magnitude.include(magnitude_of<T>(q));
+      meter.template add_rows<T>(block, q);
     });
     const Errors errors = meter.finish();
     if (magnitude.finite) result.errors = errors;
@@ -100,21 +105,30 @@ class RowMeasurer {
   const FactoredInput& input_;
   const Listener& listener_;
   ErrorMeter meter_;
-  std::optional<ErrorProbe> probe_;  // for estimates
-  Batch<double> a_, q_, r_;
+  std::optional<ErrorProbe> probe_;  // for estimates, of real matrices
+  Batch<T> a_, q_, r_;
   std::vector<index_t> permutation_;  // empty: the columns are not pivoted
 };
+
+template <class T>
+void measure_rows_as(const FactoredInput& input, const MeasurePlan& plan, const BarsOf& bars_of,
+                     const Listener& listener) {
+  RowMeasurer<T> measurer(input, plan, listener);
+  for (index_t b = 0; b < input.a.source().count(); ++b) {
+    const Measurement result = measurer.measure(b, bars_of);
+    listener.found({&result, 1});
+  }
+}
 
 }  // namespace
 
 StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
                           const BarsOf& bars_of, const Listener& listener) {
   const Stopwatch watch;
-  RowMeasurer measurer(input, plan, listener);
-  for (index_t b = 0; b < input.a.source().count(); ++b) {
-    const Measurement result = measurer.measure(b, bars_of);
-    listener.found({&result, 1});
-  }
+  if (input.is_complex())
+    measure_rows_as<std::complex<double>>(input, plan, bars_of, listener);
+  else
+    measure_rows_as<double>(input, plan, bars_of, listener);
   return {.work = watch.seconds()};
 }
 
