@@ -98,10 +98,6 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
     if (is_standard_input(o.input))
       throw UsageError("several ranks cannot share standard input", "name a file");
     input = open_input_of(o, limits);
-    if (is_complex(input->source().type))
-      throw InputError(fmt::format("{}: is {}; several ranks take real matrices only",
-                                   escape(input->source().file), input->source().stored_type),
-                       "use qrtool, without mpirun");
     if (input->source().needs_copy) {
       throw InputError(
           fmt::format("{}: its numbers must be copied before they are read, by each rank",

@@ -14,6 +14,7 @@
 #include "app/run/row_passes.hpp"
 #include "app/run/share_stages.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/complex_arithmetic.hpp"
 #include "core/cpu/tall/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/factor/rank_and_order.hpp"
@@ -117,7 +118,7 @@ struct RowFactor<T>::State {
   void run(Pass& pass);
   /// For Q and R, with R as it is.
   ErrorMeter new_meter(int scale) const {
-    ErrorMeter meter(problem.m, problem.n, problem.k(), problem.k());
+    ErrorMeter meter(problem.m, problem.n, problem.k(), problem.k(), 1, is_complex_number<T>);
     meter.start(MatrixView<const T>(r.view()[0]), scale);
     return meter;
   }
@@ -136,9 +137,9 @@ struct RowFactor<T>::State {
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
-  std::optional<GramProbe<T>> probe;            // for R alone
-  std::optional<ErrorProbe> estimator;          // for Q and R
-  std::optional<RankAndOrder<double>> pivoted;  // where rank or condition are asked for
+  std::optional<GramProbe<T>> probe;             // for R alone
+  std::optional<ErrorProbe> estimator;           // for Q and R
+  std::optional<RankAndOrder<Wide<T>>> pivoted;  // where rank or condition are asked for
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
@@ -196,14 +197,14 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
 template <class T>
 MatrixView<T> RowFactor<T>::State::read_top(index_t matrix) {
   const MatrixView<T> top = buffers.front().a.view()[0].row_block(0, shape.rows_of_leaf(0));
-  job.input.read_rows(matrix, 0, top);
+  job.input.read_rows(matrix, 0, interleaved(top));
   return top;
 }
 
 /// Rank and condition, on rank 0.
 template <class T>
 void RowFactor<T>::State::rank(index_t matrix, MatrixReport& report) {
-  pivoted->set<T>(r.view()[0], report.scale);
+  pivoted->template set<T>(r.view()[0], report.scale);
   pivoted->enter(report);
   if (problem.pivots) pivot(matrix);
 }
@@ -253,7 +254,7 @@ bool RowFactor<T>::State::form_r(index_t matrix, MatrixReport& report) {
 template <class T>
 Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
   if (!estimator) return form_q(matrix, scale, added);
-  estimator->start<T>(r.view()[0], scale);
+  if constexpr (!is_complex_number<T>) estimator->start<T>(r.view()[0], scale);
   form_q(matrix, scale, added);
   const Errors estimates = estimator->finish();
   const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem), estimates);
@@ -304,14 +305,14 @@ Errors RowFactor<T>::State::probe_errors(int scale) {
 /// Fills in for factors that do not exist.
 template <class T>
 void RowFactor<T>::State::write_nan(index_t matrix) {
-  const T nan = std::numeric_limits<T>::quiet_NaN();
+  const T nan = not_a_number<T>();
   std::fill_n(r.view().data, size_of(r.view()[0]), nan);
   if (!problem.wants_q()) return;
   const MatrixView<T> q = buffers.front().q.view()[0];
   std::fill_n(q.data, size_of(q), nan);
   for (index_t number = 0; number < cut.chunks(); ++number)
     job.output->write_rows("Q", matrix, cut.first_row(number),
-                           MatrixView<const T>(q.row_block(0, cut.rows(number))));
+                           interleaved(MatrixView<const T>(q.row_block(0, cut.rows(number)))));
 }
 
 /// Of the columns that there are, where there are no factors.
@@ -407,7 +408,7 @@ MatrixReport RowFactor<T>::run(index_t matrix) {
     const Stopwatch watch;
     if (report.status == Status::non_finite || report.status == Status::r_overflows)
       s.write_nan(matrix);
-    s.job.output->write("R", matrix, BatchView<const T>(s.r.view()));
+    s.job.output->write("R", matrix, interleaved(BatchView<const T>(s.r.view())));
     if (s.problem.pivots) s.write_permutation(matrix, report);
     s.seconds.stages.write += watch.seconds();
   });
@@ -416,5 +417,7 @@ MatrixReport RowFactor<T>::run(index_t matrix) {
 
 template class RowFactor<float>;
 template class RowFactor<double>;
+template class RowFactor<std::complex<float>>;
+template class RowFactor<std::complex<double>>;
 
 }  // namespace qrtool

@@ -319,15 +319,11 @@ void FactorRun::run_stages(Comm& comm) {
   const ProgressMode mode = comm.is_root() ? options_.progress_mode() : ProgressMode::never;
   with_type(plan().problem.type, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (is_complex_number<T>) {
-      factor_by_matrices<T>(comm, mode);  // no variant takes them in another way
-    } else if (plan().in_pieces()) {
-      factor_by_pieces<T>(mode);
-    } else if (plan().by_rows()) {
-      factor_by_rows<T>(comm, mode);
-    } else {
-      factor_by_matrices<T>(comm, mode);
+    if (plan().by_rows()) return factor_by_rows<T>(comm, mode);
+    if constexpr (!is_complex_number<T>) {  // which no device takes in pieces
+      if (plan().in_pieces()) return factor_by_pieces<T>(mode);
     }
+    factor_by_matrices<T>(comm, mode);
   });
   result_.free_seconds = laps_.lap();
   together(comm, [&] { input_.require_unchanged(); });

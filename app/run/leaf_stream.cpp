@@ -71,7 +71,8 @@ LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span
   for (index_t at = span.first, held = 0, stacked = 0; at < end;) {
     const Stopwatch watch;
     const index_t piece_end = std::min(worker.input->piece_end(matrix, at + held), end);
-    worker.input->read_rows(matrix, at + held, rows.row_block(held, piece_end - at - held));
+    worker.input->read_rows(matrix, at + held,
+                            interleaved(rows.row_block(held, piece_end - at - held)));
     worker.read_seconds += watch.seconds();
     held = piece_end - at;
     const index_t done = piece_end == end ? held : held / leaf * leaf;
@@ -136,5 +137,7 @@ double LeafStream<T>::mean(double Worker::*seconds) const {
 
 template class LeafStream<float>;
 template class LeafStream<double>;
+template class LeafStream<std::complex<float>>;
+template class LeafStream<std::complex<double>>;
 
 }  // namespace qrtool

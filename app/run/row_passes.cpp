@@ -88,10 +88,12 @@ void QPass<T>::work(RowChunk<T>& chunk) {
   const bool is_checked = measures || estimator != nullptr;
   if (is_checked && pivoted != nullptr) permute_columns(a, pivoted->permutation());
   if (measures) chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
-  // Leaf by leaf, so that estimates do not depend on the chunk.
-  for (index_t row = 0; estimator != nullptr && row < a.rows; row += cut.leaf_rows()) {
-    const index_t rows = std::min(cut.leaf_rows(), a.rows - row);
-    estimator->add_rows<T>(a.row_block(row, rows), q.row_block(row, rows));
+  if constexpr (!is_complex_number<T>) {
+    // Leaf by leaf, so that estimates do not depend on the chunk.
+    for (index_t row = 0; estimator != nullptr && row < a.rows; row += cut.leaf_rows()) {
+      const index_t rows = std::min(cut.leaf_rows(), a.rows - row);
+      estimator->add_rows<T>(a.row_block(row, rows), q.row_block(row, rows));
+    }
   }
   seconds.factor += formed;
   seconds.check += watch.seconds() - formed;
@@ -99,7 +101,8 @@ void QPass<T>::work(RowChunk<T>& chunk) {
 
 template <class T>
 void QPass<T>::keep(RowChunk<T>& chunk) {
-  output->write_rows("Q", matrix, chunk.first, MatrixView<const T>(chunk.rows(chunk.q)));
+  output->write_rows("Q", matrix, chunk.first,
+                     interleaved(MatrixView<const T>(chunk.rows(chunk.q))));
   if (measures) add_sums_of_parts(chunk.found.sums, total);
   done(chunk.count);
 }
@@ -110,11 +113,14 @@ std::vector<std::span<std::byte>> QPass<T>::parts(RowChunk<T>& chunk) const {
   return {writable_bytes_of(sums.data(), sums.size()), packed_bytes(chunk.rows(chunk.q))};
 }
 
-template struct LeafPass<float>;
-template struct LeafPass<double>;
-template struct StreamPass<float>;
-template struct StreamPass<double>;
-template struct QPass<float>;
-template struct QPass<double>;
+#define QRTOOL_FOR(T)            \
+  template struct LeafPass<T>;   \
+  template struct StreamPass<T>; \
+  template struct QPass<T>;
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
 
 }  // namespace qrtool

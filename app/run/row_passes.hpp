@@ -87,7 +87,9 @@ struct LeafPass {
   PassSeconds seconds = {};
 
   void begin(RowChunk<T>& chunk, index_t number) const { cut.begin(chunk, number); }
-  void read(RowChunk<T>& chunk) { input.read_rows(matrix, chunk.first, chunk.rows(chunk.a)); }
+  void read(RowChunk<T>& chunk) {
+    input.read_rows(matrix, chunk.first, interleaved(chunk.rows(chunk.a)));
+  }
   void work(RowChunk<T>& chunk);
   void keep(RowChunk<T>& chunk);
   std::vector<std::span<std::byte>> parts(RowChunk<T>& chunk) const;
@@ -122,12 +124,12 @@ struct QPass {
   LeafQr<T>& leaves;
   const TallTree<T>& tree;
   MatrixView<const T> r;
-  int threads;                          // that measure
-  Writer* output;                       // of the rank that keeps; null elsewhere
-  ErrorMeter total;                     // started with R, without any rows
-  const RankAndOrder<double>* pivoted;  // with the columns in another order; null: as they are
-  bool measures;                        // else `total` gets no rows
-  ErrorProbe* estimator;                // gets all rows, unless it is null
+  int threads;                           // that measure
+  Writer* output;                        // of the rank that keeps; null elsewhere
+  ErrorMeter total;                      // started with R, without any rows
+  const RankAndOrder<Wide<T>>* pivoted;  // with the columns in another order; null: as they are
+  bool measures;                         // else `total` gets no rows
+  ErrorProbe* estimator;  // gets all rows; null: there is none, as for complex matrices
   const RowsDone& done;
   const std::size_t sums_of_a_leaf = measures ? total.sums().size() : 0;
   PassSeconds seconds = {};
@@ -136,7 +138,9 @@ struct QPass {
     cut.begin(chunk, number);
     chunk.found.sums.resize(static_cast<std::size_t>(cut.leaves(chunk.first)) * sums_of_a_leaf);
   }
-  void read(RowChunk<T>& chunk) { input.read_rows(matrix, chunk.first, chunk.rows(chunk.a)); }
+  void read(RowChunk<T>& chunk) {
+    input.read_rows(matrix, chunk.first, interleaved(chunk.rows(chunk.a)));
+  }
   void work(RowChunk<T>& chunk);
   void keep(RowChunk<T>& chunk);
   std::vector<std::span<std::byte>> parts(RowChunk<T>& chunk) const;

@@ -163,7 +163,8 @@ class TallMatrices final : public ChunkFactor<T> {
       : problem_(plan.problem),
         threads_(plan.threads),
         qr_(problem_, threads_),
-        meter_(problem_.m, problem_.n, problem_.q_cols(), problem_.r_rows()) {
+        meter_(problem_.m, problem_.n, problem_.q_cols(), problem_.r_rows(), 1,
+               is_complex_number<T>) {
     if (problem_.check == Check::probe) checker_.emplace(problem_, threads_);
   }
 
@@ -256,6 +257,8 @@ ChunkFactorPointer<T> make_tall(const Plan& plan) {
 }
 template ChunkFactorPointer<float> make_tall(const Plan&);
 template ChunkFactorPointer<double> make_tall(const Plan&);
+template ChunkFactorPointer<std::complex<float>> make_tall(const Plan&);
+template ChunkFactorPointer<std::complex<double>> make_tall(const Plan&);
 
 template <class T>
 ChunkFactorPointer<T> make_blocked(const Plan& plan) {

@@ -30,6 +30,8 @@ constexpr index_t most_batched_rows = 1024;
 constexpr index_t most_blocked_rows = 32;
 /// Wider trees lose to cpu/blocked, but not to cpu/eigen.
 constexpr index_t most_tall_columns = 128;
+/// From so many rows on, and so many times the columns, complex matrices are a tree.
+constexpr index_t least_complex_tall_rows = 1024, least_complex_tall_ratio = 16;
 
 Params no_params(const Problem&, const Limits&) { return {}; }
 
@@ -55,6 +57,12 @@ std::size_t batched_workspace_bytes(const Problem& p) {
   return batched_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
 }
 
+/// Of cpu/complex, and of cpu/tall.
+std::string arithmetic_of_type(const Problem& p) {
+  const bool is_single = p.type == ElementType::complex64 && !complex_qr_widens(p.m);
+  return is_single ? "complex64" : arithmetic(p);
+}
+
 // cpu/tall
 
 Fit tall_fits(const Problem& p, const Limits&) {
@@ -63,16 +71,19 @@ Fit tall_fits(const Problem& p, const Limits&) {
   const TallShape shape(p.m, p.n);
   if (p.m <= shape.block_rows())
     return {false, fmt::format("at most one block of {} rows", shape.block_rows())};
+  // The table of times has no complex matrices.
+  const index_t least = std::max(least_complex_tall_rows, least_complex_tall_ratio * p.n);
+  if (is_complex(p.type) && p.m < least)
+    return {false, fmt::format("complex and fewer than {} rows", least)};
   return {true, fmt::format("blocks of {} rows, all threads on one matrix", shape.block_rows())};
 }
 
-template <class F>
-std::size_t by_type(const Problem& p, F f) {
-  return p.type == ElementType::float32 ? f(float()) : f(double());
+std::size_t meter_bytes(const Problem& p) {
+  return ErrorMeter::workspace_bytes(p.m, p.n, p.q_cols(), p.r_rows(), 1, is_complex(p.type));
 }
 
 std::size_t tall_workspace_bytes(const Problem& p) {
-  return ErrorMeter::workspace_bytes(p.m, p.n, p.q_cols(), p.r_rows()) + by_type(p, [&](auto zero) {
+  return meter_bytes(p) + with_type(p.type, [&](auto zero) {
            return CpuLeaves<decltype(zero)>::workspace_bytes(TallShape(p.m, p.n));
          });
 }
@@ -80,13 +91,14 @@ std::size_t tall_workspace_bytes(const Problem& p) {
 std::size_t tall_shared_bytes(const Problem& p) {
   const std::size_t estimates =
       p.check == Check::probe ? Checker<double>::workspace_bytes(p, machine_cores()) : 0;
-  return estimates + ErrorMeter::workspace_bytes(p.m, p.n, p.q_cols(), p.r_rows()) +
-         by_type(p, [&](auto zero) { return TallQr<decltype(zero)>::workspace_bytes(p, 0); });
+  return estimates + meter_bytes(p) + with_type(p.type, [&](auto zero) {
+           return TallQr<decltype(zero)>::workspace_bytes(p, 0);
+         });
 }
 
 std::size_t tall_row_state_bytes(const Problem& p) {
-  return by_type(p,
-                 [&](auto zero) { return TallTree<decltype(zero)>::bytes(TallShape(p.m, p.n)); });
+  return with_type(p.type,
+                   [&](auto zero) { return TallTree<decltype(zero)>::bytes(TallShape(p.m, p.n)); });
 }
 
 // cpu/blocked
@@ -125,14 +137,8 @@ const CostTable& cpu_costs(const Limits&) {
 
 Fit complex_fits(const Problem& p, const Limits&) {
   if (p.is_empty()) return {false, "nothing to factor"};
-  if (complex_is_tall(p)) return {true, "a tree over row blocks"};
   return {true, complex_route(p) == ComplexRoute::packs ? "one matrix per SIMD lane"
                                                         : "strips of 16 columns"};
-}
-
-std::string complex_arithmetic(const Problem& p) {
-  const bool is_single = p.type == ElementType::complex64 && !complex_qr_widens(p.m);
-  return is_single ? "complex64" : "complex128";
 }
 
 std::size_t complex_workspace_bytes(const Problem& p) {
@@ -161,10 +167,12 @@ constexpr std::array variants{
                  .tune = no_params,
                  .host_workspace_bytes = tall_workspace_bytes,
                  .device_workspace_bytes = no_device_bytes,
-                 .arithmetic = arithmetic,
+                 .arithmetic = arithmetic_of_type,
+                 .numbers = Numbers::both,
                  .shared_workspace_bytes = tall_shared_bytes,
                  .row_state_bytes = tall_row_state_bytes},
-        .make = {make_tall<float>, make_tall<double>, nullptr, nullptr}},
+        .make = {make_tall<float>, make_tall<double>, make_tall<std::complex<float>>,
+                 make_tall<std::complex<double>>}},
     CpuVariant{
         .plan = {.name = "cpu/blocked",
                  .summary = "larger; one matrix in strips of columns, which threads can share",
@@ -177,12 +185,12 @@ constexpr std::array variants{
                  .reflectors = no_params},
         .make = {make_blocked<float>, make_blocked<double>, nullptr, nullptr}},
     CpuVariant{.plan = {.name = "cpu/complex",
-                        .summary = "complex matrices; one per SIMD lane, in strips, or as a tree",
+                        .summary = "complex matrices; one per SIMD lane, or in strips of columns",
                         .fits = complex_fits,
                         .tune = no_params,
                         .host_workspace_bytes = complex_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
-                        .arithmetic = complex_arithmetic,
+                        .arithmetic = arithmetic_of_type,
                         .numbers = Numbers::complex},
                .make = {nullptr, nullptr, make_complex<std::complex<float>>,
                         make_complex<std::complex<double>>}},

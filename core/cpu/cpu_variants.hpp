@@ -25,7 +25,7 @@ template <class T>
 using ChunkFactorPointer = std::unique_ptr<ChunkFactor<T>>;
 
 // These functions make what factors the chunks of a plan. cpu_backend.cpp defines them for float
-// and for double, make_complex() for complex numbers, and make_eigen() for all.
+// and for double, make_complex() for complex numbers, make_tall() and make_eigen() for all.
 template <class T>
 ChunkFactorPointer<T> make_batched(const Plan& plan);
 template <class T>

@@ -237,6 +237,91 @@ class ComplexSystems(FolderTest):
             x = self.solve(left, right)["X"]
             np.testing.assert_allclose(x, np.linalg.lstsq(left, right, rcond=None)[0], atol=1e-13)
 
+    # ---- rows of one tall system
+
+    def test_tall_systems_have_the_same_bits_in_any_memory(self):
+        """With a mean far from 0, weights, gaps, a ridge, many sides, as columns and as rows."""
+        m, n = 30000, 5
+        a, b = self.draw(m, n) + 7, self.draw(m, 3)
+        a[17, 2], b[29999, 1] = complex(1, np.nan), complex(np.nan, 1)
+        w = self.random.random((m, 3))
+        np.save("w.npy", w)
+        np.save("c.npy", np.ascontiguousarray(b.T))
+        whole = ["--residuals", "--fitted", "--covariance"]
+        for options in (["--missing", "skip", *whole], ["--missing", "skip", "--ridge", "0.5"],
+                        ["--missing", "skip", "--weights", "w.npy", *whole]):
+            found = []
+            for memory in ("12MiB", "1GiB"):
+                out = self.solve(a, b, *options, "--memory", memory, verify=False)
+                found.append({name: out[name].tobytes() for name in out if name != "qrtool"})
+                self.assertEqual(json.loads(str(out["qrtool"]))["variant"], "cpu/tall")
+            self.assertEqual(found[0], found[1])
+            run("verify", "a.npy", "b.npy", "x.npz", "--memory", "12MiB",
+                *(["--weights", "w.npy"] if "--weights" in options else []))
+            for c in range(3):
+                rows = np.arange(m) != 17
+                rows[29999] = c != 1
+                root = np.sqrt(w[rows, c] if "--weights" in options else np.ones(rows.sum()))
+                left, right = root[:, None] * a[rows], root * b[rows, c]
+                if "--ridge" in options:
+                    left = np.vstack([left, np.sqrt(0.5) * np.eye(n)])
+                    right = np.append(right, np.zeros(n))
+                x = np.linalg.lstsq(left, right, rcond=None)[0]
+                np.testing.assert_allclose(out["X"][:, c], x, atol=1e-12)
+                if "--ridge" in options:
+                    continue
+                rest = b[rows, c] - a[rows] @ x
+                np.testing.assert_allclose(out["residuals"][rows, c], rest, atol=1e-10)
+                np.testing.assert_allclose(out["fitted"][rows, c], a[rows] @ x, atol=1e-10)
+                for part in (out["residuals"].real, out["residuals"].imag):
+                    self.assertTrue(np.isnan(part[~rows, c]).all())
+                variance = (root**2 * abs(rest)**2).sum() / (rows.sum() - n)
+                inverse = np.linalg.inv(left.conj().T @ left)
+                np.testing.assert_allclose(out["se"][:, c],
+                                           np.sqrt(variance * np.diag(inverse).real), rtol=1e-9)
+                np.testing.assert_allclose(out["covariance"][c], variance * inverse, rtol=1e-6,
+                                           atol=1e-12)
+                self.assertLessEqual(out["report_orthogonality"][c], 30 * n * U["c16"])
+                total = (root**2 * abs(b[rows, c])**2).sum()
+                np.testing.assert_allclose(out["report_r_squared"][c],
+                                           1 - variance * (rows.sum() - n) / total, atol=1e-12)
+        wrong = out["residuals"].copy()
+        wrong[5, 2] += 1e-6j
+        np.savez("wrong.npz", **{**out, "residuals": wrong})
+        self.assertIn("not b - A x", run("verify", "a.npy", "b.npy", "wrong.npz", "--weights",
+                                         "w.npy", "--memory", "12MiB", status=1).stdout)
+        as_columns = self.solve(a, b, "--missing", "skip")
+        as_rows = self.solve(a, b.T.copy(), "--missing", "skip", "--rows", "last", "--memory",
+                             "12MiB")
+        self.assertEqual(as_columns["X"].T.tobytes(), as_rows["X"].tobytes())
+
+    def test_tall_systems_of_every_size_and_rank(self):
+        m, n = 20000, 4
+        a, b = self.draw(m, n, kind="c8"), self.draw(m, kind="c8") + np.complex64(3 - 2j)
+        for options in ([], ["--intercept"]):
+            out = self.solve(a, b, *options, verify=False)
+            left = np.hstack([np.ones((m, 1)), a]) if options else a
+            x = np.linalg.lstsq(left, b, rcond=None)[0]
+            np.testing.assert_allclose(out["X"], x, atol=1e-5)
+            around = (b - b.mean() if options else b).astype("c16")
+            self.assertAlmostEqual(float(out["report_r_squared"]),
+                                   1 - (norm(b - left @ x) / norm(around))**2, delta=1e-6)
+        a, b = a.astype("c16"), b.astype("c16")
+        plain = self.solve(a, b, "--residuals")
+        for power in (2.0**-900, 2.0**500):
+            out = self.solve(a * power, b * power, "--residuals")
+            np.testing.assert_array_equal(out["X"], plain["X"])
+            np.testing.assert_allclose(out["residuals"] / power, plain["residuals"], rtol=1e-12)
+            np.testing.assert_allclose(out["report_r_squared"], plain["report_r_squared"],
+                                       atol=1e-12)
+        a[:, 3] = a[:, 1] * 1j
+        out = self.solve(a, b)
+        self.assertEqual(int(out["report_rank"]), 3)
+        np.testing.assert_allclose(out["X"], np.linalg.lstsq(a, b, rcond=1e-10)[0], atol=1e-12)
+        b[5] = complex(0, np.inf)
+        out = self.solve(a, b, status=1)
+        self.assertEqual(int(out["report_status"]), 2)
+
     # ---- verify
 
     def test_verify_sees_what_is_wrong(self):

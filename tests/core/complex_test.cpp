@@ -244,7 +244,7 @@ TYPED_TEST(ComplexTest, AnRBeyondTheTypeIsNamed) {
 
 TEST(ComplexPlan, OtherVariantsRefuseByName) {
   CpuBackend backend(test_limits());
-  const Problem problem{.count = 1, .m = 8, .n = 8, .type = ElementType::complex64};
+  Problem problem{.count = 1, .m = 2000, .n = 8, .type = ElementType::complex64};
   for (const Variant& variant : backend.variants()) {
     const Fit fit = variant.takes(problem, backend.limits());
     EXPECT_EQ(fit.ok, variant.numbers != Numbers::real) << variant.name;
@@ -252,14 +252,26 @@ TEST(ComplexPlan, OtherVariantsRefuseByName) {
       EXPECT_EQ(fit.reason, "takes no complex matrices");
     }
   }
+  EXPECT_EQ(make_plan(problem, backend.variants(), backend.limits()).variant->name, "cpu/tall");
+  problem.m = 8;
   EXPECT_EQ(make_plan(problem, backend.variants(), backend.limits()).variant->name, "cpu/complex");
 }
 
-TEST(ComplexPlan, AMatrixLargerThanMemoryIsRefused) {
+TEST(ComplexPlan, AMatrixLargerThanMemoryGoesByRowsWhereItIsTall) {
   Limits limits = test_limits();
   limits.host_bytes = std::size_t{1} << 24;
   CpuBackend backend(limits);
-  const Problem problem{.count = 1, .m = 1000000, .n = 10, .type = ElementType::complex64};
+  Problem problem{.count = 1, .m = 1000000, .n = 10, .type = ElementType::complex64};
+  for (const Sign sign : {Sign::positive, Sign::lapack}) {
+    problem.sign = sign;
+    const Plan plan = make_plan(problem, backend.variants(), limits);
+    EXPECT_TRUE(plan.by_rows());
+    EXPECT_LE(plan.host_bytes, limits.host_bytes);
+    EXPECT_EQ(plan.variant, make_plan(problem, backend.variants(), test_limits()).variant);
+  }
+  problem.mode = Mode::raw;
+  EXPECT_THROW(make_plan(problem, backend.variants(), limits), LimitError);
+  problem = {.count = 1, .m = 3000, .n = 2000, .type = ElementType::complex64};
   EXPECT_THROW(make_plan(problem, backend.variants(), limits), LimitError);
 }
 

@@ -13,11 +13,14 @@
 #include <algorithm>
 #include <complex>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "core/cpu/complex/complex_qr.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/parallel.hpp"
@@ -88,6 +91,10 @@ class Case {
     const auto route = o.route.empty()      ? complex_route(p)
                        : o.route == "packs" ? ComplexRoute::packs
                                             : ComplexRoute::strips;
+    const Variant& tree = *std::ranges::find(cpu_variants(), "cpu/tall", &Variant::name);
+    Problem of_complex = p;
+    of_complex.type = complex_of(p.type);
+    if (o.route.empty() && tree.takes(of_complex, {}).ok) tall_.emplace(of_complex, threads);
     for (int t = 0; t < threads; ++t)
       workers_.push_back(std::make_unique<ComplexQr<T>>(p, route, *complex_kernels().front()));
   }
@@ -96,8 +103,10 @@ class Case {
     const index_t size = workers_[0]->matrices_at_once();
     const Factors<Complex> all{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}};
     return peers::seconds_of(o_.cpu_time, [&] {
-      if (o_.route.empty() && complex_is_tall(p_)) {
-        factor_complex<T>(p_, a_.view(), all, threads_, outcomes_);
+      if (tall_) {
+        for (index_t b = 0; b < p_.count; ++b)
+          tall_->factor(a_.view()[b], p_.wants_q() ? q_.view()[b] : MatrixView<Complex>{},
+                        r_.view()[b]);
         return;
       }
       parallel_for((p_.count + size - 1) / size, threads_, [&](index_t pack, int worker) {
@@ -128,6 +137,7 @@ class Case {
   Batch<Complex> a_, work_, q_, r_;
   std::vector<batched::Outcome> outcomes_;
   std::vector<std::unique_ptr<ComplexQr<T>>> workers_;
+  std::optional<TallQr<Complex>> tall_;
 };
 
 template <class T>

@@ -14,9 +14,7 @@ constexpr Routine<T> routine{.lanes = PackQr<T, C>::lanes,
                              .pack_bytes = PackQr<T, C>::workspace_bytes,
                              .factor_pack = PackQr<T, C>::factor,
                              .strip_bytes = StripQr<T, C>::workspace_bytes,
-                             .factor_strips = StripQr<T, C>::factor,
-                             .product_bytes = StripQr<T, C>::product_bytes,
-                             .multiply = StripQr<T, C>::multiply};
+                             .factor_strips = StripQr<T, C>::factor};
 
 }  // namespace
 

@@ -31,10 +31,6 @@ struct Routine {
   /// Factors the only matrix of a pack in strips of 16 columns (complex_strips.hpp).
   std::size_t (*strip_bytes)(const Shape&);
   void (*factor_strips)(const Shape&, const Pack<T>&, std::byte* workspace);
-  /// Q := Q W for an m x n matrix Q and an n x n matrix W (complex_strips.hpp).
-  std::size_t (*product_bytes)(std::int64_t m, std::int64_t n);
-  void (*multiply)(std::int64_t m, std::int64_t n, const Strided<T>& q, const Strided<const T>& w,
-                   std::byte* workspace);
 };
 
 /// The functions of complex_kernel.cpp, compiled for one instruction set. Workspaces are aligned to

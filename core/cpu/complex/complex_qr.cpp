@@ -96,65 +96,6 @@ std::size_t complex_qr_workspace_bytes(const Problem& problem, ComplexRoute rout
 
 namespace {
 
-/// The rows of a leaf; the last one has what is left over, too.
-index_t leaf_rows(index_t n) { return std::max<index_t>(512, 8 * n); }
-
-/// Factors one tall matrix. Returns false where R of a leaf is beyond the range of T.
-template <class T>
-bool factor_tall(const Problem& problem, MatrixView<const std::complex<T>> a,
-                 const Factors<std::complex<T>>& out, int threads, batched::Outcome& outcome) {
-  using Complex = std::complex<T>;
-  const index_t n = problem.n, rows = leaf_rows(n), leaves = problem.m / rows;
-  const bool wants_q = problem.wants_q();
-  const Batch<Complex> stack(1, leaves * n, n), top_q(1, wants_q ? leaves * n : 0, n);
-  std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(leaves));
-  const auto rows_of = [&](index_t leaf) {
-    return leaf + 1 < leaves ? rows : problem.m - leaf * rows;
-  };
-  const auto view_of = [](MatrixView<Complex> x) {
-    return BatchView<Complex>{x.data, 1, x.rows, x.cols, x.ld, x.rows * x.ld};
-  };
-  const auto q_of = [&](index_t leaf) {
-    return wants_q ? view_of(out.q[0].row_block(leaf * rows, rows_of(leaf))) : BatchView<Complex>{};
-  };
-  parallel_for(leaves, threads, [&](index_t leaf, int) {
-    Problem p = problem;
-    p.m = rows_of(leaf);
-    p.sign = Sign::lapack;
-    const auto part = a.row_block(leaf * rows, p.m);
-    ComplexQr<T> qr(p, ComplexRoute::strips, *complex_kernels().front());
-    qr.factor(
-        {part.data, 1, p.m, n, part.ld, p.m * part.ld},
-        {.q = q_of(leaf), .r = view_of(stack.view()[0].row_block(leaf * n, n)), .v = {}, .tau = {}},
-        std::span(outcomes).subspan(static_cast<std::size_t>(leaf), 1));
-  });
-  constexpr int none = std::numeric_limits<int>::min();
-  int scale = none;
-  for (index_t leaf = 0; leaf < leaves; ++leaf) {
-    const batched::Outcome& of_leaf = outcomes[static_cast<std::size_t>(leaf)];
-    if (!of_leaf.is_finite) {
-      outcome = {.is_finite = false};
-      return true;
-    }
-    if (!of_leaf.r_fits) return false;
-    const Complex* const r = stack.view().data + leaf * n * n;
-    const bool is_zero = std::all_of(r, r + n * n, [](Complex x) { return x == Complex(0); });
-    if (!is_zero) scale = std::max(scale, of_leaf.scale);
-  }
-  Problem top = problem;
-  top.m = leaves * n;
-  factor_complex<T>(top, stack.view(), {.q = top_q.view(), .r = out.r, .v = {}, .tau = {}}, threads,
-                    std::span(&outcome, 1));
-  outcome.scale = scale == none ? 0 : scale;
-  const auto& routine = routine_of<T>(*complex_kernels().front(), problem.m);
-  parallel_for(wants_q ? leaves : 0, threads, [&](index_t leaf, int) {
-    const HostMemory workspace = allocate_host(routine.product_bytes(rows_of(leaf), n));
-    const BatchView<const Complex> w = view_of(top_q.view()[0].row_block(leaf * n, n));
-    routine.multiply(rows_of(leaf), n, strided(q_of(leaf)), strided(w), workspace.get());
-  });
-  return true;
-}
-
 template <class T>
 void fill_with_nan(const Factors<std::complex<T>>& out,
                    std::span<const batched::Outcome> outcomes) {
@@ -165,11 +106,12 @@ void fill_with_nan(const Factors<std::complex<T>>& out,
   }
 }
 
-/// Factors packs or matrices, each on one thread.
+}  // namespace
+
 template <class T>
-void factor_each(const Problem& problem, BatchView<const std::complex<T>> a,
-                 const Factors<std::complex<T>>& out, int threads,
-                 std::span<batched::Outcome> outcomes) {
+void factor_complex(const Problem& problem, BatchView<const std::complex<T>> a,
+                    const Factors<std::complex<T>>& out, int threads,
+                    std::span<batched::Outcome> outcomes) {
   std::vector<std::unique_ptr<ComplexQr<T>>> workers(static_cast<std::size_t>(threads));
   workers[0] = std::make_unique<ComplexQr<T>>(problem);
   const index_t size = workers[0]->matrices_at_once();
@@ -180,29 +122,6 @@ void factor_each(const Problem& problem, BatchView<const std::complex<T>> a,
     qr->factor(a.slice(first, count), slice(out, first, count),
                outcomes.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
   });
-}
-
-}  // namespace
-
-bool complex_is_tall(const Problem& p) {
-  return (p.mode == Mode::reduced || p.mode == Mode::r) && p.sign == Sign::positive && p.n > 0 &&
-         p.m >= 2 * leaf_rows(p.n);
-}
-
-template <class T>
-void factor_complex(const Problem& problem, BatchView<const std::complex<T>> a,
-                    const Factors<std::complex<T>>& out, int threads,
-                    std::span<batched::Outcome> outcomes) {
-  if (!complex_is_tall(problem)) {
-    factor_each<T>(problem, a, out, threads, outcomes);
-  } else {
-    for (index_t b = 0; b < a.count; ++b) {
-      const auto part = slice(out, b, 1);
-      const auto outcome = outcomes.subspan(static_cast<std::size_t>(b), 1);
-      if (!factor_tall<T>(problem, a[b], part, threads, outcome[0]))
-        factor_each<T>(problem, a.slice(b, 1), part, threads, outcome);
-    }
-  }
   fill_with_nan<T>(out, outcomes);
 }
 

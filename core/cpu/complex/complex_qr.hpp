@@ -68,17 +68,10 @@ class ComplexQr {
 template <class T>
 std::size_t complex_qr_workspace_bytes(const Problem& problem, ComplexRoute route);
 
-/// Whether factor_complex() factors a matrix as a tree: modes reduced and r with positive signs,
-/// and at least twice as many rows as a leaf. A leaf has max(512, 8 n) rows, or more; m and n alone
-/// say how many.
-bool complex_is_tall(const Problem& problem);
-
-/// Factors all matrices of `a` on `threads` threads, one pack or matrix after another on each, but
-/// all threads on the leaves of a tall matrix: A_i = Q_i R_i, [R_0; R_1; ..] = W R, Q_i := Q_i W_i
-/// (TSQR; Demmel et al. 2012). The factors of a matrix with NaN or Inf are NaN, and its outcome
-/// says so. Bits depend neither on the threads nor on the other matrices. This is the body of a CPU
-/// variant: problem (see ComplexQr), a chunk of the batch, m x n, its factors (see
-/// ComplexQr::factor), and one outcome for each matrix.
+/// Factors all matrices of `a` on `threads` threads, one pack or matrix after another on each. The
+/// factors of a matrix with NaN or Inf are NaN, and its outcome says so. Bits depend neither on the
+/// threads nor on the other matrices. This is the body of a CPU variant: problem (see ComplexQr), a
+/// chunk of the batch, m x n, its factors (see ComplexQr::factor), and one outcome for each matrix.
 template <class T>
 void factor_complex(const Problem& problem, BatchView<const std::complex<T>> a,
                     const Factors<std::complex<T>>& out, int threads,

@@ -44,41 +44,6 @@ class StripQr : Lanes<T, C> {
     pack.outcomes[0] = f.outcome_;
   }
 
-  static std::size_t product_bytes(index_t m, index_t n) {
-    const index_t reals =
-        (strips_of(n) + 1) * blocked::round_up(m, blocked::tile_rows) * strip_reals;
-    return static_cast<std::size_t>(reals) * sizeof(C);
-  }
-
-  /// Q := Q W, strip by strip of the result.
-  static void multiply(index_t m, index_t n, const Strided<T>& q, const Strided<const T>& w,
-                       std::byte* workspace) {
-    const index_t rows = blocked::round_up(m, blocked::tile_rows), size = rows * strip_reals;
-    C *const left = reinterpret_cast<C*>(workspace), *const result = left + strips_of(n) * size;
-    for (index_t s = 0; s < strips_of(n); ++s) {
-      for (index_t i = 0; i < m; ++i) {
-        Row row;
-        row.read(q.data + i * q.ld + s * strip_reals, reals_of(n, s));
-        row.store_as(left + s * size + i * strip_reals, 1);
-      }
-      for (index_t e = m * strip_reals; e < size; e += lanes) store(left + s * size + e, V{});
-    }
-    for (index_t s = 0; s < strips_of(n); ++s) {
-      for (index_t e = 0; e < size; e += lanes) store(result + e, V{});
-      for (index_t p = 0; p < strips_of(n); ++p)
-        add_block(w, n, p, s, left + p * size, rows, result);
-      for (index_t i = 0; i < m; ++i) {
-        Row row;
-        for (int e = 0; e < part_vectors; ++e) {
-          const C* const from = result + i * strip_reals + e * lanes;
-          row.re[e] = __builtin_convertvector(load(from), VT);
-          row.im[e] = __builtin_convertvector(load(from + strip), VT);
-        }
-        row.write(q.data + i * q.ld + s * strip_reals, reals_of(n, s));
-      }
-    }
-  }
-
  private:
   static constexpr int vectors = strip_reals / lanes, part_vectors = strip / lanes;
 
@@ -255,13 +220,6 @@ class StripQr : Lanes<T, C> {
         split_pair(x, y, re[q], im[q], Lane());
       }
     }
-    void store_as(C* to, C sign) const {
-#pragma GCC unroll 8
-      for (int q = 0; q < part_vectors; ++q) {
-        store(to + q * lanes, __builtin_convertvector(re[q], V) * sign);
-        store(to + strip + q * lanes, __builtin_convertvector(im[q], V) * sign);
-      }
-    }
     [[gnu::always_inline]] void write(T* to, index_t reals) const {
       alignas(64) T row[strip_reals];
       T* const at = reals < strip_reals ? row : to;
@@ -286,22 +244,6 @@ class StripQr : Lanes<T, C> {
     for (index_t b = 0; b < strip_reals * static_cast<index_t>(sizeof(T)); b += line)
       __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(b)),
                          is_write);
-  }
-
-  /// result += a strip of Q times block (p, s) of W.
-  static void add_block(const Strided<const T>& w, index_t n, index_t p, index_t s, const C* q,
-                        index_t rows, C* result) {
-    alignas(64) C embedded[strip_reals * strip_reals] = {};
-    for (index_t i = 0; i < blocked::lesser(strip, n - p * strip); ++i) {
-      Row row;
-      row.read(w.data + (p * strip + i) * w.ld + s * strip_reals, reals_of(n, s));
-      row.store_as(embedded + i * strip_reals, -1);
-      for (index_t j = 0; j < strip; ++j) {
-        embedded[(strip + i) * strip_reals + j] = -embedded[i * strip_reals + strip + j];
-        embedded[(strip + i) * strip_reals + strip + j] = embedded[i * strip_reals + j];
-      }
-    }
-    Products::subtract_products(rows, strip_reals, q, embedded, vectors, result);
   }
 
   static index_t reals_of(index_t columns, index_t s) {

@@ -111,6 +111,17 @@ class Ranks(unittest.TestCase):
             self.ranks(3, "factor", self.a, self.path("q.h5"), "-f", "--mode", "r", "--sign", sign)
             np.testing.assert_array_equal(self.result("one.h5")["R"], self.result("q.h5")["R"])
 
+    def test_complex_matrices_have_the_same_bits_on_any_number_of_ranks(self):
+        for shape, options in (("40021x12", ()), ("40021x12", ("--mode", "r", "--sign", "lapack")),
+                               ("40021x12", ("--pivot", "--condition")), ("11x12x7", ())):
+            self.generate("--complex", "--shape", shape, "--kind", "gauss")
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend",
+                             "cpu", *options)
+            for count in (2, 3):
+                self.ranks(count, "factor", self.a, self.path("q.h5"), "-f", *options)
+                self.expect_same(self.result("one.h5"), self.result("q.h5"))
+            self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
+
     def test_pivoted_columns_are_those_of_one_process(self):
         for shape in ("101x12x7", "50021x20", "2x30000x8"):
             self.generate("--shape", shape, "--kind", "graded-columns", "--precision", "single")

@@ -91,6 +91,46 @@ class Rows(unittest.TestCase):
                         np.testing.assert_array_equal(by_rows[key], whole[key], key)
         self.run_tool("verify", self.a, self.path("b.h5"), "--memory", "20MiB")
 
+    def draw_complex(self, rows, columns, kind="c16"):
+        """Complex numbers around a mean, in a file of chunks that no row ends."""
+        random = np.random.default_rng(rows + columns)
+        parts = [random.standard_normal((rows, columns)) for _ in range(2)]
+        values = (parts[0] + 3 + 1j * parts[1]).astype(kind)
+        with h5py.File(self.a, "w") as file:
+            file.create_dataset("A", data=values, chunks=(777, columns))
+        return values
+
+    def test_complex_matrices_are_those_in_memory(self):
+        for kind, memory, options in (("c8", "9MiB", ["--sign", "lapack"]),
+                                      ("c8", "9MiB", ["--pivot", "--condition"]),
+                                      ("c16", "16MiB", []), ("c16", "8MiB", ["--mode", "r"])):
+            values = self.draw_complex(40000, 12, kind)
+            said, by_rows = self.factor("b.h5", *options, "--memory", memory, "--threads", "2",
+                                        "--explain")
+            self.assertIn("rows of a matrix at a time", said)
+            _, whole = self.factor("w.h5", *options)
+            self.expect_same(whole, by_rows)
+            self.assertEqual([self.variant(name) for name in ("b.h5", "w.h5")], ["cpu/tall"] * 2)
+            names = ["status", "diagonal_ratio"]
+            if options == ["--mode", "r"]:
+                # Beyond 4 columns it is an estimate.
+                self.assertIn("estimated with 4 vectors", said)
+                self.assertTrue(0.25 < by_rows["residual"][0] / whole["residual"][0] < 4)
+            else:
+                names += ["residual", "orthogonality", "lower"]
+            for name in names:
+                np.testing.assert_array_equal(by_rows[name], whole[name], name)
+            self.assertEqual(by_rows["status"][0], 0)
+            order = slice(None)
+            if "--pivot" in options:
+                with h5py.File(self.path("b.h5")) as file:
+                    order = file["P"][:]
+            r = np.linalg.qr(values.astype("c16")[:, order], "r")
+            unit = (by_rows["R"].diagonal().real / r.diagonal())[:, None]
+            np.testing.assert_allclose(r * unit, by_rows["R"],
+                                       atol=(1e-3 if kind == "c8" else 1e-11) * abs(r).max())
+            self.run_tool("verify", self.a, self.path("b.h5"), "--memory", "40MiB")
+
     def test_wide_trees_are_the_same_in_memory(self):
         self.generate("--shape", "20000x160")
         said, by_rows = self.factor("b.h5", "--memory", "40MiB", "--explain")
@@ -132,6 +172,21 @@ class Rows(unittest.TestCase):
             said = self.run_tool("verify", self.a, self.path("q.h5"), "--json", "--memory", memory)
             found.add(str(json.loads(said)["check"]))
         self.assertEqual(len(found), 1, found)
+
+    def test_verify_measures_complex_factors_of_numpy_in_any_memory(self):
+        values = self.draw_complex(30000, 10)
+        q, r = np.linalg.qr(values)
+        wrong = q.copy()
+        wrong[29999, 9] += 1e-9j
+        for factor, expect in ((q, 0), (wrong, 1), (q.conj(), 1)):
+            with h5py.File(self.path("q.h5"), "w") as file:
+                file["Q"], file["R"] = factor, r
+            found = set()
+            for memory in ("7MiB", "1GiB"):
+                said = self.run_tool("verify", self.a, self.path("q.h5"), "--json", "--memory",
+                                     memory, expect=expect)
+                found.add(str(json.loads(said)["check"]))
+            self.assertEqual(len(found), 1, found)
 
     def test_memory_bounds_what_is_resident(self):
         # The file is one chunk, three times as large as --memory. Holding it, let alone once per
@@ -231,6 +286,13 @@ class Rows(unittest.TestCase):
         self.assertIn("1 of 2 matrices contains NaN or Inf", said)
         self.assertTrue(np.isnan(found["Q"][0]).all() and np.isnan(found["R"][0]).all())
         self.assertEqual(list(found["status"]), [2, 0])
+        values = self.draw_complex(40000, 12)
+        values[39999, 3] = complex(1, np.inf)
+        with h5py.File(self.a, "w") as file:
+            file["A"] = values
+        _, found = self.factor("b.h5", "--memory", "20MiB", expect=1)
+        self.assertTrue(np.isnan(found["Q"].real).all() and np.isnan(found["R"].imag).all())
+        self.assertEqual(list(found["status"]), [2])
 
     def test_columns_are_refused_for_q_and_read_for_r(self):
         values = np.random.default_rng(1).standard_normal((20, 60000)).astype(np.float32)

@@ -8,10 +8,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/comm.hpp"
+#include "core/complex_arithmetic.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
@@ -20,6 +23,8 @@
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/measure/row_parts.hpp"
+#include "tests/support/complex_reference.hpp"
+#include "tests/support/expect_complex.hpp"
 #include "tests/support/local_ranks.hpp"
 
 namespace qrtool {
@@ -27,7 +32,7 @@ namespace {
 
 template <class T>
 class TallTest : public testing::Test {};
-using Types = testing::Types<float, double>;
+using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(TallTest, Types);
 
 /// One matrix with poisoned factors.
@@ -43,7 +48,7 @@ struct Case {
     q = Batch<T>(1, p.m, p.q_cols());
     r = Batch<T>(1, p.k(), p.n);
     for (const BatchView<T>& view : {q.view(), r.view()})
-      std::fill_n(view.data, view.rows * view.cols, std::numeric_limits<T>::quiet_NaN());
+      std::fill_n(view.data, view.rows * view.cols, not_a_number<T>());
   }
   MatrixView<T> matrix() { return a.view()[0]; }
   void fill(std::string_view kind, double cond = 1e6) {
@@ -68,7 +73,7 @@ struct Case {
         what + " " + std::to_string(problem.m) + "x" + std::to_string(problem.n);
     const MatrixView<const T> x = matrix();
     const int scale = magnitude_of(x).scale();
-    ErrorMeter meter(problem.m, problem.n, problem.q_cols(), problem.k());
+    ErrorMeter meter(problem.m, problem.n, problem.q_cols(), problem.k(), 1, is_complex_number<T>);
     const Errors errors = meter.measure<T>(x, q.view()[0], r.view()[0], scale);
     const Bars bars = standard_bars(problem.m, problem.n, precision_of(element_type<T>), errors);
     EXPECT_EQ(judge(errors, bars, problem.wants_q()), Status::ok)
@@ -77,8 +82,13 @@ struct Case {
     EXPECT_EQ(errors.lower, 0) << name;
     EXPECT_EQ(report.status, Status::ok) << name;
     EXPECT_EQ(report.scale, scale) << name;
-    for (index_t i = 0; i < problem.k() && problem.sign == Sign::positive; ++i)
-      EXPECT_FALSE(std::signbit(r.view()[0](i, i))) << name << " R(" << i << ")";
+    for (index_t i = 0; i < problem.k(); ++i) {
+      const T diagonal = r.view()[0](i, i);
+      EXPECT_EQ(imaginary_part(diagonal), 0) << name << " R(" << i << ")";
+      if (problem.sign == Sign::positive) {
+        EXPECT_FALSE(std::signbit(real_part(diagonal))) << name << " R(" << i << ")";
+      }
+    }
   }
 };
 
@@ -90,17 +100,32 @@ bool same_bits(const Batch<T>& x, const Batch<T>& y) {
 }
 
 /// Returns heights with a last block of one row, of few rows, and of one row less than a whole
-/// block; of one leaf; of one leaf and one row; and of several leaves.
+/// block; of one leaf; of one leaf and one row; and of several leaves. Complex matrices, whose tree
+/// is that of real ones, take fewer.
+template <class T>
 std::vector<index_t> heights(index_t n) {
   const TallShape shape(1, n);
   const index_t block = shape.block_rows(), leaf = shape.leaf_rows();
+  if (is_complex_number<T>) return {2 * block + n / 2 + 1, leaf + 1};
   return {block + 1, 2 * block + n / 2 + 1, 3 * block - 1, leaf, leaf + 1, 3 * leaf + block + 3};
+}
+
+/// The widths of complex matrices are fewer, too.
+template <class T>
+std::vector<index_t> some(std::vector<index_t> all, std::vector<index_t> fewer) {
+  return is_complex_number<T> ? fewer : all;
+}
+
+/// The number, or its imaginary part.
+template <class T>
+Real<T>& last_part(T& number) {
+  return reinterpret_cast<Real<T>*>(&number)[parts_of<T> - 1];
 }
 
 TYPED_TEST(TallTest, EveryHardMatrixMeetsTheBar) {
   for (const MatrixKind& kind : matrix_kinds()) {
-    for (const index_t n : {1, 5, 33}) {
-      for (const index_t m : heights(n)) {
+    for (const index_t n : some<TypeParam>({1, 5, 33}, {9})) {
+      for (const index_t m : heights<TypeParam>(n)) {
         // The norm of such a column, 224 times 1e37 / 6, exceeds float32, and R rightly overflows.
         if (kind.name == "huge" && m > 40000) continue;
         Case<TypeParam> c({1, m, n});
@@ -113,9 +138,12 @@ TYPED_TEST(TallTest, EveryHardMatrixMeetsTheBar) {
 }
 
 TYPED_TEST(TallTest, EveryWidthMeetsTheBar) {
-  for (const index_t n : {2, 3, 4, 7, 8, 16, 17, 31, 32, 64, 65, 100, 127, 128, 129, 150}) {
+  for (const index_t n :
+       some<TypeParam>({2, 3, 4, 7, 8, 16, 17, 31, 32, 64, 65, 100, 127, 128, 129, 150},
+                       {2, 16, 17, 64, 65, 129})) {
     const TallShape shape(1, n);
     for (const index_t m : {shape.block_rows() + n / 2, shape.leaf_rows() + 5}) {
+      if (is_complex_number<TypeParam> && m < std::max<index_t>(1024, 16 * n)) continue;
       Case<TypeParam> c({1, m, n});
       c.fill("cond", 1e12);
       c.run();
@@ -125,11 +153,13 @@ TYPED_TEST(TallTest, EveryWidthMeetsTheBar) {
 }
 
 TYPED_TEST(TallTest, ManyLevelsMeetTheBar) {
-  // 600 leaves have four levels of nodes.
-  Case<TypeParam> c({1, 600 * TallShape(1, 100).leaf_rows() / 50 + 17, 100}), deep({1, 1, 1});
+  const index_t n = is_complex_number<TypeParam> ? 65 : 100;
+  Case<TypeParam> c({1, 12 * TallShape(1, n).leaf_rows() + 17, n}), deep({1, 1, 1});
   c.fill("gauss");
   c.run();
   c.expect_good("gauss");
+  if (is_complex_number<TypeParam>) return;
+  // 600 leaves have four levels of nodes.
   deep = Case<TypeParam>({1, 600 * TallShape(1, 1).leaf_rows() + 17, 1});
   deep.fill("gauss");
   deep.run();
@@ -169,18 +199,41 @@ TYPED_TEST(TallTest, BlocksOfEveryScaleMeetTheBar) {
   });
   expect_good("1e-30 to 1e33", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
     a(i, j) *=
-        static_cast<TypeParam>(std::pow(10.0, -30 + static_cast<double>(i / block * 9 % 64)));
+        static_cast<Real<TypeParam>>(std::pow(10.0, -30 + static_cast<double>(i / block * 9 % 64)));
   });
   expect_good("graded rows", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
-    a(i, j) *= static_cast<TypeParam>(
+    a(i, j) *= static_cast<Real<TypeParam>>(
         std::pow(10.0, -30 * static_cast<double>(i) / static_cast<double>(m)));
   });
   expect_good("1e-30", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
-    a(i, j) *= static_cast<TypeParam>(1e-30);
+    a(i, j) *= static_cast<Real<TypeParam>>(1e-30);
   });
   expect_good("1e33", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
-    a(i, j) *= static_cast<TypeParam>(1e33);
+    a(i, j) *= static_cast<Real<TypeParam>>(1e33);
   });
+}
+
+/// Measured by the reference of the tests, in long double.
+template <class T>
+void expect_good_complex_trees() {
+  for (const std::string& kind : test::complex_kinds()) {
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{1500, 3}, {1700, 70}}) {
+      if (n > 3 && kind != "gauss" && kind != "constant") continue;
+      SCOPED_TRACE(testing::Message() << kind << " " << m << "x" << n);
+      Case<std::complex<T>> c({1, m, n});
+      std::mt19937_64 generator(4);
+      test::fill_complex<T>(kind, generator, c.matrix());
+      TallQr<std::complex<T>> qr(c.problem, 2);
+      if (!qr.factor(c.matrix(), c.q.view()[0], c.r.view()[0]).r_fits) continue;
+      test::expect_good_factors<T>(c.problem, c.matrix(),
+                                   {.q = c.q.view(), .r = c.r.view(), .v = {}, .tau = {}}, 0);
+    }
+  }
+}
+
+TEST(TallQr, ComplexTreesAreWithinTheirBar) {
+  expect_good_complex_trees<float>();
+  expect_good_complex_trees<double>();
 }
 
 TYPED_TEST(TallTest, ThreadsDoNotMatter) {
@@ -195,21 +248,22 @@ TYPED_TEST(TallTest, ThreadsDoNotMatter) {
   EXPECT_EQ(one.report.orthogonality, three.report.orthogonality);
 }
 
-/// ||R'R - S'S|| / ||S||^2 with all numbers scaled by 2^-scale, by which an R without Q is judged.
+/// ||R^H R - S^H S|| / ||S||^2 with all numbers scaled by 2^-scale, by which an R without Q is
+/// judged.
 template <class T>
 double difference_of_squares(MatrixView<const T> r, MatrixView<const T> s, int scale) {
   double difference = 0, norm = 0;
+  using S = Wide<T>;
   const auto square = [&](MatrixView<const T> x, index_t i, index_t j) {
-    double sum = 0;
+    S sum = 0;
     for (index_t l = 0; l <= std::min(i, j); ++l)
-      sum += std::ldexp(static_cast<double>(x(l, i)), -scale) *
-             std::ldexp(static_cast<double>(x(l, j)), -scale);
+      sum += conjugate(scaled_by(static_cast<S>(x(l, i)), -scale)) *
+             scaled_by(static_cast<S>(x(l, j)), -scale);
     return sum;
   };
   for (index_t i = 0; i < r.cols; ++i) {
-    for (index_t j = 0; j < r.cols; ++j)
-      difference += std::pow(square(r, i, j) - square(s, i, j), 2);
-    norm += square(s, i, i);
+    for (index_t j = 0; j < r.cols; ++j) difference += square_of(square(r, i, j) - square(s, i, j));
+    norm += real_part(square(s, i, i));
   }
   return norm == 0 ? std::sqrt(difference) : std::sqrt(difference) / norm;
 }
@@ -240,20 +294,20 @@ TYPED_TEST(TallTest, ROnlyMeetsTheBar) {
               30 * static_cast<double>(n) * u + denormal)
         << name;
     for (index_t i = 0; i < n; ++i) {
-      EXPECT_FALSE(std::signbit(r(i, i))) << name;
-      for (index_t j = 0; j < i; ++j) EXPECT_EQ(r(i, j), 0) << name;
+      EXPECT_FALSE(std::signbit(real_part(r(i, i)))) << name;
+      for (index_t j = 0; j < i; ++j) EXPECT_EQ(r(i, j), TypeParam(0)) << name;
     }
   };
   for (const MatrixKind& kind : matrix_kinds())
-    for (const index_t n : {4, 5, 33}) expect_same(kind.name, 1e6, n);
-  for (const index_t n : {1, 3, 8, 16, 17, 64, 100, 128})
+    for (const index_t n : some<TypeParam>({4, 5, 33}, {})) expect_same(kind.name, 1e6, n);
+  for (const index_t n : some<TypeParam>({1, 3, 8, 16, 17, 64, 100, 128}, {17}))
     for (const double cond : {1e1, 1e5, 1e7, 1e9}) expect_same("cond", cond, n);
 }
 
 TYPED_TEST(TallTest, ROnlyIsTheReducedRWhereLeavesAreTheSame) {
   for (const Sign sign : {Sign::positive, Sign::lapack}) {
     // Without Q, float32 with positive signs takes another method.
-    if (sign == Sign::positive && sizeof(TypeParam) == 4) continue;
+    if (sign == Sign::positive && std::is_same_v<TypeParam, float>) continue;
     Case<TypeParam> full({1, 20000, 9, element_type<TypeParam>, Mode::reduced, sign});
     Case<TypeParam> r_only({1, 20000, 9, element_type<TypeParam>, Mode::r, sign});
     full.fill("gauss");
@@ -276,7 +330,8 @@ TYPED_TEST(TallTest, LapackSignsAreThoseOfOneFactorization) {
     EigenQr<TypeParam> eigen(c.problem);
     eigen.factor(c.matrix(), {q.view()[0], r.view()[0], {}, {}});
     for (index_t i = 0; i < n; ++i)
-      EXPECT_EQ(std::signbit(c.r.view()[0](i, i)), std::signbit(r.view()[0](i, i)))
+      EXPECT_EQ(std::signbit(real_part(c.r.view()[0](i, i))),
+                std::signbit(real_part(r.view()[0](i, i))))
           << kind << " R(" << i << ")";
   }
 }
@@ -308,13 +363,18 @@ TYPED_TEST(TallTest, LeavesOneByOneGiveTheSameBits) {
 TYPED_TEST(TallTest, ABadMatrixIsNanAndARTooLargeIsReported) {
   Case<TypeParam> c({1, 9000, 7});
   c.fill("gauss");
-  c.matrix()(8999, 3) = std::numeric_limits<TypeParam>::infinity();
+  using R = Real<TypeParam>;
+  last_part(c.matrix()(8999, 3)) = std::numeric_limits<R>::infinity();
   c.run();
   EXPECT_EQ(c.report.status, Status::non_finite);
-  EXPECT_TRUE(std::isnan(c.q.view()[0](0, 0)) && std::isnan(c.q.view()[0](8999, 6)) &&
-              std::isnan(c.r.view()[0](6, 0)));
+  EXPECT_TRUE(is_nan(c.q.view()[0](0, 0)) && is_nan(c.q.view()[0](8999, 6)) &&
+              is_nan(c.r.view()[0](6, 0)));
+  last_part(c.matrix()(8999, 3)) = std::numeric_limits<R>::quiet_NaN();
+  c.run();
+  EXPECT_EQ(c.report.status, Status::non_finite);
   c.fill("constant");
-  for (index_t i = 0; i < 9000; ++i) c.matrix()(i, 3) = std::numeric_limits<TypeParam>::max() / 2;
+  for (index_t i = 0; i < 9000; ++i)
+    last_part(c.matrix()(i, 3)) = std::numeric_limits<R>::max() / 2;
   c.run();
   EXPECT_EQ(c.report.status, Status::r_overflows);
 }
@@ -324,12 +384,12 @@ TYPED_TEST(TallTest, ScalingByAPowerOfTwoScalesROnly) {
   c.fill("gauss");
   scaled.fill("gauss");
   for (index_t i = 0; i < 9000 * 7; ++i)
-    scaled.matrix().data[i] = std::ldexp(scaled.matrix().data[i], 90);
+    scaled.matrix().data[i] = scaled_by(scaled.matrix().data[i], 90);
   c.run();
   scaled.run();
   EXPECT_TRUE(same_bits(c.q, scaled.q));
   for (index_t i = 0; i < 49; ++i)
-    EXPECT_EQ(std::ldexp(c.r.view().data[i], 90), scaled.r.view().data[i]);
+    EXPECT_EQ(scaled_by(c.r.view().data[i], 90), scaled.r.view().data[i]);
 }
 
 /// The plan that the tool would make with this much memory and this many ranks: no variant is
@@ -387,7 +447,7 @@ Errors factor_by_rows(Comm& comm, const Plan& plan, Case<T>& c, const Batch<T>& 
   broadcast(comm, r.view().data, static_cast<std::size_t>(k * n));
   const int scale = magnitude_of<T>(c.matrix()).scale();
   const auto new_meter = [&] {
-    ErrorMeter meter(shape.m(), n, k, k);
+    ErrorMeter meter(shape.m(), n, k, k, 1, is_complex_number<T>);
     meter.start<T>(r.view()[0], scale);
     return meter;
   };
@@ -441,6 +501,7 @@ void expect_same_by_rows(Case<T>& whole, std::size_t host_bytes, int ranks) {
 TYPED_TEST(TallTest, ThePlanGivesTheSameBitsInMemoryByRowsAndOverRanks) {
   constexpr std::size_t plenty = std::size_t{4} << 30;
   for (const auto& [m, n] : {std::pair<index_t, index_t>{50021, 20}, {200000, 3}, {20001, 65}}) {
+    if (is_complex_number<TypeParam> && n != 20) continue;
     for (const Sign sign : {Sign::positive, Sign::lapack}) {
       Case<TypeParam> whole({1, m, n, element_type<TypeParam>, Mode::reduced, sign});
       whole.fill("cond", 1e5);
