@@ -172,6 +172,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_wi
       if (c >= COLUMNS) continue;
       room.x[c] = is_done ? 0 : room.y[c];
       own[t] += room.x[c];
+      if (exists) multipliers[c] = own[t];
     }
     SystemSums sums = no_rows();
     pass_over_x(room, a, x, shape.x_step, length, step == 0 ? X_BEGINS : X_GROWS, exists, &sums);
@@ -183,9 +184,6 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_wi
     is_done |= (int)(!exists | (step == MOST_STEPS - 1)) | (int)!is_open;
     all_are_done = !any_team_is_open(open_teams, step, ITEM == 0 && !is_done);
   }
-#pragma unroll
-  for (int t = 0; t < OWNED; ++t)
-    if (exists && ITEM + TEAM * t < COLUMNS) multipliers[ITEM + TEAM * t] = own[t];
 }
 
 // of_scaled: what R says of D^-1 A'. least_norms: the error of the norm of each right side's x.
