@@ -52,7 +52,7 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Lim
   }
   if (needs_weighing(p)) bytes[left_out] = sizeof(cl_int);
   if (!is_tall_system(p.m)) return;
-  const auto slabs = static_cast<std::size_t>(system_slabs(p.m).count);
+  const auto slabs = static_cast<std::size_t>(system_slabs(p.m, p.n).count);
   std::size_t sums = count * (n + 2) * sizeof(double), partial = sums * slabs;
   if (takes_normal_equations(p, sides, limits)) {
     const NormalSumsBytes of_normal = normal_sums_bytes(p.m, p.n);

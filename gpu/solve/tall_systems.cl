@@ -14,8 +14,8 @@
 //     finish_tall      errors and standard errors (bounds.clh)               right side
 //
 // `state` holds x in float64 (COLUMNS numbers) for each right side, and whether it is done. A right
-// side that is done takes no part in later steps. The slabs depend on the number of rows alone, so
-// that the bits do not depend on the device.
+// side that is done takes no part in later steps. The slabs depend on the shape of the system
+// alone, so that the bits do not depend on the device.
 //
 // Defines, set in tall_systems.cpp   range   meaning
 //   STORED                                   common.clh

@@ -16,7 +16,7 @@ index_t right_sides(const SystemJob& job) {
 
 /// The sums of all rows, in job.tall.sums. step: 0 for the first one, below 0 for the check.
 void enqueue_sums_of_rows(const SystemJob& job, const Params& params, int step, Launcher& launch) {
-  const SlabShape slabs = system_slabs(job.shape.m);
+  const SlabShape slabs = system_slabs(job.shape.m, params.at("COLUMNS"));
   const int team = params.at("TEAM"), numbers = params.at("COLUMNS") + 2;
   launch("sum_row_slabs", right_sides(job) * slabs.count, team, job.a, job.b, job.tall.state,
          job.tall.partial, job.shape, slabs, step);
@@ -61,8 +61,9 @@ std::vector<SystemStep> steps_of_check(const SolveProblem& p, const Limits& limi
 
 bool is_tall_system(index_t m) { return m > tuning::solve_group_rows; }
 
-SlabShape system_slabs(index_t m) {
-  const index_t rows = std::max(tuning::solve_slab_rows, ceil_divide(m, tuning::solve_most_slabs));
+SlabShape system_slabs(index_t m, index_t n) {
+  const index_t few = std::min(tuning::solve_slab_rows, tuning::solve_slab_entries / n);
+  const index_t rows = std::max(few, ceil_divide(m, tuning::solve_most_slabs));
   return {.count = static_cast<int>(ceil_divide(m, rows)), .rows = static_cast<int>(rows)};
 }
 

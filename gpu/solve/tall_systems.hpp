@@ -9,8 +9,8 @@ namespace qrtool {
 
 /// Whether several work-groups share the rows of a system.
 bool is_tall_system(index_t m);
-/// The slabs of the rows of a system.
-SlabShape system_slabs(index_t m);
+/// The slabs of the rows of a system with n columns.
+SlabShape system_slabs(index_t m, index_t n);
 /// The defines of tall_systems.cl for n columns.
 Params tall_system_params(index_t n, ElementType type, const Limits& limits);
 

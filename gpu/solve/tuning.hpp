@@ -81,9 +81,11 @@ inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
 /// of solve_weighed_group for two and three blocks of 16 columns: the check refuses every x.
 /// Without its optimiser x is right. A copy of A for each right side is about as fast there.
 inline constexpr std::int64_t pairs_gap_first = 17, pairs_gap_last = 48;
-/// Rows of a slab of a system with more rows, at least; the most slabs; work-items of a slab, at
-/// least; and rows of its tiles, at most. Some 2000 groups fill any device, and their sums are few.
-inline constexpr std::int64_t solve_slab_rows = 2048, solve_most_slabs = 2048;
+/// A slab of a system with more rows has so many rows, or fewer where these have so many entries,
+/// and more where the slabs would be too many; work-items of a slab, at least; and rows of its
+/// tiles, at most. Some 2000 groups fill any device, and their sums are few.
+inline constexpr std::int64_t solve_slab_rows = 2048, solve_slab_entries = 65536,
+                              solve_most_slabs = 2048;
 inline constexpr int solve_slab_team = 128, solve_most_tile_rows = 256;
 /// A system of up to this many columns has as many work-items as columns, rounded up to a power of
 /// two, but at most those of a warp, which need no barrier; up to twice as many columns 128, and
