@@ -10,7 +10,8 @@ OUT.json holds the machine, the versions, the date, the commit, and of every pie
 samples and the share of the cores that other processes used meanwhile. It is written after each
 piece, and a file that was begun is gone on with where commit, machine and versions are the same. A
 piece takes at most 8 minutes. Peers that are missing are left out: LAPACK libraries are named by
---libraries (MKL: pip download mkl; set MKL_THREADING_LAYER=GNU), PyTorch, JAX, SciPy and CuPy are
+--libraries (MKL: pip download mkl; set MKL_THREADING_LAYER=GNU, with which libmkl_rt needs its
+libraries core, intel_lp64, gnu_thread and that of the processor), PyTorch, JAX, SciPy and CuPy are
 those of this Python, and --dx holds the kernels of cuSolverDx that dx_kernels.py has made. Files
 lie in --folder, best in memory; --disk names a folder on a disk, with 15 GB free, for a few more.
 `pages.py` makes the pages from the files in results/, and leaves out what was measured under load.
@@ -225,7 +226,8 @@ def run(command, args, folder):
              for word in command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     if done.returncode not in (0, 1):  # 1: a matrix is above its bar, and the JSON says which
-        raise RuntimeError(f"{' '.join(words)}: exit {done.returncode}\n{done.stderr}")
+        raise RuntimeError(f"{' '.join(words)}: exit {done.returncode}\n"
+                           f"{done.stdout[-1000:]}{done.stderr}")  # MKL says there what it lacks
     if "{json}" not in command:
         return json.loads(done.stdout)
     with open(path, encoding="utf-8") as file:
