@@ -87,7 +87,8 @@ void TallFits<T>::Steps::read(Chunk& chunk) const {
   if (in.w) fits.read_weights(chunk, start);
 }
 
-/// Weights of right sides that begin with number `start`; those of a complex one for both parts.
+/// Reads the weights of the right sides from number `start` on. A complex right side has its
+/// weights twice, for the real and for the imaginary part.
 template <class T>
 void TallFits<T>::read_weights(Chunk& chunk, index_t start) const {
   const SolveInputs& in = job_.inputs;

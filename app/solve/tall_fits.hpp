@@ -19,7 +19,7 @@ namespace qrtool {
 ///
 ///     re f = [re a, im a, ..] [re x, -im x, ..]'     im f = [re a, im a, ..] [im x, re x, ..]'
 ///
-/// Fits of both are those of the complex one, part by part, and their sums are joined.
+/// The fits of these two are the parts of the complex fit, and their sums are joined.
 template <class T>
 class TallFits {
   using R = Real<T>;

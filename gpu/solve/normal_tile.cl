@@ -147,8 +147,8 @@ INLINE void solve_tile(const Warp* at, const Tile* tile, __local const double* p
 // ---- corrections
 
 #if MOST_STEPS > 1
-// rows -= slab x. Where rows have an even distance, each begins at a column of its own, so that the
-// lanes read from different banks.
+// rows -= slab x. Where the distance of two rows is even, the sum of each row begins at another
+// column, so that the lanes read from different banks.
 INLINE void subtract_slab_product(const Warp* at, __local double* rows, __local const STORED* slab,
                                   Layout a, __local const double* x) {
 #pragma unroll 1

@@ -80,9 +80,9 @@ struct SystemLayout {
     tall_sums,
     tall_state,
     entries,
-    // Not of the layout: one A that serves all; what is uploaded where the device makes another A
-    // of it, and with a ridge another b and weights; the one A with the rows of the ridge; those
-    // of WideBuffers.
+    // Not of the layout: one A that serves all systems; A, b and weights as they are uploaded,
+    // where the device makes longer or turned ones of them; one A for all with the rows of a
+    // ridge; the buffers of WideBuffers.
     shared_a,
     short_a,
     short_b,

@@ -264,7 +264,7 @@ SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
       shares_a(call) ? tuning::solve_made_sub_chunk_bytes : tuning::solve_sub_chunk_bytes);
 }
 
-/// Where the device makes A and b longer, those that are uploaded have buffers of their own.
+/// Where the device makes A and b longer, A and b as they are uploaded have buffers of their own.
 template <class T>
 void SystemsOnDevice<T>::take_input_buffers(const Call& call, Flight& flight, int set) {
   using L = SystemLayout;

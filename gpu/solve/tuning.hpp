@@ -81,9 +81,10 @@ inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
 /// of solve_weighed_group for two and three blocks of 16 columns: the check refuses every x.
 /// Without its optimiser x is right. A copy of A for each right side is about as fast there.
 inline constexpr std::int64_t pairs_gap_first = 17, pairs_gap_last = 48;
-/// A slab of a system with more rows has so many rows, or fewer where these have so many entries,
-/// and more where the slabs would be too many; work-items of a slab, at least; and rows of its
-/// tiles, at most. Some 2000 groups fill any device, and their sums are few.
+/// The rows of a system with more rows than that are cut into slabs. A slab has solve_slab_rows
+/// rows, but at most solve_slab_entries entries, unless there would be more than solve_most_slabs
+/// slabs: some 2000 groups fill any device, and their sums are few. Then the work-items of a slab,
+/// at least, and the rows of its tiles, at most.
 inline constexpr std::int64_t solve_slab_rows = 2048, solve_slab_entries = 65536,
                               solve_most_slabs = 2048;
 inline constexpr int solve_slab_team = 128, solve_most_tile_rows = 256;

@@ -62,7 +62,7 @@ __kernel __attribute__((reqd_work_group_size(TURN_GROUP, 1, 1))) void turn_colum
 
 // ---- the rows of A', each with its entry of x
 
-// What a pass does with x: it is A'd at first, gets A'd, or is compared with A'w.
+// What a pass does with x: x becomes A'd, A'd is added to x, or x is compared with A'w.
 #define X_BEGINS 0
 #define X_GROWS 1
 #define X_STAYS 2

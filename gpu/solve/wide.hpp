@@ -14,13 +14,13 @@ namespace qrtool {
 
 /// Whether x is one of several: fewer rows than columns, those of a ridge included.
 inline bool is_wide(const SolveProblem& p) { return p.packed_rows() < p.n; }
-/// The systems whose R is wanted: with the rows of A' for those of A.
+/// The systems whose R is wanted: they have A' in place of A.
 SolveProblem turned(const SolveProblem& problem);
 
 /// Why a device leaves such wide systems to the CPU; empty where it does not.
 std::string wide_objection(const SolveProblem& problem, const Limits& limits);
 
-/// Bytes of a system beside those of R and of a system of n x n.
+/// The bytes of a system that R and a system of n x n do not have.
 std::size_t wide_bytes(const SolveProblem& problem, index_t sides);
 /// Buffers for `count` systems with `sides` right sides each; `set` is their set of the pool.
 WideBuffers wide_buffers(const SolveProblem& problem, index_t count, index_t sides, int set,

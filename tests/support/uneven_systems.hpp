@@ -15,7 +15,7 @@ namespace qrtool::test {
 
 enum class Weights { none, of_all, of_each };
 
-/// Says which rows count, and how much, and whether there are those of a ridge.
+/// Which rows of a system count, with which weights, and whether a ridge adds rows.
 struct RowRule {
   Weights weights = Weights::none;
   bool has_gaps = false;
