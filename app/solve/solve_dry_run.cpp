@@ -99,10 +99,9 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   cost.read_seconds = is_single ? read_seconds<float>(inputs) : read_seconds<double>(inputs);
   CpuBackend cpu(limits);
   Backend& backend = run.device() != nullptr ? *run.device()->backend : cpu;
-  Problem factored = factored_problem(inputs, p, plan);
-  // Of wide systems a device factors A'.
   const bool solves_each = run.device() != nullptr && !run.device()->is_shared;
-  if (solves_each && factored.m < factored.n) std::swap(factored.m, factored.n);
+  const Problem factored =
+      solves_each ? run.device()->factor.problem : factored_problem(inputs, p, plan);
   const bool shares_a = makes_own_systems(inputs.shape(), p);
   if (const std::optional<DeviceInfo> device = started_device(backend)) {
     const index_t sides = plan.route == SolveRoute::shared ? count_of(inputs.sides.solution_dims)
