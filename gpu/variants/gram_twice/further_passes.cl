@@ -201,8 +201,18 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void spread_
   }
 }
 
-// Decides what this pass does, adds the shift, and says whether it is the last one. Groups: for
-// each matrix tiles on the diagonal.
+// Whether no entry of A below its diagonal differs from zero. Complex matrices of this kind have no
+// way of their own: their Q is no identity, since it makes the diagonal real.
+INLINE bool has_none_below(__global const double* slot, TwiceShape twice, FurtherShape further) {
+  double below = ELEMENT_PARTS - 1;
+  for (int i = 0; i < twice.slabs * twice.tiles; ++i) {
+    below = fmax(below, slot[further.below + i]);
+  }
+  return below == 0;
+}
+
+// Decides what this pass does, adds the shift, and says whether it is the last one. A matrix that
+// is its own R needs no pass. Groups: for each matrix tiles on the diagonal.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass(
     __global double* work, FactorShape shape, TwiceShape twice, FurtherShape further) {
   __local double sums[WARPS], room[2];
@@ -210,8 +220,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
   const int c = get_group_id(0) % twice.tiles;
   __global double* slot = slot_of(work, twice, get_group_id(0) / twice.tiles);
   const bool says = c == 0 && at.item == 0;
-  if (is_done(slot, twice)) {
-    if (says) slot[DONE_AT(twice, twice.pass + 1)] = 1;
+  const bool is_own_r = twice.pass == 0 && has_none_below(slot, twice, further);
+  if (is_own_r || is_done(slot, twice)) {
+    if (says) {
+      slot[DONE_AT(twice, twice.pass + 1)] = 1;
+      slot[PLAN_AT(twice)] = PLAN_NOTHING;
+    }
     return;
   }
   const double departure = twice.pass == 0 ? INFINITY : sum_departures(&at, slot, twice, sums);
@@ -232,15 +246,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
 
 // ---- finish
 
-// Whether no entry of A below its diagonal differs from zero. Complex matrices of this kind have no
-// way of their own: their Q is no identity, since it makes the diagonal real.
-INLINE bool has_none_below(__global const double* slot, TwiceShape twice, FurtherShape further) {
-  double below = ELEMENT_PARTS - 1;
-  for (int i = 0; i < twice.slabs * twice.tiles; ++i) {
-    below = fmax(below, slot[further.below + i]);
-  }
-  return below == 0;
-}
 // Whether Q and R are good.
 INLINE bool is_finished(__global const double* slot, TwiceShape twice, FurtherShape further) {
   return slot[DONE_AT(twice, further.passes)] != 0;
