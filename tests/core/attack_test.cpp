@@ -65,18 +65,27 @@ void expect_good(const std::string& variant, AttackShape shape, Mode mode, index
   const Problem p{.count = most, .m = shape.m, .n = shape.n, .type = element_type<T>, .mode = mode};
   CpuBackend backend({.host_bytes = std::size_t{4} << 30, .threads = 2});
   const Plan plan = make_plan(p, backend.variants(), backend.limits(), variant);
+  const bool is_raw = mode == Mode::raw;
   const Batch<T> a(most, p.m, p.n), q(most, p.m, p.q_cols()), r(most, p.r_rows(), p.n);
+  const Batch<T> v(is_raw ? most : 0, p.m, p.n), tau(is_raw ? most : 0, 1, p.k());
   WorstErrors worst;
   for (index_t first = 0; first < list.count(); first += most) {
     const index_t count = std::min(most, list.count() - first);
     const BatchView<T> filled = a.view().slice(0, count);
     list.fill(first, 2, filled);
     std::vector<MatrixReport> reports(static_cast<std::size_t>(count));
-    const BatchView<T> of_q = p.wants_q() ? q.view().slice(0, count) : BatchView<T>{};
-    backend.factor<T>(plan, filled, {of_q, r.view().slice(0, count), {}, {}}, reports);
+    Factors<T> out;
+    if (p.wants_q()) out.q = q.view().slice(0, count);
+    if (is_raw) {
+      out.v = v.view().slice(0, count);
+      out.tau = tau.view().slice(0, count);
+    } else {
+      out.r = r.view().slice(0, count);
+    }
+    backend.factor<T>(plan, filled, out, reports);
     for (index_t b = 0; b < count; ++b) {
       MatrixReport& report = reports[static_cast<std::size_t>(b)];
-      measure_r<T>(p, filled[b], r.view()[b], report);
+      if (!is_raw) measure_r<T>(p, filled[b], r.view()[b], report);
       const WorstErrors errors = errors_in_bars(p, report);
       EXPECT_EQ(errors.above, 0) << list.name_of(first + b) << ": " << errors;
       worst.include(errors);
@@ -107,6 +116,13 @@ TEST(Attack, TallMatricesOfAlikeRowsMeetTheBar) {
   expect_good<float>("cpu/tall", {20000, 16}, Mode::reduced, 1, families);
   expect_good<float>("cpu/blocked", {1000, 70}, Mode::r, 2, families);
   expect_good<float>("cpu/batched", {500, 20}, Mode::r, 4, families);
+}
+
+/// V and tau of such matrices are good, and so must be Q that the check forms from them.
+TEST(Attack, ReflectorsOfAlikeRowsMeetTheBar) {
+  const std::span<const AttackFamily> families = families_of_alike_rows();
+  for (const AttackShape shape : {AttackShape{17, 17}, AttackShape{64, 64}, AttackShape{200, 64}})
+    expect_good<double>("", shape, Mode::raw, 40, families);
 }
 
 TEST(Attack, MatricesOfFewRowsMeetTheBar) {
