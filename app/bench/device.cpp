@@ -2,6 +2,7 @@
 // device.cpp: times batches that stay on an OpenCL device, by the device's clock.
 #include "app/bench/device.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "gpu/solve/pairs.hpp"
 #include "gpu/solve/resident_shared.hpp"
 #include "gpu/solve/resident_systems.hpp"
+#include "gpu/solve/system_bodies.hpp"
 
 namespace qrtool {
 namespace {
@@ -95,9 +97,10 @@ Accuracy accuracy_of(const std::vector<SolutionErrors>& solutions, const SolvePr
 template <class T>
 class DeviceSystems final : public TimedRun {
  public:
-  /// Draws so many right sides, and as many matrices or the one that serves all.
+  /// Draws so many right sides, and as many matrices or the one that serves all. `body`: of normal
+  /// equations, or empty.
   DeviceSystems(OpenclBackend& backend, Plan plan, const SolveProblem& problem, SystemRoute route,
-                index_t drawn, std::uint64_t seed)
+                index_t drawn, std::uint64_t seed, std::string_view body)
       : plan_(std::move(plan)),
         problem_(problem),
         a_(problem.has_weights ? 1 : drawn, problem_.m, problem_.n, seed, backend.limits().threads),
@@ -105,7 +108,7 @@ class DeviceSystems final : public TimedRun {
         w_(draw_weights<T>(problem.has_weights ? drawn : 0, problem_.m, seed,
                            backend.limits().threads)),
         resident_(backend, problem_, plan_, a_.view(),
-                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}, route, {}, w_) {}
+                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}, route, body, w_) {}
 
   std::string variant() const override { return name_of(resident_.route(), plan_.variant->name); }
 
@@ -164,13 +167,14 @@ constexpr index_t most_drawn_entries = index_t{1} << 24;
 template <class T>
 std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan,
                                        const SolveProblem& problem, SystemRoute route,
-                                       std::uint64_t seed) {
+                                       std::uint64_t seed, std::string_view body = {}) {
   if (problem.has_weights && !takes_pairs(problem, backend.limits()))
     throw DeviceError("the device makes a copy of such a matrix for each right side");
   const Problem p = plan.problem;
   const index_t entries = p.m * (problem.has_weights ? 1 : p.n);
   const index_t drawn = std::clamp<index_t>(most_drawn_entries / entries, 1, p.count);
-  return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), problem, route, drawn, seed);
+  return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), problem, route, drawn, seed,
+                                            body);
 }
 
 template <class T>
@@ -205,6 +209,29 @@ std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
   if (plan.problem.type == ElementType::float32)
     return make_systems<float>(opencl, std::move(plan), problem, route, seed);
   return make_systems<double>(opencl, std::move(plan), problem, route, seed);
+}
+
+std::vector<std::string> sampled_systems(Backend& backend, const SolveProblem& problem) {
+  if (problem.m < problem.n) return {};
+  std::vector<std::string> names;
+  for (const SystemBody* body : fitting_normal_bodies(problem, backend.limits()))
+    names.push_back(name_in_costs(*body));
+  if (names.size() < 2) names.clear();
+  return names;
+}
+
+std::unique_ptr<TimedRun> make_sampled_systems(Backend& backend, const Problem& p,
+                                               std::string_view name, std::uint64_t seed) {
+  auto& opencl = dynamic_cast<OpenclBackend&>(backend);
+  const SolveProblem problem = systems_of(p, BenchTask::solve);
+  const Plan plan = make_plan(p, backend.variants(), backend.limits());
+  const auto is_meant = [&](const SystemBody& body) { return name_in_costs(body) == name; };
+  const std::string_view body = std::ranges::find_if(normal_bodies(), is_meant)->name;
+  const auto make = [&](auto zero) -> std::unique_ptr<TimedRun> {
+    return make_systems<decltype(zero)>(opencl, plan, problem, SystemRoute::normal_equations, seed,
+                                        body);
+  };
+  return p.type == ElementType::float32 ? make(0.0F) : make(0.0);
 }
 
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "app/bench/timing.hpp"
 #include "core/backend.hpp"
@@ -35,6 +38,14 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const P
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
                                                 const SolveProblem& problem, SystemRoute route,
                                                 std::uint64_t seed);
+
+/// The ways to get x of such systems by normal equations of which a table of costs decides, by
+/// their names there; none where there are fewer than two.
+std::vector<std::string> sampled_systems(Backend& backend, const SolveProblem& problem);
+/// Makes a run of one of them: x and the check of problem.count systems with resident data.
+/// Errors: LimitError where there is no room, DeviceError.
+std::unique_ptr<TimedRun> make_sampled_systems(Backend& backend, const Problem& problem,
+                                               std::string_view name, std::uint64_t seed);
 
 /// Makes a run with resident data of one matrix of problem.m x problem.n and problem.count right
 /// sides.

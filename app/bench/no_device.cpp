@@ -19,6 +19,13 @@ std::unique_ptr<TimedRun> make_resident_systems(Backend&, Plan, const SolveProbl
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
+std::vector<std::string> sampled_systems(Backend&, const SolveProblem&) { return {}; }
+
+std::unique_ptr<TimedRun> make_sampled_systems(Backend&, const Problem&, std::string_view,
+                                               std::uint64_t) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
 std::unique_ptr<TimedRun> make_resident_shared(Backend&, const Problem&, std::uint64_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }

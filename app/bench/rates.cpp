@@ -3,11 +3,15 @@
 #include "app/bench/rates.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 
+#include "app/bench/device.hpp"
+#include "app/bench/systems.hpp"
 #include "core/error.hpp"
 #include "core/operations.hpp"
 
@@ -21,6 +25,8 @@ constexpr index_t sampled_columns[] = {1,   2,   4,   6,    8,    12,   16,   17
 /// Rows that are so many times the columns, those below that of wide matrices, and rows of all.
 constexpr double sampled_ratios[] = {1. / 16, 0.25, 0.75, 1, 1.5, 2, 4};
 constexpr index_t sampled_rows[] = {64, 256, 512, 513, 1024, 4096, 4097, 65536, 1000000};
+/// Rows of the samples of systems, besides those of one and four times the columns.
+constexpr index_t sampled_system_rows[] = {64, 256, 1024, 4096};
 /// One matrix of a sample has at most so many entries, and a batch at most so many matrices.
 constexpr double most_entries = 0x1p27;
 constexpr index_t most_matrices = 1 << 20;
@@ -50,11 +56,14 @@ std::vector<index_t> counts_of(const Problem& p, const SampleLimits& limits) {
   return counts;
 }
 
+using PrepareRun =
+    std::function<std::unique_ptr<TimedRun>(std::string_view name, const Problem& problem)>;
+
 /// The seconds of a batch; none where the variant does not take it or there is no room.
-std::optional<double> seconds_of(SampleRuns& runs, std::string_view variant,
+std::optional<double> seconds_of(const PrepareRun& prepare, std::string_view variant,
                                  const Problem& problem) {
   try {
-    const std::unique_ptr<TimedRun> run = runs.prepare(variant, problem);
+    const std::unique_ptr<TimedRun> run = prepare(variant, problem);
     run->run();  // builds the kernels
     return time_runs(*run, repeats, sample_seconds).median();
   } catch (const UsageError&) {
@@ -66,13 +75,14 @@ std::optional<double> seconds_of(SampleRuns& runs, std::string_view variant,
 
 /// The times of batches of the shape, up to one in which the variant is hopeless. `best` has the
 /// least time of each batch by any variant.
-std::vector<BatchTime> times_of(SampleRuns& runs, std::string_view variant, Problem problem,
+std::vector<BatchTime> times_of(const PrepareRun& prepare, std::string_view variant,
+                                Problem problem,
                                 const std::vector<index_t>& counts,
                                 std::map<index_t, double>& best) {
   std::vector<BatchTime> times;
   for (const index_t count : counts) {
     problem.count = count;
-    const std::optional<double> seconds = seconds_of(runs, variant, problem);
+    const std::optional<double> seconds = seconds_of(prepare, variant, problem);
     if (!seconds) break;
     times.push_back({count, *seconds});
     double& least = best.try_emplace(count, *seconds).first->second;
@@ -103,6 +113,31 @@ std::vector<const Variant*> unmeasured(const Backend& backend, const CostTable& 
   return variants;
 }
 
+/// Whether systems of this shape are sampled: their times lie on smooth curves between a few rows.
+bool samples_systems(const Problem& p, CostTable::Reach reach) {
+  if (is_complex(p.type)) return false;
+  const auto& rows = sampled_system_rows;
+  return reach == CostTable::Reach::shape || p.m == p.n || p.m == 4 * p.n ||
+         std::ranges::find(rows, p.m) != std::end(rows);
+}
+
+/// Adds the ways to solve systems of which the table decides, for one system and for the largest
+/// batch: the choice does not depend on their number.
+void measure_systems(const BenchSetup& setup, Problem one, index_t most, CostTable::Reach reach,
+                     CostTable& table) {
+  one.mode = Mode::r;
+  const PrepareRun prepare = [&](std::string_view name, const Problem& p) {
+    return make_sampled_systems(setup.backend, p, name, setup.seed);
+  };
+  std::map<index_t, double> best;
+  for (const std::string& name :
+       sampled_systems(setup.backend, systems_of(one, BenchTask::solve))) {
+    if (table.has(name, one)) continue;
+    const std::vector<BatchTime> times = times_of(prepare, name, one, {1, most}, best);
+    if (!times.empty()) table.add(name, one, times, reach);
+  }
+}
+
 }  // namespace
 
 std::vector<RateShape> rate_shapes(bool is_cpu) {
@@ -125,7 +160,8 @@ std::vector<RateShape> rate_shapes(bool is_cpu) {
 void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes,
                    CostTable::Reach reach, CostTable& table,
                    const std::function<void(std::size_t left)>& save) {
-  const SampleLimits& limits = setup.backend.name() == "cpu" ? cpu_samples : device_samples;
+  const bool is_cpu = setup.backend.name() == "cpu";
+  const SampleLimits& limits = is_cpu ? cpu_samples : device_samples;
   std::size_t left = shapes.size();
   for (const auto& [m, n] : shapes) {
     for (const ElementType type : element_types) {
@@ -141,11 +177,17 @@ void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes
         for (const Variant* variant : unmeasured(setup.backend, table, p)) {
           if (runs == nullptr) runs = make_sample_runs(setup, most);
           const Problem sampled = sampled_problem(*variant, p, setup.backend.limits());
+          const PrepareRun prepare = [&](std::string_view name, const Problem& some) {
+            return runs->prepare(name, some);
+          };
           const std::vector<BatchTime> times =
-              times_of(*runs, variant->name, sampled, counts, best);
+              times_of(prepare, variant->name, sampled, counts, best);
           if (!times.empty()) table.add(variant->name, p, times, reach);
         }
       }
+      runs.reset();
+      if (!is_cpu && samples_systems(one, reach))
+        measure_systems(setup, one, most.count, reach, table);
     }
     save(--left);
   }

@@ -14,12 +14,10 @@ namespace {
 
 constexpr index_t block_columns = 16;
 
-bool fits(const SolveProblem& p, const Limits&) {
-  return !is_tall_system(p.m) && p.n > tuning::normal_tile_most_columns &&
-         p.n <= tuning::normal_most_columns;
+bool fits(const SolveProblem& p, const Limits& limits) {
+  return limits.float64_products && !is_tall_system(p.m) &&
+         p.n > tuning::normal_tile_most_columns && p.n <= tuning::normal_most_columns;
 }
-
-bool pays(const SolveProblem&, const Limits& limits) { return limits.float64_products; }
 
 Params params_for(const SolveProblem& p, const Limits& limits, std::int64_t spare_columns) {
   Params params{{"MMA", limits.float64_products},
@@ -81,7 +79,6 @@ SystemStep weighed_group_step(const SolveProblem& p, const Limits& limits) {
 SystemBody normal_group_body() {
   return {.name = "normal_group",
           .fits = fits,
-          .pays = pays,
           .steps = steps,
           .least_value = normal_least_value_of_blocks};
 }

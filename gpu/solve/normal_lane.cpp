@@ -10,9 +10,7 @@ namespace qrtool {
 namespace {
 
 bool fits(const SolveProblem& p, const Limits& limits) {
-  const bool has_rows =
-      p.type == ElementType::float32 || p.m <= tuning::normal_lane_most_double_rows;
-  return !is_tall_system(p.m) && p.n <= tuning::normal_lane_most_columns && has_rows &&
+  return !is_tall_system(p.m) && p.n <= tuning::normal_lane_most_columns &&
          group_objection(tuning::normal_lane_group, 0, limits).empty();
 }
 

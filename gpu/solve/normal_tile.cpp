@@ -13,12 +13,8 @@ namespace {
 
 constexpr index_t block_columns = 16, slab_rows = 16;
 
-bool fits(const SolveProblem& p, const Limits&) {
-  return !is_tall_system(p.m) && p.n <= tuning::normal_tile_most_columns;
-}
-
-bool pays(const SolveProblem& p, const Limits& limits) {
-  return limits.float64_products && p.n >= tuning::normal_tile_least_columns;
+bool fits(const SolveProblem& p, const Limits& limits) {
+  return limits.float64_products && !is_tall_system(p.m) && p.n <= tuning::normal_tile_most_columns;
 }
 
 Params params_for(const SolveProblem& p, const Limits& limits) {
@@ -51,7 +47,6 @@ std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
 SystemBody normal_tile_body() {
   return {.name = "normal_tile",
           .fits = fits,
-          .pays = pays,
           .steps = steps,
           .least_value = normal_least_value_of_blocks};
 }

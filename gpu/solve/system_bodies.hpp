@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,9 +26,6 @@ struct SystemBody {
   std::string_view name;
   /// Whether the kernels take such systems on a device with such limits.
   bool (*fits)(const SolveProblem&, const Limits&);
-  /// Whether the body is faster than those after it in its list. It does not depend on the number
-  /// of systems. Null: wherever it fits.
-  bool (*pays)(const SolveProblem&, const Limits&) = nullptr;
   /// What runs, in this order.
   std::vector<SystemStep> (*steps)(const SolveProblem&, const Limits&);
   /// Of normal equations: the smallest singular value, with scaled columns, above which their R in
@@ -35,19 +33,26 @@ struct SystemBody {
   double (*least_value)(const SolveProblem&, const Limits&) = nullptr;
 };
 
-/// x and the upper triangle of R for one right side of each matrix by normal equations in float64;
-/// x from R; what R says of each matrix; the errors and standard errors. In order of preference.
+/// x and the upper triangle of R for one right side of each matrix by normal equations in float64.
 std::span<const SystemBody> normal_bodies();
+/// x from R; what R says of each matrix; the errors and standard errors. In order of preference.
 std::span<const SystemBody> solving_bodies();
 std::span<const SystemBody> measuring_bodies();
 std::span<const SystemBody> checking_bodies();
 
-/// The first of a list that fits and pays; null where none does.
+/// The first of a list that fits; null where none does.
 const SystemBody* chosen_body(std::span<const SystemBody> bodies, const SolveProblem& problem,
                               const Limits& limits);
-/// The body that solves systems with `sides` right sides each by normal equations: the chosen one,
-/// or the one called `forced`. Null where normal equations do not take them. It does not depend on
-/// the number of systems.
+
+/// What a body of normal_bodies() is called in a table of costs (core/cost.hpp), whose samples of
+/// it are times of x, measurements and checks left out: "solve/normal".
+std::string name_in_costs(const SystemBody& body);
+/// The bodies of normal_bodies() that fit.
+std::vector<const SystemBody*> fitting_normal_bodies(const SolveProblem& problem,
+                                                     const Limits& limits);
+/// The body that solves systems with `sides` right sides each by normal equations: the one that
+/// takes many of them in the least time by the device's table of costs, or the one called `forced`.
+/// Null where normal equations do not take them. It does not depend on the number of systems.
 const SystemBody* chosen_normal_body(const SolveProblem& problem, index_t sides,
                                      const Limits& limits, std::string_view forced = {});
 

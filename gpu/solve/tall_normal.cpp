@@ -62,8 +62,10 @@ std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
 
 /// As of the body that takes such systems with fewer rows.
 double least_value(const SolveProblem& p, const Limits& limits) {
-  const bool has_blocks = limits.float64_products && p.n >= tuning::normal_tile_least_columns;
-  return has_blocks ? normal_least_value_of_blocks(p, limits) : normal_least_value(p, limits);
+  SolveProblem shorter = p;
+  shorter.m = tuning::solve_group_rows;
+  const SystemBody* const body = chosen_normal_body(shorter, 1, limits);
+  return body == nullptr ? normal_least_value(p, limits) : body->least_value(shorter, limits);
 }
 
 }  // namespace

@@ -26,19 +26,14 @@ inline constexpr double normal_share = 0.9;
 /// norm 1), whose square has an error of about n u.
 inline constexpr double normal_least_value = 1e-6;
 
-/// Largest number of columns with which a work-item solves a system (solve/normal_lane.cl), and of
-/// rows in float64, which it reads once more for each correction: 200,000 of 64 x 4 take 0.449 ms
-/// there and 0.486 by teams, 100,000 of 100 x 4 0.431 and 0.416, of 200 x 4 0.836 and 0.728. In
-/// float32 0.147 and 0.220, 0.104 and 0.188, 0.191 and 0.322.
-inline constexpr std::int64_t normal_lane_most_columns = 4, normal_lane_most_double_rows = 100;
+/// Largest number of columns with which a work-item solves a system (solve/normal_lane.cl), whose
+/// registers hold R.
+inline constexpr std::int64_t normal_lane_most_columns = 4;
 /// The entries of A in float64 that each work-item keeps at most, and the work-items of a group.
 inline constexpr std::int64_t normal_lane_most_kept = 64;
 inline constexpr int normal_lane_group = 128;
-/// The columns for which a warp solves a system (solve/normal_tile.cl). By a warp and by teams, ms:
-/// 100,000 of 32 x 17 0.70 and 0.46 (float64 1.16 and 0.90), 50,000 of 48 x 24 0.41 and 0.43 (0.81
-/// and 0.78), of 56 x 28 0.48 and 0.59 (0.92 and 1.09), 40,000 of 64 x 32 0.37 and 0.68 (0.57 and
-/// 1.19), 15,000 of 64 x 64 0.32 and 1.10 (0.56 and 1.76).
-inline constexpr std::int64_t normal_tile_least_columns = 25, normal_tile_most_columns = 80;
+/// Largest number of columns with which a warp solves a system (solve/normal_tile.cl).
+inline constexpr std::int64_t normal_tile_most_columns = 80;
 /// The slabs of 16 rows in local memory at a time, for 1 to 5 blocks of 16 columns. 1 .. 4. With 1,
 /// 2, 3 and 4, ms: 20,000 of 100 x 48 in float64 1.13, 1.06, 1.10, 1.15, of 65 x 33 0.53, 0.48,
 /// 0.54, 0.57; 10,000 of 81 x 80 1.34, 1.62, 2.02, 2.01; in float32 0.68, 0.65, 0.68, 0.69, and of

@@ -162,8 +162,8 @@ Matrix<C> product_in_parts(const X& x, const Y& y) {
   return sum;
 }
 
-/// C := H_1 .. H_c C, where the c columns of `vr` hold V below the diagonal: C - V W, in which row j
-/// of W is tau_j (v_j^H C - sum over later i of v_j^H v_i W_i).
+/// C := H_1 .. H_c C, where the c columns of `vr` hold V below the diagonal: C - V W, in which row
+/// j of W is tau_j (v_j^H C - sum over later i of v_j^H v_i W_i).
 template <class C>
 void apply_block(Eigen::Ref<Matrix<C>> c, const Eigen::Ref<const Matrix<C>>& vr,
                  const Eigen::Ref<const Vector<C>>& tau) {

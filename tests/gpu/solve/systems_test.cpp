@@ -151,7 +151,8 @@ TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
 /// The same by a warp for each system: one to five blocks of columns, the last one full or partly,
 /// slabs with and without rows past the last.
 TYPED_TEST(Systems, NormalTilesSolveOrdinarySystems) {
-  for (const Shape& shape : {Shape{19, 4}, Shape{97, 33}, Shape{64, 64}, Shape{81, 79}})
+  for (const Shape& shape :
+       {Shape{19, 4}, Shape{300, 12}, Shape{97, 33}, Shape{64, 64}, Shape{81, 79}})
     expect_normal_equations_solve<TypeParam>(shape, "normal_tile");
 }
 
