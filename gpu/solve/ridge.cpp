@@ -17,6 +17,12 @@ struct AddedEntries {
   double first = 0, diagonal = 0, others = 0;
 };
 
+/// What is made longer: `count` matrices, one after another.
+struct RidgeRows {
+  cl::Buffer from, to;
+  index_t count = 0;
+};
+
 void enqueue_rows(Engine& engine, const SolveProblem& p, const RidgeRows& rows, index_t columns,
                   const AddedEntries& added) {
   const index_t m = p.packed_rows(), all = rows.count * m;
@@ -63,19 +69,17 @@ double norm_without_ridge(const SolveProblem& p, double norm, const T* x, index_
 template double norm_without_ridge(const SolveProblem&, double, const float*, index_t);
 template double norm_without_ridge(const SolveProblem&, double, const double*, index_t);
 
-void enqueue_ridge_of_matrices(Engine& engine, const SolveProblem& p, const RidgeRows& a) {
-  enqueue_rows(engine, p, a, p.n,
+void enqueue_ridge(Engine& engine, const SolveProblem& p, const SystemInput& input,
+                   const InputShape& shape) {
+  if (p.ridge <= 0) return;
+  const index_t columns = shape.sides_are_rows ? 1 : shape.sides;
+  enqueue_rows(engine, p, {input.weighed_a, input.ready.a, shape.by_pairs ? 1 : shape.systems}, p.n,
                {.first = p.penalty(0), .diagonal = std::sqrt(p.ridge), .others = 0});
-}
-
-void enqueue_ridge_of_sides(Engine& engine, const SolveProblem& p, const RidgeRows& b,
-                            index_t sides, bool as_rows) {
-  const RidgeRows vectors{b.from, b.to, as_rows ? b.count * sides : b.count};
-  enqueue_rows(engine, p, vectors, as_rows ? 1 : sides, {});
-}
-
-void enqueue_ridge_of_weights(Engine& engine, const SolveProblem& p, const RidgeRows& w) {
-  enqueue_rows(engine, p, w, 1, {.first = 1, .diagonal = 1, .others = 1});
+  enqueue_rows(engine, p, {input.uploaded.b, input.ready.b, shape.systems * shape.sides / columns},
+               columns, {});
+  if (shape.by_pairs && p.has_weights)
+    enqueue_rows(engine, p, {input.uploaded.w, input.ready.w, shape.vectors_of_weights()}, 1,
+                 {.first = 1, .diagonal = 1, .others = 1});
 }
 
 }  // namespace qrtool

@@ -11,6 +11,7 @@
 
 #include "core/solve/packing.hpp"
 #include "gpu/factor/engine.hpp"
+#include "gpu/solve/system_input.hpp"
 
 namespace qrtool {
 
@@ -20,19 +21,11 @@ SolveProblem with_ridge_rows(const SolveProblem& problem);
 /// Why a device leaves such a ridge to the CPU; empty where it does not.
 std::string ridge_objection(const SolveProblem& problem);
 
-/// What is made longer: `count` of A, of right sides or of weights, one after another.
-struct RidgeRows {
-  cl::Buffer from, to;
-  index_t count = 0;
-};
-/// Makes A longer by the rows of the ridge, with its root rounded to the type of A.
-void enqueue_ridge_of_matrices(Engine& engine, const SolveProblem& problem, const RidgeRows& a);
-/// Makes right sides longer by zeros: `sides` of them for each of `count` systems, which lie as in
-/// a RightSideBlock.
-void enqueue_ridge_of_sides(Engine& engine, const SolveProblem& problem, const RidgeRows& b,
-                            index_t sides, bool as_rows);
-/// Makes vectors of weights longer by ones.
-void enqueue_ridge_of_weights(Engine& engine, const SolveProblem& problem, const RidgeRows& w);
+/// Makes A, right sides and, where pairs.hpp takes them, weights longer: A by the rows of the
+/// ridge, with its root rounded to the type of A, b by zeros, and the weights by ones. Does nothing
+/// without a ridge.
+void enqueue_ridge(Engine& engine, const SolveProblem& problem, const SystemInput& input,
+                   const InputShape& shape);
 
 /// ||b - A x|| without the rows of the ridge, from the norm with them. For a solution g = A'r - l x
 /// is about 0, so that l ||x|| <= ||A|| ||r|| in the rows of A, and the difference of squares has

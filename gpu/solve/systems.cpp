@@ -22,6 +22,7 @@
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/system_copies.hpp"
+#include "gpu/solve/system_input.hpp"
 #include "gpu/solve/system_launches.hpp"
 #include "gpu/solve/tuning.hpp"
 #include "gpu/solve/weights.hpp"
@@ -37,7 +38,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
       : engine_(engine),
         problem_(problem),
         is_wide_(is_wide(problem)),
-        solved_(is_wide_ ? turned(problem) : with_ridge_rows(problem)),
+        posed_(with_ridge_rows(problem)),
+        solved_(is_wide_ ? turned(posed_) : posed_),
         plan_(plan),
         first_(first),
         setup_{engine, solved_, gpu_variant(*plan.variant)},
@@ -66,8 +68,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
     std::unique_ptr<DeviceBuffers> factor;
     std::optional<SystemBuffers> system;
     WideBuffers wide;
-    int set = 0;
-    cl::Buffer a, b, w;  // as they are uploaded; A of each system, or of all
+    InputShape shape;
+    SystemInput input;
     std::vector<cl::Event> uploaded, downloads;
     SystemEvents events;
     Answers answers;
@@ -125,24 +127,18 @@ class SystemsOnDevice final : public SystemDevice<T> {
   SubChunks cut(const Call& call, index_t count) const;
   void upload(const Call& call, Flight& flight, int set);
   void launch(const Call& call, Flight& flight);
-  void take_input_buffers(const Call& call, Flight& flight, int set);
-  void upload_weights(const Call& call, const Flight& flight);
-  cl::Buffer weighed_a(const Call& call, const Flight& flight);
-  cl::Buffer longer_rows(const Call& call, const Flight& flight, const cl::Buffer& a);
-  void enqueue_sums_of_input(const Call& call, const Flight& flight);
+  void enqueue_sums_of_input(const Flight& flight);
   void enqueue_sums_of_x(const Flight& flight);
   void correct_errors(const Call& call, index_t system, index_t left_out);
-  static bool shares_a(const Call& call) { return call.a.stride == 0; }
-  bool uses_pairs(const Call& call) const {
-    return !is_wide_ && shares_a(call) && call.route == SystemRoute::normal_equations &&
-           takes_pairs(solved_, engine_.info.limits);
-  }
-  static index_t matrices(const Call& call, const Answers& answers) {
-    return shares_a(call) ? 1 : answers.count;
-  }
-  static bool shares_weights(const Call& call) { return call.block.w_places.group_stride == 0; }
-  static index_t vectors_of_weights(const Call& call, const Answers& answers) {
-    return shares_weights(call) ? 1 : answers.count;
+  InputShape input_shape(const Call& call, index_t count) const {
+    const bool shares_a = call.a.stride == 0;
+    return {.systems = count,
+            .sides = call.sides,
+            .shares_a = shares_a,
+            .shares_weights = call.block.w_places.group_stride == 0,
+            .by_pairs = !is_wide_ && shares_a && call.route == SystemRoute::normal_equations &&
+                        takes_pairs(solved_, engine_.info.limits),
+            .sides_are_rows = call.block.b_places.group == 1};
   }
   void download(const Call& call, Flight& flight);
   void collect(Call& call, Flight& flight);
@@ -151,20 +147,12 @@ class SystemsOnDevice final : public SystemDevice<T> {
   std::vector<index_t> judge(const Call& call, const Answers& answers);
 
   bool has_ridge() const { return problem_.ridge > 0; }
-  /// Whether the device makes another A of that which is uploaded.
-  bool makes_a() const { return is_wide_ || has_ridge(); }
-  SystemLayout layout(index_t sides) const {
-    SolveProblem p = is_wide_ ? problem_ : solved_;
-    // b, of m entries, lies where n have room.
-    if (is_wide_) p.m = p.n;
-    return {p, sides, engine_.info.limits};
-  }
-  SystemShape shape(const Call& call, index_t count) const {
-    const VectorPlaces& places = call.block.b_places;
-    const index_t m = problem_.packed_rows();
+  SystemLayout layout(index_t sides) const { return {posed_, sides, engine_.info.limits}; }
+  SystemShape system_shape_of(const Call& call, const InputShape& of) const {
+    const index_t m = posed_.m;
     return system_shape(
-        is_wide_ ? problem_ : solved_, count, call.sides,
-        places.group == 1 ? VectorPlaces::rows(m) : VectorPlaces::columns(m, call.sides),
+        posed_, of.systems, of.sides,
+        of.sides_are_rows ? VectorPlaces::rows(m) : VectorPlaces::columns(m, of.sides),
         call.block.x_places);
   }
   SumLayout vector_sums(index_t length, index_t sides) const {
@@ -177,7 +165,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
   Engine& engine_;
   const SolveProblem& problem_;
   bool is_wide_;
-  SolveProblem solved_;  // what R is of: with a ridge, longer A and b; of wide systems A'
+  SolveProblem posed_;   // with a ridge, longer A and b
+  SolveProblem solved_;  // what R is of: of wide systems A'
   const Plan& plan_;
   SystemRoute first_;
   SystemSetup setup_;
@@ -249,153 +238,94 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
 
 template <class T>
 SubChunks SystemsOnDevice<T>::cut(const Call& call, index_t count) const {
-  const bool by_pairs = uses_pairs(call);
-  MatrixBytes bytes = by_pairs ? pair_bytes(factor_bytes_, solved_) : factor_bytes_;
+  const InputShape shape = input_shape(call, count);
+  MatrixBytes bytes = shape.by_pairs ? pair_bytes(factor_bytes_, solved_) : factor_bytes_;
   const auto own = layout(call.sides).bytes;
   bytes.io.insert(bytes.io.end(), own.begin(), own.end());
   if (has_ridge()) {
     // A, b and the weights as they are uploaded.
-    const index_t entries = problem_.m * ((by_pairs ? 0 : problem_.n) + call.sides + 1);
+    const index_t entries = problem_.m * ((shape.by_pairs ? 0 : problem_.n) + call.sides + 1);
     bytes.io.push_back(static_cast<std::size_t>(entries) * sizeof(T));
   }
   if (is_wide_) bytes.io.push_back(wide_bytes(problem_, call.sides));
   return cut_chunk(
       plan_.problem, bytes, engine_.info.limits, count,
-      shares_a(call) ? tuning::solve_made_sub_chunk_bytes : tuning::solve_sub_chunk_bytes);
-}
-
-/// Where the device makes A and b longer, A and b as they are uploaded have buffers of their own.
-template <class T>
-void SystemsOnDevice<T>::take_input_buffers(const Call& call, Flight& flight, int set) {
-  using L = SystemLayout;
-  const auto take = [&](L::Entry entry, index_t entries) {
-    return pool_.grown({set, entry}, static_cast<std::size_t>(entries) * sizeof(T));
-  };
-  const index_t m = problem_.m, of_a = m * problem_.n * matrices(call, flight.answers);
-  flight.a = shares_a(call) ? take(L::shared_a, of_a)
-             : makes_a()    ? take(L::short_a, of_a)
-                            : flight.factor->job.a;
-  flight.b = flight.system->b;
-  flight.w = flight.system->weights;
-  if (is_wide_) flight.wide = wide_buffers(problem_, flight.answers.count, call.sides, set, pool_);
-  if (!has_ridge()) return;
-  flight.b = take(L::short_b, m * call.sides * flight.answers.count);
-  if (problem_.has_weights)
-    flight.w = take(L::short_weights, m * vectors_of_weights(call, flight.answers));
+      shape.shares_a ? tuning::solve_made_sub_chunk_bytes : tuning::solve_sub_chunk_bytes);
 }
 
 template <class T>
 void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
-  const index_t p = call.sides, m = problem_.m;
-  flight.set = set;
+  const InputShape& shape = flight.shape = input_shape(call, flight.answers.count);
+  const index_t m = problem_.m, first = flight.answers.first;
   flight.factor = std::make_unique<DeviceBuffers>(engine_.pool.get(
-      plan_.problem, plan_.params, uses_pairs(call) ? bytes_of_r(factor_bytes_) : factor_bytes_,
-      flight.answers.count, set));
-  flight.system.emplace(pool_.get(layout(p), flight.answers.count, set));
-  take_input_buffers(call, flight, set);
-  const auto systems = static_cast<std::size_t>(flight.answers.count);
-  const auto of_a = static_cast<std::size_t>(m * problem_.n) * sizeof(T);
-  engine_.upload.enqueueWriteBuffer(flight.a, CL_FALSE, 0,
-                                    static_cast<std::size_t>(matrices(call, flight.answers)) * of_a,
-                                    call.a[flight.answers.first].data);
-  upload_weights(call, flight);
-  engine_.upload.enqueueWriteBuffer(
-      flight.b, CL_FALSE, 0, systems * static_cast<std::size_t>(m * p) * sizeof(T),
-      call.block.b + flight.answers.first * m * p, nullptr, &flight.uploaded.emplace_back());
+      plan_.problem, plan_.params, shape.by_pairs ? bytes_of_r(factor_bytes_) : factor_bytes_,
+      shape.systems, set));
+  flight.system.emplace(pool_.get(layout(shape.sides), shape.systems, set));
+  flight.input = input_buffers(problem_, shape, flight.factor->job, *flight.system, set, pool_);
+  if (is_wide_) flight.wide = wide_buffers(problem_, shape.systems, shape.sides, set, pool_);
+  const auto write = [&](const cl::Buffer& to, const T* from, index_t entries) {
+    engine_.upload.enqueueWriteBuffer(to, CL_FALSE, 0,
+                                      static_cast<std::size_t>(entries) * sizeof(T), from);
+  };
+  write(flight.input.uploaded.a, call.a[first].data, shape.matrices() * m * problem_.n);
+  if (problem_.has_weights)
+    write(flight.input.uploaded.w, call.block.w + (shape.shares_weights ? 0 : first * m),
+          shape.vectors_of_weights() * m);
+  write(flight.input.uploaded.b, call.block.b + first * m * shape.sides,
+        shape.systems * m * shape.sides);
+  engine_.upload.enqueueMarkerWithWaitList(nullptr, &flight.uploaded.emplace_back());
   engine_.upload.flush();
 }
 
 template <class T>
 void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
-  const index_t count = flight.answers.count;
-  const bool by_pairs = uses_pairs(call);
+  const InputShape& shape = flight.shape;
+  const SystemInput& input = flight.input;
+  const FactorJob& factor = flight.factor->job;
+  SystemBuffers& system = *flight.system;
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploaded);
-  enqueue_sums_of_input(call, flight);
-  const bool is_weighed = needs_weighing(problem_) && !by_pairs;
-  const cl::Buffer a = longer_rows(call, flight, is_weighed ? weighed_a(call, flight) : flight.a);
-  const SystemShape of_systems = shape(call, count);
-  if (by_pairs) {
-    PairBuffers pairs = pair_buffers(solved_, count, pool_);
-    pairs.weights = flight.system->weights;
-    pairs.shares_weights = shares_weights(call);
-    pairs.left_out = flight.system->left_out;
-    flight.events = enqueue_pairs(setup_, flight.factor->job, a, pairs, *flight.system, of_systems);
+  enqueue_sums_of_input(flight);
+  if (needs_weighing(problem_) && !shape.by_pairs)
+    enqueue_weights(engine_, problem_,
+                    {.systems = shape.systems,
+                     .source = input.uploaded.a,
+                     .a = input.weighed_a,
+                     .b = input.uploaded.b,
+                     .shares_a = shape.shares_a,
+                     .w = input.uploaded.w,
+                     .shares_weights = shape.shares_weights,
+                     .left_out = system.left_out});
+  enqueue_ridge(engine_, problem_, input, shape);
+  const SystemShape of_systems = system_shape_of(call, shape);
+  if (shape.by_pairs) {
+    PairBuffers pairs = pair_buffers(solved_, shape.systems, pool_);
+    pairs.weights = input.ready.w;
+    pairs.shares_weights = shape.shares_weights;
+    pairs.left_out = system.left_out;
+    flight.events = enqueue_pairs(setup_, factor, input.ready.a, pairs, system, of_systems);
   } else if (is_wide_) {
-    flight.wide.a = a;
-    flight.events =
-        enqueue_wide(setup_, flight.factor->job, flight.wide, *flight.system, of_systems);
+    flight.wide.a = input.ready.a;
+    flight.events = enqueue_wide(setup_, factor, flight.wide, system, of_systems);
   } else {
-    flight.events =
-        enqueue_systems(setup_, flight.factor->job, *flight.system, of_systems, call.route);
+    flight.events = enqueue_systems(setup_, factor, system, of_systems, call.route);
   }
   enqueue_sums_of_x(flight);
   download(call, flight);
 }
 
-/// Weighs rows of A and b. Returns A of each system.
-template <class T>
-cl::Buffer SystemsOnDevice<T>::weighed_a(const Call& call, const Flight& flight) {
-  const index_t count = flight.answers.count, of_a = problem_.m * problem_.n;
-  const cl::Buffer a = !makes_a() ? flight.factor->job.a
-                       : shares_a(call)
-                           ? pool_.grown({flight.set, SystemLayout::short_a},
-                                         static_cast<std::size_t>(count * of_a) * sizeof(T))
-                           : flight.a;
-  enqueue_weights(engine_, problem_,
-                  {.systems = count,
-                   .source = flight.a,
-                   .a = a,
-                   .b = flight.b,
-                   .shares_a = shares_a(call),
-                   .w = flight.w,
-                   .shares_weights = shares_weights(call),
-                   .left_out = flight.system->left_out});
-  return a;
-}
-
-/// Makes A, b and, where these are not used up, the weights longer by the rows of a ridge. Returns
-/// A, whose buffer is that of the factors unless it serves all.
-template <class T>
-cl::Buffer SystemsOnDevice<T>::longer_rows(const Call& call, const Flight& flight,
-                                           const cl::Buffer& a) {
-  if (!has_ridge()) return a;
-  const bool by_pairs = uses_pairs(call);
-  const auto of_a = static_cast<std::size_t>(solved_.m * solved_.n) * sizeof(T);
-  const cl::Buffer longer = by_pairs
-                                ? pool_.grown({flight.set, SystemLayout::longer_shared_a}, of_a)
-                                : flight.factor->job.a;
-  enqueue_ridge_of_matrices(engine_, problem_, {a, longer, by_pairs ? 1 : flight.answers.count});
-  enqueue_ridge_of_sides(engine_, problem_, {flight.b, flight.system->b, flight.answers.count},
-                         call.sides, call.block.b_places.group == 1);
-  if (by_pairs && problem_.has_weights)
-    enqueue_ridge_of_weights(
-        engine_, problem_,
-        {flight.w, flight.system->weights, vectors_of_weights(call, flight.answers)});
-  return longer;
-}
-
-template <class T>
-void SystemsOnDevice<T>::upload_weights(const Call& call, const Flight& flight) {
-  if (!problem_.has_weights) return;
-  const index_t m = problem_.m, entries = vectors_of_weights(call, flight.answers) * m;
-  engine_.upload.enqueueWriteBuffer(
-      flight.w, CL_FALSE, 0, static_cast<std::size_t>(entries) * sizeof(T),
-      call.block.w + (shares_weights(call) ? 0 : flight.answers.first * m));
-}
-
 /// Before rows are weighed.
 template <class T>
-void SystemsOnDevice<T>::enqueue_sums_of_input(const Call& call, const Flight& flight) {
-  const index_t p = flight.system->layout.sides;
+void SystemsOnDevice<T>::enqueue_sums_of_input(const Flight& flight) {
+  const InputShape& shape = flight.shape;
+  const SystemInput::Arrays& from = flight.input.uploaded;
   Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
                   {sum_file, sum_defines(), "checksums"});
-  enqueue_sums(sums_of_a_, Summed::a, flight.a, matrices(call, flight.answers), flight.factor->sums,
-               launch);
-  enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.b, flight.answers.count,
+  enqueue_sums(sums_of_a_, Summed::a, from.a, shape.matrices(), flight.factor->sums, launch);
+  enqueue_sums(vector_sums(problem_.m, shape.sides), Summed::a, from.b, shape.systems,
                flight.system->b_sums, launch);
   if (problem_.has_weights)
-    enqueue_sums(vector_sums(problem_.m, 1), Summed::a, flight.w,
-                 vectors_of_weights(call, flight.answers), flight.system->w_sums, launch);
+    enqueue_sums(vector_sums(problem_.m, 1), Summed::a, from.w, shape.vectors_of_weights(),
+                 flight.system->w_sums, launch);
 }
 
 template <class T>
@@ -426,13 +356,13 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
     engine_.download.enqueueReadBuffer(flight.system->se, CL_FALSE, 0, x_bytes,
                                        first_of(call.block.se, n, call, flight));
   read(flight.factor->sums, flight.answers.a_sums,
-       static_cast<std::size_t>(matrices(call, flight.answers)) * sums_of_a_.sums_of_matrix());
+       static_cast<std::size_t>(flight.shape.matrices()) * sums_of_a_.sums_of_matrix());
   read(flight.system->b_sums, flight.answers.b_sums,
        systems * vector_sums(problem_.m, p).sums_of_matrix());
   read(flight.system->x_sums, flight.answers.x_sums, systems * vector_sums(n, p).sums_of_matrix());
   if (problem_.has_weights)
     read(flight.system->w_sums, flight.answers.w_sums,
-         static_cast<std::size_t>(vectors_of_weights(call, flight.answers)) *
+         static_cast<std::size_t>(flight.shape.vectors_of_weights()) *
              vector_sums(problem_.m, 1).sums_of_matrix());
   if (needs_weighing(problem_)) read(flight.system->left_out, flight.answers.left_out, systems);
   read(flight.system->findings, flight.answers.findings, systems);
@@ -479,16 +409,17 @@ void SystemsOnDevice<T>::compare_sums(const Call& call, const Answers& answers) 
                                   engine_.info.text(), what, answers.first + i),
                       "--backend cpu works without this device");
   };
+  const InputShape shape = input_shape(call, answers.count);
   const SumLayout of_b = vector_sums(m, p), of_x = vector_sums(n, p), of_w = vector_sums(m, 1);
   const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(answers.count);
   for_items(answers.count, bytes, engine_.info.limits.threads, [&](index_t i) {
     const index_t system = answers.first + i;
-    if (i < matrices(call, answers)) compare(sums_of_a_, answers.a_sums, i, call.a[system], "A");
+    if (i < shape.matrices()) compare(sums_of_a_, answers.a_sums, i, call.a[system], "A");
     compare(of_b, answers.b_sums, i, {call.block.b + system * m * p, 1, m * p, m * p}, "b");
     compare(of_x, answers.x_sums, i, {call.block.x + system * n * p, 1, n * p, n * p}, "x");
   });
-  const index_t first = shares_weights(call) ? 0 : answers.first;
-  for (index_t i = 0; problem_.has_weights && i < vectors_of_weights(call, answers); ++i)
+  const index_t first = shape.shares_weights ? 0 : answers.first;
+  for (index_t i = 0; problem_.has_weights && i < shape.vectors_of_weights(); ++i)
     compare(of_w, answers.w_sums, i, {call.block.w + (first + i) * m, 1, m, m}, "the weights");
 }
 
