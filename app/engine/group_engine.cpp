@@ -37,7 +37,7 @@ GroupEngine<T>::GroupEngine(const GroupJob& job, MatrixView<const T> a, const Re
     if (job.device != nullptr && job.device->takes_gaps)
       gap_device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
                                            job.device->route);
-    if (device_) device_->prepare(std::max<index_t>(plan.system_size(), 1), a.data != nullptr);
+    if (device_) device_->prepare(plan.system_size(), a.data != nullptr);
   }
 }
 
@@ -63,7 +63,7 @@ void GroupEngine<T>::free_workspace() {
 template <class T>
 std::vector<index_t> GroupEngine<T>::all_systems(const RightSideBlock<T>& block) const {
   std::vector<index_t> all;
-  const index_t step = std::max<index_t>(job_.plan.system_size(), 1);
+  const index_t step = job_.plan.system_size();
   for (index_t s = 0; s < block.count; s += step) all.push_back(s);
   return all;
 }
@@ -81,7 +81,7 @@ SolveSeconds GroupEngine<T>::solve_systems(BatchView<const T> a, const RightSide
 template <class T>
 void GroupEngine<T>::solve_on_device(BatchView<const T> a, const RightSideBlock<T>& block) {
   const SolveSeconds before = device_->seconds();
-  const index_t size = std::max<index_t>(job_.plan.system_size(), 1);
+  const index_t size = job_.plan.system_size();
   std::vector<index_t> refused;
   if constexpr (!is_complex_number<T>) {
     // A device takes right sides that are systems of their own one after another.

@@ -134,7 +134,7 @@ SolvePlan plan_solve(const SystemsShape& shape, const SolveProblem& problem, con
   plan.route = is_shared ? SolveRoute::shared : SolveRoute::each;
   const auto plan_systems = [&](index_t p) { return plan_factor(problem, all, p, limits, forced); };
   if (!is_shared) {
-    plan.factor = plan_systems(std::max<index_t>(plan.system_size(), 1));
+    plan.factor = plan_systems(plan.system_size());
     if (plan.factor.variant->row_state_bytes != nullptr) {
       plan.route = SolveRoute::tall;
       plan.host_bytes = plan.factor.host_bytes;

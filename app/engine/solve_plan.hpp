@@ -40,9 +40,9 @@ struct SolvePlan {
   int buffers = 1, threads = 1;
   std::size_t host_bytes = 0;  // at the most, about
 
-  /// The right sides of a system, and the systems of a group.
-  index_t system_size() const { return splits ? 1 : group_size; }
-  index_t systems_of_group() const { return group_size / std::max<index_t>(system_size(), 1); }
+  /// The right sides of a system, at least one, and the systems of a group.
+  index_t system_size() const { return splits ? 1 : std::max<index_t>(group_size, 1); }
+  index_t systems_of_group() const { return group_size / system_size(); }
   /// Whether the groups are single right sides, where one A has several.
   bool divides_items(const RightSides& sides) const {
     return group_size == 1 && groups != sides.items();
