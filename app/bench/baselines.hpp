@@ -37,6 +37,7 @@ struct BenchSetup {
   Limits limits;           // host memory and threads
   std::uint64_t seed = 0;  // of this rank
   BenchTask task = BenchTask::factor;
+  double ridge = 0;           // of least squares
   bool builds_first = false;  // the kernels of a case, and says how long that takes
 };
 

@@ -193,11 +193,14 @@ Sign sign_of(const BenchOptions& o) {
   return o.sign.value_or(o.mode == Mode::raw ? Sign::lapack : Sign::positive);
 }
 
-double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask task) {
+double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask task,
+                  double ridge) {
   const Problem problem = problem_of(size, type, mode);
   if (task == BenchTask::factor) return lapack_operations(problem);
-  const auto m = static_cast<double>(size.m), n = static_cast<double>(size.n);
-  const double of_r = operations_of_r(std::max(m, n), std::min(m, n)), of_x = 4 * m * n - n * n;
+  const auto rows = static_cast<double>(packed_rows(size, ridge)), n = static_cast<double>(size.n);
+  const double least = std::min(rows, n);
+  const double of_r = operations_of_r(std::max(rows, n), least),
+               of_x = 4 * rows * n - least * least;
   const auto batch = static_cast<double>(size.batch);
   return operations_in(type) *
          (of_r * (task == BenchTask::solve_shared ? 1 : batch) + of_x * batch);

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// What two runs must have in common, as their JSON says it.
-constexpr const char* common_words[] = {"precision", "arithmetic", "mode",
+constexpr const char* common_words[] = {"precision", "arithmetic", "mode",    "ridge",
                                         "sign",      "cold",       "portable"};
 
 /// "1,000 of 64x64, gauss, 2 threads": the same text is the same case.
@@ -42,7 +42,9 @@ Json parse_export(const std::string& path) {
 }  // namespace
 
 Comparison::Comparison(const std::string& path, const BenchResult& result) : path_(escape(path)) {
-  const Json earlier = parse_export(path), now = Json::parse(to_json(result));
+  Json earlier = parse_export(path);
+  const Json now = Json::parse(to_json(result));
+  earlier.emplace("ridge", 0.0);  // which earlier versions did not have
   try {
     for (const char* word : common_words)
       if (earlier.at(word) != now.at(word))

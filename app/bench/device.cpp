@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "app/bench/data.hpp"
-#include "app/bench/systems.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
@@ -16,6 +15,7 @@
 #include "gpu/solve/pairs.hpp"
 #include "gpu/solve/resident_shared.hpp"
 #include "gpu/solve/resident_systems.hpp"
+#include "gpu/solve/ridge.hpp"
 #include "gpu/solve/system_bodies.hpp"
 
 namespace qrtool {
@@ -81,12 +81,15 @@ class DeviceBatches final : public ResidentBatches {
   BenchData<T> data_;
 };
 
-Accuracy accuracy_of(const std::vector<SolutionErrors>& solutions, const SolveProblem& problem) {
-  const double bar = solution_bar(problem.type, problem.m, problem.n);
+/// `of_norms`: the errors of the norms of wide systems, otherwise empty.
+Accuracy accuracy_of(const SolveProblem& problem, const std::vector<SolutionErrors>& solutions,
+                     const std::vector<double>& of_norms = {}) {
+  const double bar = solution_bar(problem.type, problem.packed_rows(), problem.n);
   Accuracy accuracy;
-  for (const SolutionErrors& errors : solutions) {
-    if (errors.error <= bar) {
-      accuracy.add({.backward_error = errors.error, .status = Status::ok});
+  for (std::size_t i = 0; i < solutions.size(); ++i) {
+    const double error = solutions[i].error;
+    if (error <= bar && (of_norms.empty() || of_norms[i] <= bar)) {
+      accuracy.add({.backward_error = error, .status = Status::ok});
     } else {
       ++accuracy.left_to_cpu;
     }
@@ -108,7 +111,8 @@ class DeviceSystems final : public TimedRun {
         w_(draw_weights<T>(problem.has_weights ? drawn : 0, problem_.m, seed,
                            backend.limits().threads)),
         resident_(backend, problem_, plan_, a_.view(),
-                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}, route, body, w_) {}
+                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}, route, body, w_) {
+  }
 
   std::string variant() const override { return name_of(resident_.route(), plan_.variant->name); }
 
@@ -117,7 +121,9 @@ class DeviceSystems final : public TimedRun {
     return {seconds.factor + seconds.solve, seconds.check};
   }
 
-  Accuracy accuracy() const override { return accuracy_of(resident_.errors(), problem_); }
+  Accuracy accuracy() const override {
+    return accuracy_of(problem_, resident_.errors(), resident_.least_norm_errors());
+  }
 
  private:
   Plan plan_;  // resident_ refers to it and to problem_
@@ -127,12 +133,13 @@ class DeviceSystems final : public TimedRun {
   ResidentSystems<T> resident_;
 };
 
-/// One A, which the CPU factors before, for problem.count right sides, which are rows.
+/// One A, which the CPU factors before, for right sides, which are rows.
 template <class T>
 class DeviceShared final : public TimedRun {
  public:
-  DeviceShared(OpenclBackend& backend, const Problem& problem, index_t drawn, std::uint64_t seed)
-      : problem_(systems_of(problem, BenchTask::solve_shared)),
+  DeviceShared(OpenclBackend& backend, const SolveProblem& problem, index_t sides, index_t drawn,
+               std::uint64_t seed)
+      : problem_(problem),
         a_(1, problem.m, problem.n, seed, backend.limits().threads),
         b_(drawn, 1, problem.m, seed_of_b(seed), backend.limits().threads),
         engine_(problem_, backend.limits()) {
@@ -141,8 +148,8 @@ class DeviceShared final : public TimedRun {
     if (!factors) throw DeviceError("solve takes such an A to the CPU");
     resident_.emplace(
         backend, problem_, *factors,
-        std::span<const T>(b_.view().data, static_cast<std::size_t>(drawn * problem.m)),
-        problem.count, SidesLayout::rows);
+        std::span<const T>(b_.view().data, static_cast<std::size_t>(drawn * problem.m)), sides,
+        SidesLayout::rows);
   }
 
   std::string variant() const override { return "one QR for all"; }
@@ -152,7 +159,7 @@ class DeviceShared final : public TimedRun {
     return {seconds.solve, seconds.check};
   }
 
-  Accuracy accuracy() const override { return accuracy_of(resident_->errors(), problem_); }
+  Accuracy accuracy() const override { return accuracy_of(problem_, resident_->errors()); }
 
  private:
   SolveProblem problem_;  // resident_ refers to it
@@ -168,20 +175,19 @@ template <class T>
 std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan,
                                        const SolveProblem& problem, SystemRoute route,
                                        std::uint64_t seed, std::string_view body = {}) {
-  if (problem.has_weights && !takes_pairs(problem, backend.limits()))
+  if (problem.has_weights && !takes_pairs(with_ridge_rows(problem), backend.limits()))
     throw DeviceError("the device makes a copy of such a matrix for each right side");
-  const Problem p = plan.problem;
-  const index_t entries = p.m * (problem.has_weights ? 1 : p.n);
-  const index_t drawn = std::clamp<index_t>(most_drawn_entries / entries, 1, p.count);
+  const index_t entries = problem.m * (problem.has_weights ? 1 : problem.n);
+  const index_t drawn = std::clamp<index_t>(most_drawn_entries / entries, 1, plan.problem.count);
   return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), problem, route, drawn, seed,
                                             body);
 }
 
 template <class T>
-std::unique_ptr<TimedRun> make_shared(OpenclBackend& backend, const Problem& p,
+std::unique_ptr<TimedRun> make_shared(OpenclBackend& backend, const SolveProblem& p, index_t sides,
                                       std::uint64_t seed) {
-  const index_t drawn = std::clamp<index_t>(most_drawn_entries / p.m, 1, p.count);
-  return std::make_unique<DeviceShared<T>>(backend, p, drawn, seed);
+  const index_t drawn = std::clamp<index_t>(most_drawn_entries / p.m, 1, sides);
+  return std::make_unique<DeviceShared<T>>(backend, p, sides, drawn, seed);
 }
 
 }  // namespace
@@ -223,7 +229,7 @@ std::vector<std::string> sampled_systems(Backend& backend, const SolveProblem& p
 std::unique_ptr<TimedRun> make_sampled_systems(Backend& backend, const Problem& p,
                                                std::string_view name, std::uint64_t seed) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
-  const SolveProblem problem = systems_of(p, BenchTask::solve);
+  const SolveProblem problem = systems_of(p, BenchTask::solve, 0);
   const Plan plan = make_plan(p, backend.variants(), backend.limits());
   const auto is_meant = [&](const SystemBody& body) { return name_in_costs(body) == name; };
   const std::string_view body = std::ranges::find_if(normal_bodies(), is_meant)->name;
@@ -234,11 +240,11 @@ std::unique_ptr<TimedRun> make_sampled_systems(Backend& backend, const Problem& 
   return p.type == ElementType::float32 ? make(0.0F) : make(0.0);
 }
 
-std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,
-                                               std::uint64_t seed) {
+std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const SolveProblem& problem,
+                                               index_t sides, std::uint64_t seed) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
-  if (problem.type == ElementType::float32) return make_shared<float>(opencl, problem, seed);
-  return make_shared<double>(opencl, problem, seed);
+  if (problem.type == ElementType::float32) return make_shared<float>(opencl, problem, sides, seed);
+  return make_shared<double>(opencl, problem, sides, seed);
 }
 
 double device_rate(Backend& backend, std::size_t bytes) {

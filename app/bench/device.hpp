@@ -33,8 +33,8 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const P
                                                        std::uint64_t seed);
 
 /// Makes a run of least squares with resident data: one right side for each of plan.problem.count
-/// matrices, whose R the plan computes unless x comes from normal equations; or for one matrix, if
-/// each right side has weights of its own.
+/// matrices, whose R the plan computes (factored_on_device) unless x comes from normal equations;
+/// or for one matrix, if each right side has weights of its own.
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
                                                 const SolveProblem& problem, SystemRoute route,
                                                 std::uint64_t seed);
@@ -47,10 +47,9 @@ std::vector<std::string> sampled_systems(Backend& backend, const SolveProblem& p
 std::unique_ptr<TimedRun> make_sampled_systems(Backend& backend, const Problem& problem,
                                                std::string_view name, std::uint64_t seed);
 
-/// Makes a run with resident data of one matrix of problem.m x problem.n and problem.count right
-/// sides.
-std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,
-                                               std::uint64_t seed);
+/// Makes a run with resident data of one matrix of problem.m x problem.n and `sides` right sides.
+std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const SolveProblem& problem,
+                                               index_t sides, std::uint64_t seed);
 
 /// Bytes per second that the device of `backend`, which is an OpenCL backend, moves in a copy of
 /// `bytes`. Errors: DeviceError.

@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double gflops(const BenchHeader& header, const BenchRow& row) {
-  return case_flops(row.size, header.type, header.mode, header.task) / row.tool->median() * 1e-9;
+  return case_flops(row.size, header.type, header.mode, header.task, header.ridge) /
+         row.tool->median() * 1e-9;
 }
 
 /// The CPU threads that the tool may use.
@@ -186,6 +187,7 @@ std::string to_json(const BenchResult& result) {
       {"precision", precision_name(h.type)},
       {"arithmetic", name_of(h.arithmetic)},
       {"mode", name_of(h.task, h.mode)},
+      {"ridge", h.ridge},
       {"sign", name_of(h.sign)},
       {"kind", join(h.kinds, ",")},
       {"seed", h.seed},

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "app/bench/data.hpp"
+#include "app/bench/systems.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/complex_arithmetic.hpp"
 #include "core/error.hpp"
@@ -129,21 +130,23 @@ auto function_of(LapackMethod method) {
 template <class T>
 class LapackSystemsRun final : public TimedRun {
  public:
-  /// `setup` has the seed of the systems.
+  /// `setup` has the seed of the systems. A ridge is rows of A and b.
   LapackSystemsRun(LapackMethod method, const LapackLibrary& library, const Problem& problem,
                    const BenchSetup& setup)
       : library_(library),
         solver_(library),
         solve_(function_of<T>(method)),
         problem_(problem),
+        system_(systems_of(problem, setup.task, setup.ridge)),
         is_shared_(setup.task == BenchTask::solve_shared),
         threads_(setup.limits.threads),
-        size_{.m = static_cast<int>(problem.m), .n = static_cast<int>(problem.n), .p = 1},
-        chunk_(systems_at_once(problem, setup.task, setup.limits)) {
+        size_{
+            .m = static_cast<int>(system_.packed_rows()), .n = static_cast<int>(problem.n), .p = 1},
+        chunk_(systems_at_once(with_rows(problem, size_.m), setup.task, setup.limits)) {
     choose_threads();
     const index_t matrices = is_shared_ ? 1 : chunk_;
-    a_ = Batch<T>(matrices, problem.n, problem.m);
-    a_work_ = Batch<T>(is_shared_ ? workers_ : matrices, problem.n, problem.m);
+    a_ = Batch<T>(matrices, problem.n, size_.m);
+    a_work_ = Batch<T>(is_shared_ ? workers_ : matrices, problem.n, size_.m);
     b_work_ = Batch<T>(chunk_, 1, size_.ld());
     const BenchData<T> a(matrices, problem.m, problem.n, setup.seed, threads_);
     parallel_for(matrices, threads_, [&](index_t i, int) { transpose(a.view()[i], i); });
@@ -194,22 +197,27 @@ class LapackSystemsRun final : public TimedRun {
     const MatrixView<T> columns = a_.view()[i];
     for (index_t row = 0; row < a.rows; ++row)
       for (index_t j = 0; j < a.cols; ++j) columns(j, row) = a(row, j);
+    for (index_t row = a.rows; row < columns.cols; ++row)
+      columns(row - a.rows, row) = static_cast<Real<T>>(system_.penalty(row - a.rows));
   }
 
   /// Copies A and B, which the functions overwrite.
   void restore(index_t systems, index_t sides) {
-    const index_t entries = problem_.m * problem_.n;
+    const index_t entries = index_t{size_.m} * size_.n;
     parallel_for(systems, threads_, [&](index_t i, int) {
       std::copy_n(a_.view()[is_shared_ ? 0 : i].data, entries, a_work_.view()[i].data);
     });
-    for (index_t s = 0; s < sides; ++s)
-      std::copy_n(b_->view()[s].data, problem_.m, b_work_.view()[s].data);
+    for (index_t s = 0; s < sides; ++s) {
+      T* const b = std::copy_n(b_->view()[s].data, problem_.m, b_work_.view()[s].data);
+      std::fill_n(b, size_.m - problem_.m, T(0));
+    }
   }
 
   const LapackLibrary& library_;
   LapackSolver<T> solver_;
   decltype(function_of<T>(LapackMethod::gels)) solve_;
   Problem problem_;
+  SolveProblem system_;
   bool is_shared_;
   int threads_;
   SystemSize size_;
@@ -239,9 +247,10 @@ class LapackSystems final : public Contestant {
   std::unique_ptr<TimedRun> prepare(const Problem& p, const MatrixRequest& request, int) override {
     if (library_.file.empty())
       throw DeviceError(fmt::format("least squares were not found in {}", wanted_));
-    if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
+    const index_t rows = systems_of(p, setup_.task, setup_.ridge).packed_rows();
+    if (std::max(rows, p.n) > std::numeric_limits<int>::max())
       throw LimitError("LAPACK counts rows and columns in 32 bits");
-    if (method_ == LapackMethod::normal_equations && p.m < p.n)
+    if (method_ == LapackMethod::normal_equations && rows < p.n)
       throw UsageError("fewer rows than columns");
     setup_.seed = request.seed;
     return with_type(p.type, [&](auto zero) -> std::unique_ptr<TimedRun> {

@@ -26,7 +26,8 @@ std::unique_ptr<TimedRun> make_sampled_systems(Backend&, const Problem&, std::st
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
-std::unique_ptr<TimedRun> make_resident_shared(Backend&, const Problem&, std::uint64_t) {
+std::unique_ptr<TimedRun> make_resident_shared(Backend&, const SolveProblem&, index_t,
+                                               std::uint64_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 

@@ -76,8 +76,7 @@ std::optional<double> seconds_of(const PrepareRun& prepare, std::string_view var
 /// The times of batches of the shape, up to one in which the variant is hopeless. `best` has the
 /// least time of each batch by any variant.
 std::vector<BatchTime> times_of(const PrepareRun& prepare, std::string_view variant,
-                                Problem problem,
-                                const std::vector<index_t>& counts,
+                                Problem problem, const std::vector<index_t>& counts,
                                 std::map<index_t, double>& best) {
   std::vector<BatchTime> times;
   for (const index_t count : counts) {
@@ -131,7 +130,7 @@ void measure_systems(const BenchSetup& setup, Problem one, index_t most, CostTab
   };
   std::map<index_t, double> best;
   for (const std::string& name :
-       sampled_systems(setup.backend, systems_of(one, BenchTask::solve))) {
+       sampled_systems(setup.backend, systems_of(one, BenchTask::solve, 0))) {
     if (table.has(name, one)) continue;
     const std::vector<BatchTime> times = times_of(prepare, name, one, {1, most}, best);
     if (!times.empty()) table.add(name, one, times, reach);

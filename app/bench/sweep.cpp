@@ -97,6 +97,7 @@ BenchHeader Sweep::header(const BenchSetup& setup) const {
                      .is_portable = options_.backend.portable,
                      .seeds = schedule_.seeds,
                      .task = task_of(options_),
+                     .ridge = setup.ridge,
                      .seed = options_.seed,
                      .repeats = schedule_.repeats,
                      .processor = CpuBackend(setup.limits).device(),
@@ -146,7 +147,7 @@ std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {
 Timing Sweep::time(Column& column, BenchRow& row) {
   const std::string name = column.contestant->name();
   const double flops =
-      case_flops(row.size, result_.header.type, options_.mode, result_.header.task);
+      case_flops(row.size, result_.header.type, options_.mode, result_.header.task, setup_.ridge);
   const double limit = seconds_left();
   refuse_if_too_slow(column.history.predict(row.size, flops), limit);
   const StatusLine status(

@@ -13,7 +13,9 @@
 #include "app/bench/device.hpp"
 #include "app/engine/automatic.hpp"
 #include "app/engine/opencl.hpp"
+#include "app/engine/solve_device.hpp"
 #include "app/engine/solve_plan.hpp"
+#include "app/engine/tall_rows.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
@@ -34,7 +36,7 @@ class HostSystems : public TimedRun {
   HostSystems(const Problem& problem, index_t matrices, index_t sides, const BenchSetup& setup,
               int threads)
       : problem_(problem),
-        systems_(systems_of(problem, setup.task)),
+        systems_(systems_of(problem, setup.task, setup.ridge)),
         chunk_(sides),
         threads_(threads),
         a_(matrices, problem.m, problem.n, setup.seed, threads),
@@ -156,30 +158,35 @@ class TallSystems final : public HostSystems<T> {
   TallSystems(const Problem& problem, const Plan& factor, const BenchSetup& setup, int threads)
       : HostSystems<T>(problem, 1, 1, setup, threads),
         plan_(factor),
-        rows_(1, problem.m, problem.n + 1) {
-    const index_t n = problem.n;
-    parallel_for(problem.m, threads, [&](index_t i, int) {
-      T* row = &rows_.view()[0](i, 0);
-      std::copy_n(this->matrix(0) + i * n, n, row);
-      row[n] = this->right_side(0)[i];
-    });
+        rows_(1, this->systems().packed_rows(), problem.n + 1) {
+    pack({.b = {0}, .is_zero = {0}});
   }
 
   std::string variant() const override { return std::string(plan_.variant->name); }
 
  private:
   void solve(const RightSideBlock<T>& block) override {
-    const SweepFindings found{
-        .a_is_finite = true, .b_is_finite = {1}, .rows_used = this->systems().m};
-    // Gaussian rows need no scales.
-    const SweepRows<T> sweep = [&](const RowScales&, const VisitRows<T>& visit) {
+    const SweepRows<T> sweep = [&](const RowScales& scales, const VisitRows<T>& visit) {
+      // Gaussian rows need no scales, but those of a ridge may.
+      if (scales.a != scales_.a || scales.b != scales_.b) pack(scales);
       visit(0, rows_.view()[0]);
     };
-    TallSystem<T>(this->systems(), 1, this->threads(), sweep, found).run(block);
+    TallSystem<T>(this->systems(), 1, this->threads(), sweep, found_).run(block);
+  }
+
+  void pack(const RowScales& scales) {
+    const index_t m = this->systems().m, n = this->systems().n;
+    scales_ = scales;
+    found_ = {.b_is_finite = {1}};
+    pack_tall_rows<T>(this->systems(),
+                      {0, {this->matrix(0), m, n, n}, {this->right_side(0), m, 1, 1}},
+                      RowFactors(m), scales, rows_.view()[0], found_);
   }
 
   Plan plan_;
-  Batch<T> rows_;
+  Batch<T> rows_;  // of [A b], with those of a ridge
+  RowScales scales_;
+  SweepFindings found_;
 };
 
 template <class T>
@@ -189,23 +196,24 @@ std::unique_ptr<TimedRun> make_run(const Problem& p, const BenchSetup& setup,
   if (threads > 0) limits.threads = threads;
   BenchSetup own = setup;
   own.limits = limits;
-  const SolveProblem problem = systems_of(p, setup.task);
+  const SolveProblem problem = systems_of(p, setup.task, setup.ridge);
+  const Problem packed = with_rows(p, problem.packed_rows());
   const bool is_shared = shares_matrix(setup.task);
   if (problem.weighs_each && !takes_own_weights(problem))
     throw LimitError("the CPU factors a copy of such a matrix for each right side");
   if (is_shared && pays_as_shared(p.n, p.count))
-    return std::make_unique<SharedSystem<T>>(p, systems_at_once(p, setup.task, limits), own,
+    return std::make_unique<SharedSystem<T>>(p, systems_at_once(packed, setup.task, limits), own,
                                              limits.threads);
   const index_t sides_of_matrix = is_shared ? p.count : 1;
   const Plan factor = plan_factor(problem, p.count, sides_of_matrix, limits, forced);
   const bool is_tall = factor.variant->row_state_bytes != nullptr;
-  if (factor.by_rows() || (is_tall && 3 * p.input_bytes() > limits.host_bytes))
+  if (factor.by_rows() || (is_tall && 3 * packed.input_bytes() > limits.host_bytes))
     throw LimitError("a matrix does not fit the memory");
   if constexpr (!is_complex_number<T>) {  // which no variant takes by rows
     if (is_tall && sides_of_matrix == 1)
       return std::make_unique<TallSystems<T>>(p, factor, own, limits.threads);
   }
-  const index_t chunk = is_shared ? p.count : systems_at_once(p, setup.task, limits);
+  const index_t chunk = is_shared ? p.count : systems_at_once(packed, setup.task, limits);
   return std::make_unique<EachSystem<T>>(p, factor, sides_of_matrix, chunk, own);
 }
 
@@ -233,16 +241,17 @@ class Solver final : public Contestant {
  private:
   std::unique_ptr<TimedRun> prepare_on_device(const Problem& p) const {
     require_device(objection_to_systems(p.type));
-    const SolveProblem problem = systems_of(p, setup_.task);
+    const SolveProblem problem = systems_of(p, setup_.task, setup_.ridge);
     if (setup_.task == BenchTask::solve_shared) return prepare_shared_on_device(p, problem);
-    require_device(system_device_objection(problem));
-    if (p.m < p.n)
-      throw DeviceError("bench does not time systems with fewer rows than columns on a device");
     require_device(opencl_system_objection(setup_.backend, problem));
     const Limits limits = setup_.backend.limits();
-    Plan plan = make_plan(p, setup_.backend.variants(), limits, forced_);
-    const std::size_t bytes = p.input_bytes() + p.output_bytes() +
-                              plan.variant->device_workspace_bytes(p) +
+    const Problem factored = factored_on_device(problem, p.count);
+    Plan plan = make_plan(factored, setup_.backend.variants(), limits, forced_);
+    // A is there twice, or three times, where the device makes another one of it.
+    const std::size_t copies = p.m < p.n ? 2 : setup_.ridge > 0 ? 1 : 0;
+    const std::size_t bytes = factored.input_bytes() + factored.output_bytes() +
+                              copies * p.input_bytes() +
+                              plan.variant->device_workspace_bytes(factored) +
                               static_cast<std::size_t>(p.m + 2 * p.n) * size_of(p.type);
     // The host holds a few systems only, unless the device is the host.
     Limits of_device = limits;
@@ -262,7 +271,7 @@ class Solver final : public Contestant {
     require_device(pays_as_shared(p.n, p.count)
                        ? opencl_shared_objection(setup_.backend, problem, 0)
                        : "one A serves few right sides");
-    return make_resident_shared(setup_.backend, p, setup_.seed);
+    return make_resident_shared(setup_.backend, problem, p.count, setup_.seed);
   }
 
   BenchSetup setup_;
@@ -271,12 +280,13 @@ class Solver final : public Contestant {
 
 }  // namespace
 
-SolveProblem systems_of(const Problem& p, BenchTask task) {
+SolveProblem systems_of(const Problem& p, BenchTask task, double ridge) {
   const bool is_weighed = task == BenchTask::solve_weighed;
   return {.type = p.type,
           .m = p.m,
           .n = p.n,
           .rank = {.tolerance = default_rank_tolerance(p.type, p.n)},
+          .ridge = ridge,
           .has_weights = is_weighed,
           .weighs_each = is_weighed};
 }

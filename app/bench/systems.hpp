@@ -11,7 +11,13 @@
 namespace qrtool {
 
 /// Returns the systems of a case, with the default rank tolerance and without standard errors.
-SolveProblem systems_of(const Problem& problem, BenchTask task);
+SolveProblem systems_of(const Problem& problem, BenchTask task, double ridge);
+
+/// The same problem with so many rows of A.
+inline Problem with_rows(Problem problem, index_t rows) {
+  problem.m = rows;
+  return problem;
+}
 
 /// Makes the tool a contestant, on the CPU or on the device of setup.backend. `variant` is the
 /// variant that computes R, or empty.

@@ -147,8 +147,9 @@ void add_quality_columns(std::vector<Column>& columns, const BenchResult& result
   columns.push_back(
       {.heading = "GFLOP/s", .width = 8, .is_text = false, .cell = [header](const BenchRow& row) {
          if (!row.tool) return std::string(skipped);
-         return format_figure(case_flops(row.size, header.type, header.mode, header.task) /
-                              row.tool->median() * 1e-9);
+         return format_figure(
+             case_flops(row.size, header.type, header.mode, header.task, header.ridge) /
+             row.tool->median() * 1e-9);
        }});
   const auto error = [header](const BenchRow& row, double value) {
     const bool is_measured = row.accuracy.matrices > 0 && header.has_error();
@@ -190,13 +191,15 @@ std::string text_line(const std::vector<Column>& columns, Cell cell) {
 }
 
 std::string task_text(const BenchHeader& h) {
+  const std::string solve =
+      "least squares" + (h.ridge > 0 ? fmt::format(" with ridge {:g}", h.ridge) : "");
   switch (h.task) {
     case BenchTask::solve:
-      return "least squares, one right side for each matrix";
+      return solve + ", one right side for each matrix";
     case BenchTask::solve_shared:
-      return "least squares, one matrix for all right sides";
+      return solve + ", one matrix for all right sides";
     case BenchTask::solve_weighed:
-      return "least squares, one matrix for all right sides, each with weights of its own";
+      return solve + ", one matrix for all right sides, each with weights of its own";
     default:
       return fmt::format("mode {}{}", name_of(h.mode),
                          h.mode != Mode::raw && h.sign == Sign::lapack ? ", LAPACK's signs" : "");

@@ -28,6 +28,7 @@ struct BenchHeader {
   bool is_cold = false, is_portable = false;
   int seeds = 1;
   BenchTask task = BenchTask::factor;
+  double ridge = 0;  // of least squares
   std::uint64_t seed = 0;
   Repeats repeats;
   std::string processor;  // of the host, where the baselines run

@@ -186,6 +186,9 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
             "with --solve: one matrix for all right sides, which --batch counts then");
   line.flag("--weights", o.weighed,
             "with --solve --shared: each right side has weights of its own; against nothing");
+  line.value("--ridge", "X",
+             "with --solve: minimise ||A x - b||^2 + X ||x||^2, as solve does; default 0",
+             [&o](const std::string& text) { o.ridge = parse_number("--ridge", text, 0); });
   line.list("--shape", "MxN,...", "your own cases: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
@@ -285,6 +288,8 @@ void check(const BenchOptions& o) {
                      "beside it go --shape, --backend, --device and --seed only");
   if (o.shared && !o.solve)
     throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
+  if (o.ridge && !o.solve)
+    throw UsageError("--ridge needs --solve", "for example --solve --ridge 0.1 --shape 97x288");
   if (o.weighed && !o.shared)
     throw UsageError("--weights needs --solve --shared",
                      "for example --solve --shared --weights --shape 288x97");

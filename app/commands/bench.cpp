@@ -16,8 +16,10 @@
 #include "app/bench/ranks.hpp"
 #include "app/bench/rates.hpp"
 #include "app/bench/sweep.hpp"
+#include "app/bench/systems.hpp"
 #include "app/cli/option_values.hpp"
 #include "app/commands/commands.hpp"
+#include "app/engine/solve_device.hpp"
 #include "app/process/console.hpp"
 #include "app/process/gnuplot.hpp"
 #include "app/process/signals.hpp"
@@ -115,15 +117,18 @@ class Exports {
 };
 
 /// Returns the case with the most work, which decides whether `auto` takes a device.
-Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
+Work largest_work(const BenchOptions& o, const BenchSchedule& schedule) {
   const auto flops = [&](const BenchCase& size) {
-    return case_flops(size, type_of(o), o.mode, task_of(o));
+    return case_flops(size, type_of(o), o.mode, task_of(o), o.ridge.value_or(0));
   };
-  return problem_of(*std::max_element(schedule.cases.begin(), schedule.cases.end(),
-                                      [&](const BenchCase& a, const BenchCase& b) {
-                                        return flops(a) < flops(b);
-                                      }),
-                    type_of(o), o.solve ? Mode::r : o.mode);
+  const Problem largest = problem_of(*std::max_element(schedule.cases.begin(), schedule.cases.end(),
+                                                       [&](const BenchCase& a, const BenchCase& b) {
+                                                         return flops(a) < flops(b);
+                                                       }),
+                                     type_of(o), o.mode);
+  if (!o.solve) return largest;
+  return {factored_on_device(systems_of(largest, task_of(o), o.ridge.value_or(0)), largest.count),
+          /*sides=*/1};
 }
 
 std::shared_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
@@ -136,8 +141,7 @@ std::shared_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSched
   request.rank = comm.rank();
   request.ranks = comm.size();
   try {
-    const Work work(largest_problem(o, schedule), o.solve ? 1 : 0);
-    return make_backend(request, work, limits).backend;
+    return make_backend(request, largest_work(o, schedule), limits).backend;
   } catch (const DeviceError& error) {
     if (o.backend.asks_for_device()) throw;
     print_message(fmt::format("note: {}; the CPU is measured", error.what()));
@@ -296,6 +300,7 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
                          .limits = limits,
                          .seed = o.seed + static_cast<std::uint64_t>(comm.rank()),
                          .task = task_of(o),
+                         .ridge = o.ridge.value_or(0),
                          .builds_first = o.first_run};
   together(comm, [&] {
     if (!o.rates.empty()) {

@@ -18,16 +18,19 @@ index_t sides_of_system(const SystemsShape& shape, const SolveProblem& problem) 
   return makes_own_systems(shape, problem) ? 1 : shape.sides.p;
 }
 
-Problem factored_on_device(const SystemsShape& shape, const SolveProblem& problem) {
-  // Of wide systems A' is factored.
-  return {.count = shape.sides.items() * shape.sides.p / sides_of_system(shape, problem),
+index_t systems_of(const SystemsShape& shape, const SolveProblem& problem) {
+  return shape.sides.items() * shape.sides.p / sides_of_system(shape, problem);
+}
+
+}  // namespace
+
+Problem factored_on_device(const SolveProblem& problem, index_t systems) {
+  return {.count = systems,
           .m = std::max(problem.packed_rows(), problem.n),
           .n = problem.k(),
           .type = problem.type,
           .mode = Mode::r};
 }
-
-}  // namespace
 
 bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
   return shape.sides.shares_a() && plan.route == SolveRoute::shared && !problem.weighs_each;
@@ -49,7 +52,7 @@ std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& 
 }
 
 Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
-  Problem estimated = factored_on_device(shape, problem);
+  Problem estimated = factored_on_device(problem, systems_of(shape, problem));
   const bool shares = is_shared(shape, problem, plan);
   const index_t sides = sides_of_system(shape, problem) * (shares ? estimated.count : 1);
   if (shares) estimated.count = 1;
@@ -66,8 +69,8 @@ std::string plan_on_device(const SystemsShape& shape, const SolveProblem& proble
   if (!objection.empty()) return objection;
   device.takes_gaps = device.is_shared && opencl_takes_gaps(backend, problem);
   if (device.is_shared && !device.takes_gaps) return {};
-  device.factor =
-      make_plan(factored_on_device(shape, problem), backend.variants(), backend.limits(), forced);
+  device.factor = make_plan(factored_on_device(problem, systems_of(shape, problem)),
+                            backend.variants(), backend.limits(), forced);
   if (device.takes_gaps) device.route = SystemRoute::normal_equations;
   if (device.is_shared) return {};
   // A variant that was named is the one that runs.

@@ -40,6 +40,10 @@ bool makes_own_systems(const SystemsShape& shape, const SolveProblem& problem);
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
                                  const SolvePlan& plan);
 
+/// R of `systems` systems on a device: of A with the rows of a ridge, or of A' where A has fewer
+/// rows than columns.
+Problem factored_on_device(const SolveProblem& problem, index_t systems);
+
 /// The work of a run, for the choice of a backend.
 Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
 

@@ -26,7 +26,8 @@ inline constexpr std::string_view own_table = "own";
 
 struct BenchOptions : PrintOptions {
   bool sweep = false, quick = false, gemm = false, solve = false, shared = false;
-  bool weighed = false;  // with shared: each right side has weights of its own
+  bool weighed = false;         // with shared: each right side has weights of its own
+  std::optional<double> ridge;  // with solve
   SweepKind sweep_kind = SweepKind::standard;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape

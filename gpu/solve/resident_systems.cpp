@@ -10,8 +10,11 @@
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/pairs.hpp"
 #include "gpu/solve/resident_data.hpp"
+#include "gpu/solve/ridge.hpp"
 #include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/system_input.hpp"
 #include "gpu/solve/system_launches.hpp"
+#include "gpu/solve/wide.hpp"
 
 namespace qrtool {
 
@@ -21,39 +24,42 @@ struct ResidentSystems<T>::State {
         std::span<const T> b, SystemRoute first, std::string_view body, std::span<const T> weights)
       : engine(used_engine),
         problem(solved),
+        posed(with_ridge_rows(solved)),
+        factored_form(is_wide(solved) ? turned(posed) : posed),
         factor(plan),
-        setup{used_engine, solved, gpu_variant(*plan.variant), body},
-        by_pairs(solved.has_weights),
-        sides(by_pairs ? 1 : std::ssize(b) / (solved.m * a.count)),
-        route(takes_normal_equations(solved, sides, engine.info.limits) ? first
-                                                                        : SystemRoute::factors),
-        layout(solved, sides, engine.info.limits),
+        setup{used_engine, factored_form, gpu_variant(*plan.variant), body},
+        input_shape{.systems = plan.problem.count,
+                    .sides = solved.has_weights ? 1 : std::ssize(b) / (solved.m * a.count),
+                    .shares_a = solved.has_weights,
+                    .by_pairs = solved.has_weights},
+        route(!is_wide(solved) &&
+                      takes_normal_equations(posed, input_shape.sides, engine.info.limits)
+                  ? first
+                  : SystemRoute::factors),
+        layout(posed, input_shape.sides, engine.info.limits),
         factor_pool(engine.session.context),
         system_pool(engine.session.context) {
     const MatrixBytes all = matrix_bytes(setup.variant, plan.problem);
     guard([&] {
-      const MatrixBytes bytes = by_pairs ? bytes_of_r(all) : all;
+      const MatrixBytes bytes = input_shape.by_pairs ? bytes_of_r(all) : all;
       factored.emplace(factor_pool.get(plan.problem, plan.params, bytes, count(), 0));
       system.emplace(system_pool.get(layout, count(), 0));
-      const std::size_t of_a = plan.problem.input_bytes();
-      const index_t right_sides = std::ssize(b) / (solved.m * sides);
-      if (by_pairs) {
-        one_a = system_pool.grown({0, SystemLayout::shared_a}, of_a);
-        upload_repeated(engine, one_a, a.data, of_a, of_a);
-        repeat(system->weights, layout.bytes[SystemLayout::weights], weights.data(), right_sides);
-      } else {
-        repeat(factored->job.a, of_a, a.data, a.count);
-      }
-      repeat(system->b, layout.bytes[SystemLayout::b], b.data(), right_sides);
+      input = input_buffers(problem, input_shape, factored->job, *system, 0, system_pool);
+      if (is_wide(problem))
+        wide = wide_buffers(problem, count(), input_shape.sides, 0, system_pool);
+      repeat(input.uploaded.a, {a.data, static_cast<std::size_t>(a.count * problem.m * problem.n)},
+             problem.m * problem.n * input_shape.matrices());
+      repeat(input.uploaded.b, b, problem.m * input_shape.sides * count());
+      if (!weights.empty()) repeat(input.uploaded.w, weights, problem.m * count());
       engine.upload.finish();
     });
   }
 
   index_t count() const { return factor.problem.count; }
 
-  void repeat(const cl::Buffer& to, std::size_t bytes, const void* from, index_t some) const {
-    upload_repeated(engine, to, from, static_cast<std::size_t>(some) * bytes,
-                    static_cast<std::size_t>(count()) * bytes);
+  void repeat(const cl::Buffer& to, std::span<const T> from, index_t entries) const {
+    upload_repeated(engine, to, from.data(), from.size_bytes(),
+                    static_cast<std::size_t>(entries) * sizeof(T));
   }
 
   /// body() must end with a wait.
@@ -74,17 +80,18 @@ struct ResidentSystems<T>::State {
 
   Engine& engine;
   const SolveProblem& problem;
+  SolveProblem posed, factored_form;  // with a ridge, longer A and b; of wide systems, A'
   const Plan& factor;
   SystemSetup setup;
-  bool by_pairs;
-  index_t sides;
+  InputShape input_shape;
   SystemRoute route;
   SystemLayout layout;
   BufferPool factor_pool;
   SystemPool system_pool;
   std::optional<DeviceBuffers> factored;
   std::optional<SystemBuffers> system;
-  cl::Buffer one_a;  // by_pairs
+  SystemInput input;
+  WideBuffers wide;
 };
 
 template <class T>
@@ -102,22 +109,30 @@ template <class T>
 typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
   State& s = *state_;
   SystemEvents events;
+  cl::Event begun, longer;
   const SystemShape shape =
-      system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
-                   VectorPlaces::rows(s.problem.n));
+      system_shape(s.posed, s.count(), s.input_shape.sides, VectorPlaces::rows(s.posed.m),
+                   VectorPlaces::rows(s.posed.n));
   s.guard([&] {
-    if (s.by_pairs) {
-      PairBuffers pairs = pair_buffers(s.problem, s.count(), s.system_pool);
-      pairs.weights = s.system->weights;
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    enqueue_ridge(s.engine, s.problem, s.input, s.input_shape);
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &longer);
+    if (s.input_shape.by_pairs) {
+      PairBuffers pairs = pair_buffers(s.posed, s.count(), s.system_pool);
+      pairs.weights = s.input.ready.w;
       pairs.left_out = s.system->left_out;
-      events = enqueue_pairs(s.setup, s.factored->job, s.one_a, pairs, *s.system, shape);
+      events = enqueue_pairs(s.setup, s.factored->job, s.input.ready.a, pairs, *s.system, shape);
+    } else if (is_wide(s.problem)) {
+      s.wide.a = s.input.ready.a;
+      events = enqueue_wide(s.setup, s.factored->job, s.wide, *s.system, shape);
     } else {
       events = enqueue_systems(s.setup, s.factored->job, *s.system, shape, s.route);
     }
     s.engine.compute.finish();
   });
   const bool is_normal = s.route != SystemRoute::factors;
-  return {is_normal ? 0 : seconds_between(events.begun, events.factored),
+  return {(s.problem.ridge > 0 ? seconds_between(begun, longer) : 0) +
+              (is_normal ? 0 : seconds_between(events.begun, events.factored)),
           seconds_between(events.factored, events.solved),
           seconds_between(events.solved, events.checked)};
 }
@@ -142,13 +157,20 @@ double ResidentSystems<T>::factor_seconds() {
 template <class T>
 std::vector<T> ResidentSystems<T>::solutions() const {
   const State& s = *state_;
-  return s.template read<T>(s.system->x, s.count() * s.sides * s.problem.n);
+  return s.template read<T>(s.system->x, s.count() * s.input_shape.sides * s.problem.n);
 }
 
 template <class T>
 std::vector<SolutionErrors> ResidentSystems<T>::errors() const {
   const State& s = *state_;
-  return s.template read<SolutionErrors>(s.system->errors, s.count() * s.sides);
+  return s.template read<SolutionErrors>(s.system->errors, s.count() * s.input_shape.sides);
+}
+
+template <class T>
+std::vector<double> ResidentSystems<T>::least_norm_errors() const {
+  const State& s = *state_;
+  if (!is_wide(s.problem)) return {};
+  return s.template read<double>(s.wide.least_norms, s.count() * s.input_shape.sides);
 }
 
 template class ResidentSystems<float>;

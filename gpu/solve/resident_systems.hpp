@@ -17,14 +17,16 @@ namespace qrtool {
 template <class T>
 class ResidentSystems {
  public:
-  /// By the device's clock: R of A alone, 0 where x is had by normal equations; x; findings, errors
-  /// and standard errors.
+  /// By the device's clock: the rows of a ridge, and R of A alone, which is not had where x is by
+  /// normal equations; x; findings, errors and standard errors. Of wide systems both R are in
+  /// `factor`, with the findings of the first; those of the second are in `solve`.
   struct Seconds {
     double factor = 0, solve = 0, check = 0;
   };
 
   /// Uploads a and b, `sides` rows of m for each matrix of `a`, and repeats them on the device up
-  /// to factor.problem.count systems. `problem` and `factor`, the plan of R, outlive the run.
+  /// to factor.problem.count systems. `problem` and `factor`, the plan of R, outlive the run; R is
+  /// that of A with the rows of a ridge, or of A' where A is wide.
   /// Normal equations leave some systems, whose errors are then NaN or above the bar. weights: m
   /// for each row of b, which are repeated with it, where problem.has_weights; then `a` is one
   /// matrix for all of them, and pairs.hpp takes the problem. Errors: DeviceError, LimitError.
@@ -43,6 +45,8 @@ class ResidentSystems {
   /// The solutions of the last run, rows of n, and what its check found.
   std::vector<T> solutions() const;
   std::vector<SolutionErrors> errors() const;
+  /// The errors of the norm of each solution; empty unless A is wide.
+  std::vector<double> least_norm_errors() const;
 
  private:
   struct State;

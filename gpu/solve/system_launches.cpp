@@ -199,12 +199,13 @@ SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
   const std::vector<SystemStep> turn{wide_turn(systems, limits)},
       measures =
           chosen_body(measuring_bodies(), setup.problem, limits)->steps(setup.problem, limits),
-      solution{wide_solution(systems, limits)};
+      solution{wide_solution(systems, limits)}, check{wide_check(systems, limits)};
   SystemJob job = system.job(factor, shape);
   job.wide = wide;
   if (engine.session.programs.has_parts()) {
     SystemSteps all{turn, measures};
     all.add_check(solution);
+    all.add_check(check);
     std::vector<WantedKernels> wanted = wanted_by(all, job);
     engine.add_wanted(setup.variant, factor, wanted);
     engine.session.programs.prepare(wanted);
@@ -223,6 +224,7 @@ SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
   job.findings = system.findings;
   enqueue(launcher, job, solution);
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  enqueue(launcher, job, check);
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
   return events;
 }

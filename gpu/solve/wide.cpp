@@ -20,15 +20,21 @@ void enqueue_turn(const SystemJob& job, const Params&, Launcher& launch) {
          job.wide.scaled, static_cast<cl_long>(columns), job.wide.length);
 }
 
+index_t groups_of(const SystemJob& job, const Params& params) {
+  return ceil_divide(job.shape.count * static_cast<index_t>(job.shape.sides), params.at("TEAMS"));
+}
+
 void enqueue_solution(const SystemJob& job, const Params& params, Launcher& launch) {
-  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
-  const index_t groups = ceil_divide(sides, params.at("TEAMS"));
-  const int group = system_group_size(params);
   const WideBuffers& wide = job.wide;
-  launch("solve_wide", groups, group, job.a, job.b, job.r, job.x, wide.of_r, wide.multipliers,
-         job.shape, wide.length);
-  launch("check_wide", groups, group, job.a, job.b, job.x, wide.of_r, job.findings,
-         wide.multipliers, wide.least_norms, job.errors, job.shape, wide.length);
+  launch("solve_wide", groups_of(job, params), system_group_size(params), job.a, job.b, job.r,
+         job.x, wide.of_r, wide.multipliers, job.shape, wide.length);
+}
+
+void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
+  const WideBuffers& wide = job.wide;
+  launch("check_wide", groups_of(job, params), system_group_size(params), job.a, job.b, job.x,
+         wide.of_r, job.findings, wide.multipliers, wide.least_norms, job.errors, job.shape,
+         wide.length);
 }
 
 constexpr std::string_view file = "gpu/solve/wide.cl";
@@ -78,6 +84,10 @@ SystemStep wide_turn(const SolveProblem& p, const Limits& limits) {
 
 SystemStep wide_solution(const SolveProblem& p, const Limits& limits) {
   return {file, system_params(p.m, p.type, limits), enqueue_solution};
+}
+
+SystemStep wide_check(const SolveProblem& p, const Limits& limits) {
+  return {file, system_params(p.m, p.type, limits), enqueue_check};
 }
 
 }  // namespace qrtool

@@ -213,7 +213,7 @@ class Schemas(unittest.TestCase):
         for precision, name in (("single", "complex64"), ("double", "complex128")):
             result = self.run_json("bench", *bench, "--complex", "--precision", precision)
             self.assertEqual(result["precision"], name)
-        for mode, *more in (("solve",), ("solve-shared", "--shared"),
+        for mode, *more in (("solve", "--ridge", "0.5"), ("solve-shared", "--shared"),
                             ("solve-weighed", "--shared", "--weights")):
             result = self.run_json("bench", *bench, "--solve", *more)
             self.assertEqual((result["mode"], result["cases"][0]["check_seconds"]), (mode, None))

@@ -134,6 +134,13 @@ TEST(BenchCases, OperationsOfLeastSquaresAreThoseOfGels) {
   EXPECT_DOUBLE_EQ(flops(BenchTask::solve_weighed), 10 * (of_r + of_x)) << "weights make others";
   EXPECT_DOUBLE_EQ(flops(BenchTask::factor),
                    lapack_operations(problem_of(size, ElementType::float32, Mode::r)));
+  const auto with_ridge = [](const BenchCase& of, double ridge) {
+    return case_flops(of, ElementType::float32, Mode::r, BenchTask::solve, ridge);
+  };
+  EXPECT_DOUBLE_EQ(with_ridge(size, 0.5), with_ridge({9, 3, 10}, 0)) << "three rows more";
+  EXPECT_DOUBLE_EQ(with_ridge({3, 60, 10}, 0),
+                   10 * (2.0 * 60 * 9 - 2.0 / 3 * 27 + 4.0 * 60 * 3 - 9))
+      << "wide: R is that of A'";
 }
 
 TEST(BenchCases, LeastSquaresHaveCasesOfTheirOwn) {
@@ -548,21 +555,48 @@ TEST(BenchSolve, EveryRouteOfTheToolSolvesAndChecks) {
   }
 }
 
+TEST(BenchSolve, ARidgeIsThatOfEveryRouteAndOfLapack) {
+  const std::vector<std::string> routes[] = {
+      {"--shape", "16x4,4x16", "--batch", "100", "--ridge", "0.5"},
+      // Rows so large that R has a scale.
+      {"--shape", "100000x16", "--batch", "2", "--precision", "double", "--ridge", "1e200"},
+      {"--shape", "300x200,30x50", "--batch", "2", "--complex", "--ridge", "2"},
+      {"--shape", "40x3", "--batch", "1000", "--shared", "--ridge", "2"},
+      {"--shape", "40x3", "--batch", "100", "--shared", "--weights", "--ridge", "2"}};
+  for (const std::vector<std::string>& arguments : routes) {
+    for (const nlohmann::json& one : solved(arguments)) {
+      EXPECT_GT(one["error_worst"], 0) << one;
+      EXPECT_LT(one["error_worst"], 1e-5) << one;
+      EXPECT_EQ(one["failed"], 0) << one;
+      for (const auto& [name, cell] : one["baselines"].items())
+        EXPECT_TRUE(cell["speed_up"].is_null() || cell["speed_up"] > 0) << name;
+    }
+  }
+}
+
 TEST(BenchSolve, ADeviceSolvesWhatSolveGivesIt) {
-  const ToolResult done =
-      run_tool({"bench", "--solve", "--json", "--backend", "opencl", "--shape", "16x4,4x16",
-                "--batch", "50", "--precision", "double", "--against", "none"});
-  if (done.exit_code == 4) GTEST_SKIP() << done.err;
-  EXPECT_EQ(done.exit_code, 0) << done.err;
-  const auto document = nlohmann::json::parse(done.out);
-  const auto &tall = document["cases"][0], &wide = document["cases"][1];
-  EXPECT_GT(tall["error_worst"], 0);
-  EXPECT_LT(tall["error_worst"], 1e-14);
-  EXPECT_GT(tall["check_seconds"], 0) << "by the device's clock";
-  EXPECT_EQ(wide["seconds"], nullptr);
-  const int number = wide["notes"][0];
-  EXPECT_EQ(document["notes"][static_cast<std::size_t>(number - 1)],
-            "device: bench does not time systems with fewer rows than columns on a device");
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--shape", "16x4,4x16"},
+        {"--shape", "16x4,4x16", "--ridge", "2"},
+        {"--shape", "40x3", "--shared", "--ridge", "2"},
+        {"--shape", "40x3", "--shared", "--weights", "--ridge", "2"}}) {
+    std::vector<std::string> arguments{"bench",     "--solve", "--json",      "--quick",
+                                       "--batch",   "50",      "--precision", "double",
+                                       "--against", "none",    "--backend",   "opencl"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ToolResult done = run_tool(arguments);
+    if (done.exit_code == 4) GTEST_SKIP() << done.err;
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const auto document = nlohmann::json::parse(done.out);
+    EXPECT_EQ(document["ridge"], more.back() == "2" ? 2 : 0);
+    EXPECT_EQ(document["notes"].dump().find("left to the CPU"), std::string::npos);
+    for (const auto& one : document["cases"]) {
+      EXPECT_GT(one["error_worst"], 0) << one;
+      EXPECT_LT(one["error_worst"], 1e-14) << one;
+      EXPECT_GT(one["seconds"]["median"], 0) << one;
+      EXPECT_GT(one["check_seconds"], 0) << "by the device's clock";
+    }
+  }
 }
 
 TEST(BenchSolve, ADeviceLeavesComplexSystemsToTheCpu) {
@@ -694,6 +728,8 @@ TEST(Bench, WhatContradictsIsAUsageError) {
       {{"bench", "--sweep", "--shape", "8x8"}, "--sweep contradicts --shape"},
       {{"bench", "--gemm", "--sweep"}, "--gemm measures products on an OpenCL device"},
       {{"bench", "--shared"}, "--shared needs --solve"},
+      {{"bench", "--ridge", "1"}, "--ridge needs --solve"},
+      {{"bench", "--solve", "--ridge", "-1"}, "--ridge"},
       {{"bench", "--solve", "--mode", "r"}, "hint: leave these away"},
       {{"bench", "--arithmetic", "mixed", "--precision", "double"},
        "--arithmetic mixed contradicts --precision double"},

@@ -104,6 +104,11 @@ class MeasurementTest(FolderTest):
         run(*same, "--tolerance", "1e15")
         changed(1e3, precision="double")
         self.assertIn("old.json has precision", said(*same, status=2))
+        changed(1e3, ridge=0.5)
+        self.assertIn("old.json has ridge 0.5, and this run has 0.0", said(*same, status=2))
+        del earlier["ridge"]  # as earlier versions wrote it
+        changed(1e3)
+        run(*same)
         changed(1e3, cases=[])
         self.assertIn("old.json: has no time of 20 of 16x8, gauss", said(*same, status=3))
         changed(1e3)

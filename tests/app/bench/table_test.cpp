@@ -96,6 +96,12 @@ TEST(BenchTable, LeastSquares) {
   EXPECT_NE(on_device.find("backward error of x"), std::string::npos) << on_device;
   EXPECT_NE(on_device.find("  0.5000  "), std::string::npos) << "the check has its column";
   EXPECT_NE(to_csv(result).find(",single,solve,gauss,64,64,"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(result))["ridge"], 0);
+  result.header.ridge = 0.25;
+  EXPECT_EQ(nlohmann::json::parse(to_json(result))["ridge"], 0.25);
+  EXPECT_NE(text_head(result).find("least squares with ridge 0.25, one right side"),
+            std::string::npos)
+      << text_head(result);
   result.header.task = BenchTask::solve_shared;
   result.header.backend = "cpu";
   const std::string on_cpu = text_head(result) + text_row(result, result.rows[0]);
