@@ -407,13 +407,10 @@ int solve(qrtool_context& context, const qrtool_matrices& a, const qrtool_matric
   const SolveProblem problem = problem_of(systems, o);
   Solutions solutions(out.solutions, out.solution_size);
   if (systems.count == 0 || systems.p == 0) return QRTOOL_OK;
-  const Problem factored{.count = systems.shares_a() ? 1 : systems.count,
-                         .m = problem.m,
-                         .n = problem.n,
-                         .type = problem.type,
-                         .mode = Mode::r};
-  const index_t sides = systems.p * (systems.shares_a() ? systems.count : 1);
-  context.on_engine({factored, sides}, [&](Engine& engine) {
+  const bool shares = systems.shares_a();
+  const Work work = work_of_systems(problem, shares ? 1 : systems.count,
+                                    systems.p * (shares ? systems.count : 1));
+  context.on_engine(work, [&](Engine& engine) {
     solutions.restart();
     run(context, engine, systems, problem, solutions);
   });

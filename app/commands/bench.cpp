@@ -127,8 +127,8 @@ Work largest_work(const BenchOptions& o, const BenchSchedule& schedule) {
                                                        }),
                                      type_of(o), o.mode);
   if (!o.solve) return largest;
-  return {factored_on_device(systems_of(largest, task_of(o), o.ridge.value_or(0)), largest.count),
-          /*sides=*/1};
+  return work_of_systems(systems_of(largest, task_of(o), o.ridge.value_or(0)), largest.count,
+                         /*sides=*/1);
 }
 
 std::shared_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,

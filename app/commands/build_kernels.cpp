@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/engine/opencl.hpp"
+#include "app/engine/solve_device.hpp"
 #include "app/engine/timings.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
@@ -94,9 +95,13 @@ bool build(Backend& backend, Problem problem) {
     build_opencl_factors(backend, *plan);
   }
   const SolveProblem systems{.type = problem.type, .m = problem.m, .n = problem.n, .rank = {}};
-  const bool is_wide = problem.m < problem.n;
-  if (!is_wide && opencl_system_objection(backend, systems).empty())
-    build_opencl_systems(backend, problem);
+  if (!opencl_system_objection(backend, systems).empty()) return true;
+  if (problem.m < problem.n) {  // R is that of A'
+    const std::optional<Plan> plan = plan_of(backend, factored_on_device(systems, problem.count));
+    if (!plan) return true;
+    build_opencl_factors(backend, *plan);
+  }
+  build_opencl_systems(backend, systems);
   return true;
 }
 

@@ -47,7 +47,7 @@ double mean_build_seconds(const KeptDevice* device) {
 
 DeviceWork device_work(const Work& work, const DeviceInfo& device) {
   return work.right_sides > 0
-             ? opencl_solve_work(work.problem, work.right_sides, device, work.shares_a)
+             ? opencl_solve_work(work.problem, work.right_sides, device, work.traits)
              : opencl_factor_work(work.problem, device);
 }
 

@@ -8,6 +8,7 @@
 
 #include "app/engine/timings.hpp"
 #include "core/problem.hpp"
+#include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {
@@ -17,8 +18,8 @@ std::string objection_to_systems(ElementType type);
 
 /// What a run does: it factors, or it solves least squares with A = QR.
 struct Work {
-  Work(const Problem& factored, index_t sides = 0, bool shares = false)
-      : problem(factored), right_sides(sides), shares_a(shares) {}
+  Work(const Problem& factored, index_t sides = 0, const SystemTraits& of_systems = {})
+      : problem(factored), right_sides(sides), traits(of_systems) {}
   /// Why the CPU alone does it; empty where a device may.
   std::string objection_to_devices() const {
     return right_sides > 0 ? objection_to_systems(problem.type) : "";
@@ -26,7 +27,7 @@ struct Work {
 
   Problem problem;      // of R where it solves
   index_t right_sides;  // of each matrix; 0: it factors
-  bool shares_a;        // one A serves all, and their weights differ
+  SystemTraits traits;
 };
 
 /// The programs of a run: those that this user has never built on the device, and the seconds until

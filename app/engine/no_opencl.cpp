@@ -29,7 +29,7 @@ void build_opencl_factors(Backend&, const Plan&) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
-void build_opencl_systems(Backend&, const Problem&) {
+void build_opencl_systems(Backend&, const SolveProblem&) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
@@ -73,7 +73,7 @@ DeviceWork opencl_factor_work(const Problem&, const DeviceInfo&) {
   return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
 
-DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&, bool) {
+DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&, const SystemTraits&) {
   return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
 

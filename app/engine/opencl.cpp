@@ -46,8 +46,8 @@ DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device) 
 }
 
 DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
-                             bool shares_a) {
-  return solve_work(problem, sides, device, shares_a);
+                             const SystemTraits& traits) {
+  return solve_work(problem, sides, device, traits);
 }
 
 double opencl_copy_seconds(const Problem& problem) { return copy_seconds(problem); }
@@ -62,7 +62,7 @@ void build_opencl_factors(Backend& backend, const Plan& plan) {
   build_factor_programs(dynamic_cast<OpenclBackend&>(backend), plan);
 }
 
-void build_opencl_systems(Backend& backend, const Problem& problem) {
+void build_opencl_systems(Backend& backend, const SolveProblem& problem) {
   build_solve_programs(dynamic_cast<OpenclBackend&>(backend), problem);
 }
 

@@ -40,7 +40,7 @@ std::span<const Variant> list_opencl_variants();
 /// Calls factor_work(), solve_work(), copy_seconds() and is_measured().
 DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device);
 DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
-                             bool shares_a);
+                             const SystemTraits& traits);
 double opencl_copy_seconds(const Problem& problem);
 bool opencl_is_measured(const DeviceInfo& device);
 
@@ -50,7 +50,7 @@ std::vector<std::string> opencl_factor_programs(const Plan& plan, const DeviceIn
 /// Calls build_factor_programs() and build_solve_programs(). `backend` is one of
 /// make_opencl_backend().
 void build_opencl_factors(Backend& backend, const Plan& plan);
-void build_opencl_systems(Backend& backend, const Problem& problem);
+void build_opencl_systems(Backend& backend, const SolveProblem& problem);
 
 /// Why the device of `backend` does not solve such systems; empty where it does.
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem);

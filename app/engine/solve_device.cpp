@@ -32,6 +32,11 @@ Problem factored_on_device(const SolveProblem& problem, index_t systems) {
           .mode = Mode::r};
 }
 
+Work work_of_systems(const SolveProblem& problem, index_t systems, index_t sides) {
+  return {
+      factored_on_device(problem, systems), sides, {.is_wide = problem.packed_rows() < problem.n}};
+}
+
 bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
   return shape.sides.shares_a() && plan.route == SolveRoute::shared && !problem.weighs_each;
 }
@@ -52,11 +57,11 @@ std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& 
 }
 
 Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
-  Problem estimated = factored_on_device(problem, systems_of(shape, problem));
+  const index_t systems = systems_of(shape, problem), sides = sides_of_system(shape, problem);
   const bool shares = is_shared(shape, problem, plan);
-  const index_t sides = sides_of_system(shape, problem) * (shares ? estimated.count : 1);
-  if (shares) estimated.count = 1;
-  return {estimated, sides, makes_own_systems(shape, problem)};
+  Work work = work_of_systems(problem, shares ? 1 : systems, sides * (shares ? systems : 1));
+  work.traits.shares_a = makes_own_systems(shape, problem);
+  return work;
 }
 
 std::string plan_on_device(const SystemsShape& shape, const SolveProblem& problem,

@@ -44,6 +44,9 @@ std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& 
 /// rows than columns.
 Problem factored_on_device(const SolveProblem& problem, index_t systems);
 
+/// What `systems` systems with `sides` right sides each are for a device.
+Work work_of_systems(const SolveProblem& problem, index_t systems, index_t sides);
+
 /// The work of a run, for the choice of a backend.
 Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
 

@@ -42,11 +42,11 @@ Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const
 /// Returns how many times as long as R with its check the solutions take with their check, by the
 /// tables of --backend auto.
 double solutions_by_r(const Problem& factored, index_t sides, const Backend& backend,
-                      bool shares_a) {
+                      const SystemTraits& traits) {
   if (factored.is_empty()) return 1;
   for (const DeviceTimes& times : opencl_times()) {
     if (times.info.text() == backend.device())
-      return opencl_solve_work(factored, sides, times.info, shares_a).run_seconds /
+      return opencl_solve_work(factored, sides, times.info, traits).run_seconds /
              opencl_factor_work(factored, times.info).run_seconds;
   }
   const int threads = backend.limits().threads;
@@ -102,17 +102,17 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   const bool solves_each = run.device() != nullptr && !run.device()->is_shared;
   const Problem factored =
       solves_each ? run.device()->factor.problem : factored_problem(inputs, p, plan);
-  const bool shares_a = makes_own_systems(inputs.shape(), p);
+  const SystemTraits traits = solve_work_of(inputs.shape(), p, plan).traits;
   if (const std::optional<DeviceInfo> device = started_device(backend)) {
     const index_t sides = plan.route == SolveRoute::shared ? count_of(inputs.sides.solution_dims)
                                                            : plan.system_size();
-    enter_programs(opencl_solve_work(factored, sides, *device, shares_a).programs, *device, cost);
+    enter_programs(opencl_solve_work(factored, sides, *device, traits).programs, *device, cost);
   }
   const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
   cost.start_seconds = compute.start;
   cost.compute_seconds = compute.all;
   if (plan.route != SolveRoute::shared)
-    cost.compute_seconds *= solutions_by_r(factored, plan.system_size(), backend, shares_a);
+    cost.compute_seconds *= solutions_by_r(factored, plan.system_size(), backend, traits);
   else if (!factored.is_empty())
     cost.compute_seconds *=
         1 + product_flops(inputs, p) / std::max(lapack_operations(factored), 1.0);

@@ -46,10 +46,9 @@ void build_factor_programs(OpenclBackend& backend, const Plan& plan) {
   });
 }
 
-void build_solve_programs(OpenclBackend& backend, const Problem& p) {
+void build_solve_programs(OpenclBackend& backend, const SolveProblem& systems) {
   with_driver(backend, [&](Engine& engine) {
     ProgramCache& programs = engine.session.programs;
-    const SolveProblem systems{.type = p.type, .m = p.m, .n = p.n, .rank = {}};
     const std::vector<WantedKernels> wanted =
         wanted_by_systems(systems, /*sides=*/1, engine.info.limits, SystemRoute::normal_equations,
                           /*shares_a=*/false);

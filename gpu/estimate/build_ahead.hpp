@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/plan.hpp"
+#include "core/solve/packing.hpp"
 #include "gpu/factor/opencl_backend.hpp"
 
 namespace qrtool {
@@ -13,7 +14,7 @@ namespace qrtool {
 void build_factor_programs(OpenclBackend& backend, const Plan& plan);
 
 /// Builds the programs that solve and check systems with one right side each, but for those that
-/// make R. `problem` is that of R. Errors: DeviceError.
-void build_solve_programs(OpenclBackend& backend, const Problem& problem);
+/// make R. Errors: DeviceError.
+void build_solve_programs(OpenclBackend& backend, const SolveProblem& systems);
 
 }  // namespace qrtool

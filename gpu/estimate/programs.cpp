@@ -38,9 +38,14 @@ void add_names(std::span<const ProgramSource> sources, const DeviceInfo& device,
     names.push_back(program_id(device, source.file, source.defines));
 }
 
-/// Plain systems whose R is that of `p`.
-SolveProblem systems_of(const Problem& p) {
-  return {.type = p.type, .m = p.m, .n = p.n, .rank = {}};
+/// Systems whose R is that of `p`.
+SolveProblem systems_of(const Problem& p, const SystemTraits& traits = {}) {
+  return {.type = p.type,
+          .m = traits.is_wide ? p.n : p.m,
+          .n = traits.is_wide ? p.m : p.n,
+          .rank = {},
+          .has_weights = traits.shares_a,
+          .weighs_each = traits.shares_a};
 }
 
 }  // namespace
@@ -71,23 +76,22 @@ bool has_shared_systems(const Problem& p, index_t sides, const Limits& device) {
 }
 
 std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, index_t sides,
-                                        const DeviceInfo& device, bool shares_a) {
-  SolveProblem systems = systems_of(p);
-  systems.has_weights = systems.weighs_each = shares_a;
+                                        const DeviceInfo& device, const SystemTraits& traits) {
+  const SolveProblem systems = systems_of(p, traits);
   const Problem typed{.type = p.type};
   const auto name = [&](std::string_view file, const Params& of) {
     return program_id(device, file, defines_for(typed, of, ElementType::float64));
   };
-  if (has_shared_systems(p, sides, device.limits)) {
+  if (!traits.is_wide && has_shared_systems(p, sides, device.limits)) {
     const SharedParams shared(systems, SidesLayout::columns, false, device.limits);
     return {name("gpu/solve/shared.cl", shared.solve), name("gpu/solve/shared.cl", shared.check),
             program_id(device, sum_file, sum_defines())};
   }
   std::vector<std::string> names{program_id(device, sum_file, sum_defines())};
-  for (const WantedKernels& wanted :
-       wanted_by_systems(systems, sides, device.limits, SystemRoute::normal_equations, shares_a))
+  for (const WantedKernels& wanted : wanted_by_systems(
+           systems, sides, device.limits, SystemRoute::normal_equations, traits.shares_a))
     names.push_back(program_id(device, wanted.source.file, wanted.source.defines));
-  if (takes_normal_equations(systems, sides, device.limits)) return names;
+  if (!traits.is_wide && takes_normal_equations(systems, sides, device.limits)) return names;
   add_names(variant_sources(gpu_variant(plan), p, device), device, names);
   return names;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/variant.hpp"
+#include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/program_cache.hpp"
 
@@ -23,10 +24,9 @@ std::vector<std::string> factor_programs(const Variant& variant, const Problem& 
 /// Whether right sides of one matrix are solved with the factors of the CPU (solve/shared.cl).
 bool has_shared_systems(const Problem& problem, index_t sides, const Limits& device);
 
-/// The same for least squares with `sides` right sides for each matrix, or where one A serves all
-/// and the weights differ. `problem` is that of R.
+/// The same for least squares with `sides` right sides for each matrix. `problem` is that of R.
 std::vector<std::string> solve_programs(const Variant& variant, const Problem& problem,
                                         index_t sides, const DeviceInfo& device,
-                                        bool shares_a = false);
+                                        const SystemTraits& traits = {});
 
 }  // namespace qrtool

@@ -46,10 +46,14 @@ double on_device(double seconds, const Problem& p, const Limits& device) {
   return seconds / share * (is_slow ? tuning::slow_float64 : 1.0);
 }
 
-double factor_seconds(const Problem& p, const Limits& device, const Variant& variant) {
-  const double check = p.check == Check::none ? 0 : tuning::check_share;
-  const double seconds = (1 + check) * variant.seconds(p, device);
+/// Without the check.
+double seconds_of(const Problem& p, const Limits& device, const Variant& variant) {
+  const double seconds = variant.seconds(p, device);
   return device.costs != nullptr ? seconds : on_device(seconds, p, device);
+}
+
+double factor_seconds(const Problem& p, const Limits& device, const Variant& variant) {
+  return (1 + (p.check == Check::none ? 0 : tuning::check_share)) * seconds_of(p, device, variant);
 }
 
 /// x and the errors of right sides of one matrix, which the CPU has factored.
@@ -128,24 +132,26 @@ DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
                          sample_seconds(p, parts, device.limits) + tuning::chunk_seconds * parts};
 }
 
-DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device, bool shares_a) {
+DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device,
+                      const SystemTraits& traits) {
   if (p.is_empty()) return {};
   const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
   if (variant == nullptr || !device.limits.has_float64)
     return {.variant = {}, .programs = {}, .run_seconds = never};
-  const index_t of_side = p.m + p.n + (shares_a ? p.m : 0);
+  const index_t of_side = p.m + p.n + (traits.shares_a ? p.m : 0);
   const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>(of_side * sides);
   const double bytes = static_cast<double>(p.count) *
-                       static_cast<double>((shares_a ? 0 : p.input_bytes()) + vectors);
-  const bool shares = has_shared_systems(p, sides, device.limits);
+                       static_cast<double>((traits.shares_a ? 0 : p.input_bytes()) + vectors);
+  const bool shares = !traits.is_wide && has_shared_systems(p, sides, device.limits);
   const double parts =
       shares ? std::max(1.0, bytes / static_cast<double>(tuning::solve_sub_chunk_bytes))
              : sub_chunks(p, bytes);
-  const double kernels =
-      shares ? shared_seconds(p, sides, device.limits) : systems_seconds(p, sides, device.limits);
+  const double kernels = (shares ? shared_seconds(p, sides, device.limits)
+                                 : systems_seconds(p, sides, device.limits)) +
+                         (traits.is_wide ? seconds_of(p, device.limits, *variant) : 0);
   const double copies = shares ? bytes / tuning::copied_bytes_per_second : copied_in(p, bytes);
   return {.variant = variant->name,
-          .programs = solve_programs(*variant, p, sides, device, shares_a),
+          .programs = solve_programs(*variant, p, sides, device, traits),
           .pin_seconds = pinned_bytes(bytes) / tuning::pinned_bytes_per_second,
           .run_seconds = overlapped(copies, kernels, parts) + tuning::chunk_seconds * parts};
 }

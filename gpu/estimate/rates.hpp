@@ -19,14 +19,20 @@ struct DeviceWork {
   double run_seconds = 0;             // from host memory to host memory, with the check
 };
 
+/// What systems have beside R.
+struct SystemTraits {
+  bool shares_a = false;  // one A serves all, whose rows have weights of their own for each side
+  bool is_wide = false;   // A has fewer rows than columns, so that R is that of A'
+};
+
 /// The factors of a problem by the least costly variant: its estimate (Variant::seconds), and as
 /// long again for the check. Copies overlap with them where there are several sub-chunks.
 DeviceWork factor_work(const Problem& problem, const DeviceInfo& device);
 
 /// Least squares with `sides` right sides for each matrix (tuning::measured_systems). `problem` is
-/// that of R. shares_a: one A serves all, whose rows have weights of their own for each right side.
+/// that of R. Of wide systems R is computed twice (wide.cl).
 DeviceWork solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
-                      bool shares_a = false);
+                      const SystemTraits& traits = {});
 
 /// The seconds in which the matrices and their factors are copied, which no device can do without.
 double copy_seconds(const Problem& problem);

@@ -75,6 +75,25 @@ SystemSteps steps_by_pairs(const SolveProblem& p, const Limits& limits) {
   return steps;
 }
 
+/// The same for wide systems. What is measured of R is measured twice: of that of D^-1 A' and of
+/// that of A' (wide.cl).
+struct WideSteps {
+  WideSteps(const SolveProblem& p, const Limits& limits)
+      : turn{wide_turn(p, limits)},
+        measures(chosen_body(measuring_bodies(), turned(p), limits)->steps(turned(p), limits)),
+        solve{wide_solution(p, limits)},
+        check{wide_check(p, limits)} {}
+
+  SystemSteps all() const {
+    SystemSteps steps{turn, measures};
+    steps.add_check(solve);
+    steps.add_check(check);
+    return steps;
+  }
+
+  std::vector<SystemStep> turn, measures, solve, check;
+};
+
 void enqueue(const LauncherOf& launcher, const SystemJob& job,
              const std::vector<SystemStep>& steps) {
   for (const SystemStep& step : steps) {
@@ -142,21 +161,24 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t side
                                              bool shares_a) {
   const SystemShape shape =
       system_shape(p, 1, sides, VectorPlaces::rows(p.m), VectorPlaces::rows(p.n));
-  const SystemJob job{.type = p.type,
-                      .n = p.n,
-                      .shape = shape,
-                      .a = {},
-                      .r = {},
-                      .b = {},
-                      .x = {},
-                      .se = {},
-                      .findings = {},
-                      .inverse_norms = {},
-                      .scratch = {},
-                      .errors = {},
-                      .factor_groups = 1,
-                      .tall = {},
-                      .pairs = without_buffers(p)};
+  SystemJob job{.type = p.type,
+                .n = p.n,
+                .shape = shape,
+                .a = {},
+                .r = {},
+                .b = {},
+                .x = {},
+                .se = {},
+                .findings = {},
+                .inverse_norms = {},
+                .scratch = {},
+                .errors = {},
+                .factor_groups = 1,
+                .tall = {},
+                .pairs = without_buffers(p),
+                .wide = {}};
+  job.wide.length = static_cast<cl_int>(p.n);
+  if (is_wide(p)) return wanted_by(WideSteps(p, limits).all(), job);
   if (shares_a && route == SystemRoute::normal_equations && takes_pairs(p, limits))
     return wanted_by(steps_by_pairs(p, limits), job);
   return wanted_by(steps_by(solving_body(p, sides, limits, route, {}), p, limits), job);
@@ -191,40 +213,32 @@ SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
                           const WideBuffers& wide, const SystemBuffers& system,
                           const SystemShape& shape) {
   Engine& engine = setup.engine;
-  const Limits& limits = engine.info.limits;
-  const SolveProblem systems = turned(setup.problem);
+  const WideSteps steps(turned(setup.problem), engine.info.limits);
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
   };
-  const std::vector<SystemStep> turn{wide_turn(systems, limits)},
-      measures =
-          chosen_body(measuring_bodies(), setup.problem, limits)->steps(setup.problem, limits),
-      solution{wide_solution(systems, limits)}, check{wide_check(systems, limits)};
   SystemJob job = system.job(factor, shape);
   job.wide = wide;
   if (engine.session.programs.has_parts()) {
-    SystemSteps all{turn, measures};
-    all.add_check(solution);
-    all.add_check(check);
-    std::vector<WantedKernels> wanted = wanted_by(all, job);
+    std::vector<WantedKernels> wanted = wanted_by(steps.all(), job);
     engine.add_wanted(setup.variant, factor, wanted);
     engine.session.programs.prepare(wanted);
   }
   system.poison(engine.compute, shape.count);
   SystemEvents events;
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
-  enqueue(launcher, job, turn);
+  enqueue(launcher, job, steps.turn);
   FactorJob of_scaled = factor;
   of_scaled.a = wide.scaled;
   engine.factor(setup.variant, of_scaled, events.factored);
-  enqueue(launcher, job, measures);
+  enqueue(launcher, job, steps.measures);
   engine.factor(setup.variant, factor, events.factored);
   job.findings = wide.of_r;
-  enqueue(launcher, job, measures);
+  enqueue(launcher, job, steps.measures);
   job.findings = system.findings;
-  enqueue(launcher, job, solution);
+  enqueue(launcher, job, steps.solve);
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
-  enqueue(launcher, job, check);
+  enqueue(launcher, job, steps.check);
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
   return events;
 }

@@ -18,7 +18,8 @@ SystemShape system_shape(const SolveProblem& problem, index_t count, index_t sid
                          const VectorPlaces& of_b, const VectorPlaces& of_x);
 
 /// The programs for systems with `sides` right sides each, with their kernels: by normal equations
-/// where they take the systems and `route` allows them, otherwise without those that make R.
+/// where they take the systems and `route` allows them, otherwise without those that make R, of A'
+/// where A is wide. A ridge is rows of A (with_ridge_rows).
 /// shares_a: one A serves all systems, whose rows have weights or gaps of their own. No device is
 /// needed.
 std::vector<WantedKernels> wanted_by_systems(const SolveProblem& problem, index_t sides,

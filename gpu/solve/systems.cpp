@@ -181,9 +181,9 @@ class SystemsOnDevice final : public SystemDevice<T> {
 template <class T>
 void SystemsOnDevice<T>::prepare(index_t sides, bool shares_a) {
   ProgramCache& programs = engine_.session.programs;
-  if (!programs.has_parts() || is_wide_) return;
+  if (!programs.has_parts()) return;
   std::vector<WantedKernels> wanted =
-      wanted_by_systems(solved_, sides, engine_.info.limits, first_, shares_a);
+      wanted_by_systems(posed_, sides, engine_.info.limits, first_, shares_a);
   wanted.push_back(wanted_sums());
   std::erase_if(wanted, [&](const WantedKernels& each) { return programs.has(each); });
   if (wanted.empty()) return;

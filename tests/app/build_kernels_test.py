@@ -70,6 +70,15 @@ class BuildKernels(FolderTest):
         again = run("devices", "--build", "a.npy").stdout
         self.assertRegex(again, r": \d+ programs for 1 shape in .*, 0 of them never built before\n")
 
+    def test_a_run_of_wide_systems_finds_them_too(self):
+        np.save("a.npy", self.rng.standard_normal((20, 8, 24)))
+        np.save("b.npy", self.rng.standard_normal((20, 8)))
+        run("devices", "--build", "a.npy")
+        ahead = self.programs()
+        self.assertEqual(self.unseen("solve", "a.npy", "b.npy", "x.h5")[0], 0)
+        run("solve", "a.npy", "b.npy", "x.h5", "--backend", "opencl")
+        self.assertEqual(self.programs(), ahead)
+
     def test_a_dry_run_counts_what_is_missing(self):
         np.save("a.npy", self.rng.standard_normal((20, 24, 8)))
         unseen, count = self.unseen("factor", "a.npy", "q.h5")

@@ -19,9 +19,9 @@ using test::measured_gpu;
 /// With every program of the work built before, and its start known.
 Timings used_for(const Work& work, const DeviceInfo& gpu, double start = 0.25) {
   Timings timings;
-  const DeviceWork of_device = work.right_sides > 0
-                                   ? opencl_solve_work(work.problem, work.right_sides, gpu, false)
-                                   : opencl_factor_work(work.problem, gpu);
+  const DeviceWork of_device =
+      work.right_sides > 0 ? opencl_solve_work(work.problem, work.right_sides, gpu, work.traits)
+                           : opencl_factor_work(work.problem, gpu);
   for (int turn = 0; turn < 2; ++turn) {
     DeviceTimes times{gpu, start, {}};
     for (const std::string& id : of_device.programs)

@@ -108,32 +108,79 @@ TEST_F(ProgramNames, OfWeighedSidesHaveEveryKernel) {
               names.contains("wide_transposed_doubles"));
 }
 
+/// Two Gaussian systems, which a device solves.
+class TwoSystems {
+ public:
+  explicit TwoSystems(const SolveProblem& p, index_t sides)
+      : a_(2, p.m, p.n),
+        b_(2 * sides, 1, p.m),
+        x_(2 * sides, 1, p.n),
+        reports_(static_cast<std::size_t>(2 * sides)) {
+    for (index_t i = 0; i < 2; ++i) fill_matrix(MatrixRequest{.kind = "gauss"}, i, a_.view()[i]);
+    for (index_t i = 0; i < 2 * sides; ++i)
+      fill_matrix(MatrixRequest{.kind = "gauss", .seed = 7}, i, b_.view()[i]);
+  }
+  bool are_solved_by(SystemDevice<double>& device) {
+    return device
+        .run(a_.view(), {.count = b_.view().count,
+                         .b = b_.view().data,
+                         .b_places = VectorPlaces::rows(b_.view().cols),
+                         .x = x_.view().data,
+                         .x_places = VectorPlaces::rows(x_.view().cols),
+                         .reports = reports_})
+        .empty();
+  }
+
+ private:
+  Batch<double> a_, b_, x_;
+  std::vector<SolutionReport> reports_;
+};
+
+/// R of A, or of A' where A is wide.
+Problem r_of(const SolveProblem& p) {
+  return {2, std::max(p.m, p.n), std::min(p.m, p.n), p.type, Mode::r};
+}
+
 TEST_F(ProgramNames, OfSystemsAreThoseThatAreBuilt) {
   const DeviceInfo device = device_under_test();
   OpenclBackend backend(device, test_options());
-  const SolveProblem systems{.type = ElementType::float64, .m = 21, .n = 5, .rank = {}};
-  for (const index_t sides : {1, 2}) {
-    const Problem of_r{2, systems.m, systems.n, systems.type, Mode::r};
-    const Plan plan = make_plan(of_r, backend.variants(), backend.limits());
-    const std::set<std::string> before = built();
-    const auto needed = solve_programs(*plan.variant, of_r, sides, device);
-    const auto route = sides == 1 ? SystemRoute::normal_equations : SystemRoute::factors;
-    const auto solver = make_system_device<double>(backend, systems, plan, route);
-    Batch<double> a(2, systems.m, systems.n), b(2 * sides, 1, systems.m),
-        x(2 * sides, 1, systems.n);
-    for (index_t i = 0; i < 2; ++i) fill_matrix(MatrixRequest{.kind = "gauss"}, i, a.view()[i]);
-    for (index_t i = 0; i < 2 * sides; ++i)
-      fill_matrix(MatrixRequest{.kind = "gauss", .seed = 7}, i, b.view()[i]);
-    std::vector<SolutionReport> reports(static_cast<std::size_t>(2 * sides));
-    const RightSideBlock<double> block{.count = 2 * sides,
-                                       .b = b.view().data,
-                                       .b_places = VectorPlaces::rows(systems.m),
-                                       .x = x.view().data,
-                                       .x_places = VectorPlaces::rows(systems.n),
-                                       .reports = reports};
-    EXPECT_TRUE(solver->run(a.view(), block).empty());
-    EXPECT_EQ(new_since(before), missing(needed, before)) << sides;
+  SolveProblem systems{.type = ElementType::float64, .m = 21, .n = 5, .rank = {}};
+  for (const bool is_wide : {false, true}) {
+    if (is_wide) std::swap(systems.m, systems.n);
+    for (const index_t sides : {1, 2}) {
+      const Problem of_r = r_of(systems);
+      const Plan plan = make_plan(of_r, backend.variants(), backend.limits());
+      const std::set<std::string> before = built();
+      const auto needed = solve_programs(*plan.variant, of_r, sides, device, {.is_wide = is_wide});
+      const auto route = sides == 1 ? SystemRoute::normal_equations : SystemRoute::factors;
+      const auto solver = make_system_device<double>(backend, systems, plan, route);
+      EXPECT_TRUE(TwoSystems(systems, sides).are_solved_by(*solver));
+      EXPECT_EQ(new_since(before), missing(needed, before)) << sides << (is_wide ? " wide" : "");
+    }
   }
+}
+
+/// Where kernels are built in parts, prepare() has all of them that do not make R.
+TEST_F(ProgramNames, OfWideSystemsAreBuiltAhead) {
+  const DeviceInfo device = device_under_test();
+  OpenclBackend backend(device, test_options());
+  ProgramCache& programs = session_for(device).programs;
+  const bool had_parts = programs.has_parts();
+  programs.set_builders(true, {});
+  const SolveProblem systems{.type = ElementType::float64, .m = 6, .n = 23, .rank = {}};
+  const Plan plan = make_plan(r_of(systems), backend.variants(), backend.limits());
+  // Its end waits.
+  make_system_device<double>(backend, systems, plan, SystemRoute::factors)
+      ->prepare(/*sides=*/1, /*shares_a=*/false);
+  std::set<std::string> names;
+  for (const WantedKernels& wanted :
+       wanted_by_systems(systems, 1, device.limits, SystemRoute::factors, /*shares_a=*/false)) {
+    names.insert(wanted.kernels.begin(), wanted.kernels.end());
+    EXPECT_TRUE(programs.has(wanted)) << wanted.source.file;
+  }
+  for (const char* name : {"turn_columns", "measure_lane_factors", "solve_wide", "check_wide"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  programs.set_builders(had_parts, {});
 }
 
 /// A GPU without matrix units, and a CPU.

@@ -135,10 +135,20 @@ TEST(SolveWork, RightSidesOfOneMatrixTakeTheirCopies) {
 TEST(SolveWork, WeightsOfEachRightSideAreCopiedAndNotTheMatrix) {
   const Problem p{262144, 288, 97, ElementType::float32, Mode::r};
   const double copies = 4.0 * (288 + 288 + 97) * 262144 / tuning::copied_bytes_per_second;
-  const double seconds = solve_work(p, 1, measured_gpu(), /*shares_a=*/true).run_seconds;
+  const double seconds = solve_work(p, 1, measured_gpu(), {.shares_a = true}).run_seconds;
   EXPECT_GE(seconds, copies);
   EXPECT_LE(seconds, copies + 0.12);
   EXPECT_GT(solve_work(p, 1, measured_gpu()).run_seconds, 10 * seconds);
+}
+
+/// The rank of a wide A is told by R of its columns with a scale, x is had by R of A'.
+TEST(SolveWork, CountsBothROfWideSystems) {
+  const Problem of_r{500, 288, 97, ElementType::float64, Mode::r};
+  const Variant* const variant = least_costly(of_r, opencl_variants(), slow_gpu().limits);
+  const double tall = solve_work(of_r, 1, slow_gpu()).run_seconds,
+               wide = solve_work(of_r, 1, slow_gpu(), {.is_wide = true}).run_seconds;
+  const double of_one_r = variant->seconds(of_r, slow_gpu().limits) * tuning::measured_units;
+  EXPECT_NEAR(wide - tall, of_one_r, 1e-3 * of_one_r);
 }
 
 TEST(Rates, AreOfOneDevice) {
