@@ -69,9 +69,7 @@ index_t time_systems(OpenclBackend& backend, const Options& o) {
   std::vector<double> factor, solve, check;
   for (int i = 0; i < o.repeats; ++i) {
     const auto seconds = systems.run();
-    // There is no A for each of them.
-    factor.push_back(o.weighed ? std::numeric_limits<double>::quiet_NaN()
-                               : systems.factor_seconds());
+    if (!o.weighed) factor.push_back(systems.factor_seconds());
     solve.push_back(seconds.factor + seconds.solve);
     check.push_back(seconds.check);
   }
@@ -82,12 +80,15 @@ index_t time_systems(OpenclBackend& backend, const Options& o) {
     refused += !(errors.error <= bar);
     worst = std::max(worst, errors.error / bar);
   }
-  const double r = median(factor), x = median(solve);
+  const double x = median(solve);
+  std::string of_r;  // where each system has an A
+  if (!factor.empty())
+    of_r = fmt::format("R {:.4f} ms, x is {:.3f} times R, ", median(factor), x / median(factor));
   fmt::print(
-      "{} of {}x{}, {} right sides, {}, {}: R {:.4f} ms, x {:.4f} ms, {:.3f} times R, "
-      "check {:.4f} ms; {} refused, worst {:.2g} of the bar\n",
-      o.count, o.m, o.n, o.sides, name_of(problem.type), plan.variant->name, r, x, x / r,
-      median(check), refused, worst);
+      "{} of {}x{}, {} right sides, {}, {}: {}x {:.4f} ms, check {:.4f} ms; {} refused, worst "
+      "{:.2g} of the bar\n",
+      o.count, o.m, o.n, o.sides, name_of(problem.type), plan.variant->name, of_r, x, median(check),
+      refused, worst);
   return refused;
 }
 
