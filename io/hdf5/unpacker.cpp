@@ -46,6 +46,7 @@ std::unique_ptr<Unpacker> Unpacker::open(const InputFile& file, const Dataset& d
   unpacker->type_ = Handle(H5Dget_type(dataset.handle), H5Tclose);
   unpacker->descriptor_ = descriptor_of(file.handle);
   unpacker->memory_.resize(static_cast<std::size_t>(unpacker->threads_));
+  unpacker->held_.resize(unpacker->memory_.size());
   unpacker->fill_.resize(dataset.stored_bytes);
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   if (!unpacker->type_ || unpacker->descriptor_ < 0 ||
@@ -97,8 +98,14 @@ std::vector<Unpacker::Part> Unpacker::cut(const Box& box, Progress& progress) {
       const hsize_t end = std::min(part.offset[d] + chunk[d], dataset_.dims[d]);
       part.is_kept = part.is_kept || end > box.start[d] + box.count[d];
     }
-    if (const auto found = find_kept_.find(number_of(part.offset)); found != find_kept_.end()) {
+    const std::uint64_t number = number_of(part.offset);
+    const auto held = std::ranges::find(held_, number);
+    if (const auto found = find_kept_.find(number); found != find_kept_.end()) {
       part.kept = found->second->second.view().data();
+      part.is_kept = false;
+    } else if (held != held_.end()) {
+      part.kept = memory_[static_cast<std::size_t>(held - held_.begin())].now.view().data();
+      part.is_held = true;
       part.is_kept = false;
     } else {
       part.stored = storage_.find(part.offset);
@@ -175,15 +182,24 @@ void Unpacker::read_stored(const Box& box) {
 void Unpacker::read_parts(std::span<const Part> parts, const Box& box) {
   std::vector<std::string> problems(parts.size());
   std::vector<Bytes> to_keep(parts.size());
+  // Before other chunks are unpacked in their place.
+  for (const Part& part : parts)
+    if (part.is_held) copy(part, part.kept, box);
   parallel_for(std::ssize(parts), threads_, [&](index_t i, int worker) {
     const Part& part = parts[static_cast<std::size_t>(i)];
+    if (part.is_held) return;
     if (part.kept != nullptr) return copy(part, part.kept, box);
     ChunkBytes& chunk = memory_[static_cast<std::size_t>(worker)];
+    std::optional<std::uint64_t>& held = held_[static_cast<std::size_t>(worker)];
     std::string& problem = problems[static_cast<std::size_t>(i)];
+    held.reset();
     problem = unpack(part, chunk);
     if (!problem.empty()) return;
     copy(part, chunk.now.data(), box);
-    if (part.is_kept) to_keep[static_cast<std::size_t>(i)] = std::exchange(chunk.now, {});
+    if (part.is_kept)
+      to_keep[static_cast<std::size_t>(i)] = std::exchange(chunk.now, {});
+    else
+      held = number_of(part.offset);
   });
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!problems[i].empty()) storage_.throw_damaged_chunk(problems[i], parts[i].offset);

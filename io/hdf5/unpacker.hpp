@@ -3,8 +3,10 @@
 // whose size was compared are those that are used.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +50,7 @@ class Unpacker {
     std::vector<hsize_t> offset;        // of its first element
     std::optional<StoredChunk> stored;  // nothing where it was never written
     const std::byte* kept = nullptr;    // its elements, where a call before has unpacked it
+    bool is_held = false;               // these are in the memory of a thread
     bool is_kept = false;               // for the next call, which continues in it
   };
   /// The chunks that are kept, by their number. The oldest is at the front.
@@ -81,10 +84,11 @@ class Unpacker {
   const Storage& storage_;
   int threads_;
   int descriptor_ = -1;
-  Handle type_;                     // of the stored elements
-  Bytes fill_;                      // one element that was never written
-  std::vector<ChunkBytes> memory_;  // of each thread
-  Bytes wide_;                      // elements that are wider than the wanted type
+  Handle type_;                                     // of the stored elements
+  Bytes fill_;                                      // one element that was never written
+  std::vector<ChunkBytes> memory_;                  // of each thread
+  std::vector<std::optional<std::uint64_t>> held_;  // the number of the chunk that is there
+  Bytes wide_;                                      // elements that are wider than the wanted type
   std::size_t most_kept_ = 0, kept_bytes_ = 0;
   Kept kept_;
   std::unordered_map<std::uint64_t, Kept::iterator> find_kept_;

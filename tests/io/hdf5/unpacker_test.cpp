@@ -100,6 +100,30 @@ TEST_F(Hdf5UnpackerTest, ChunksOfSeveralCallsAreDecompressedOnce) {
   }
 }
 
+/// A chunk that is larger than the memory for chunks stays where a thread has unpacked it.
+TEST_F(Hdf5UnpackerTest, LargeChunksAreDecompressedOnceInLittleMemory) {
+  const hdf5::Session session;
+  const Handle creation = creation_properties();
+  const Dims dims{2, 700, 500};
+  H5Pset_chunk(creation, 3, Dims{1, 350, 500}.data());  // 1.4 MB
+  H5Pset_deflate(creation, 1);
+  write_numbers("a.h5", "A", H5T_IEEE_F64LE, dims, creation);
+  const std::vector<double> numbers = small_numbers(elements_of(dims));
+  for (const int threads : {1, 2}) {
+    const auto reader =
+        open_input({.path = "a.h5", .dataset = {}, .threads = threads, .memory_bytes = 4 << 20});
+    decompressed = 0;
+    std::vector<double> read;
+    for (index_t b = 0; b < 2; ++b)
+      for (index_t row = 0; row < 700; row += 100) {  // a range in two chunks each time round
+        const std::vector<double> rows = read_row_range<double>(*reader, b, row, 100);
+        read.insert(read.end(), rows.begin(), rows.end());
+      }
+    EXPECT_EQ(read, numbers);
+    EXPECT_EQ(decompressed, 4) << threads << " threads";
+  }
+}
+
 TEST_F(Hdf5UnpackerTest, ManyNumbersThatAreWiderThanAskedFor) {
   const hdf5::Session session;
   const Handle creation = creation_properties();
