@@ -77,6 +77,25 @@ class Opencl(OpenclTool):
                           *options, env=little)
             self.run_tool("verify", self.a, self.q)
 
+    def test_a_matrix_behind_another_does_not_change_its_solution(self):
+        import h5py
+        import numpy as np
+
+        # R has no room in local memory, and 129 columns are no multiple of eight.
+        little = {"QRTOOL_PRETEND": "local-memory=32768"}
+        random = np.random.default_rng(7)
+        a, b = random.standard_normal((2, 150, 129), np.float32), random.standard_normal((2, 150))
+        found = []
+        for entry in (1, np.nan):
+            a[1, 3, 3] = entry
+            self.run_tool("solve", self.write("a.h5", A=a), self.write("b.h5", b=b), self.q,
+                          "--force", "--precision", "single", "--backend", "opencl", env=little,
+                          expect=(0, 1))
+            with h5py.File(self.q) as file:
+                found.append((file["X"][0], file["se"][0], file["report/backward_error"][0]))
+        for plain, beside_nan in zip(*found):
+            np.testing.assert_array_equal(plain, beside_nan)
+
     def test_a_device_that_flushes_denormals_refuses_them(self):
         import h5py
         import numpy as np
