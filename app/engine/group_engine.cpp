@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "app/engine/opencl.hpp"
-#include "app/engine/side_copies.hpp"
 #include "core/clock.hpp"
 #include "core/parallel.hpp"
+#include "core/solve/side_copies.hpp"
 
 namespace qrtool {
 namespace {

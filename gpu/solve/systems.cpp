@@ -13,6 +13,7 @@
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
+#include "core/solve/side_copies.hpp"
 #include "gpu/factor/flights.hpp"
 #include "gpu/factor/tuning.hpp"
 #include "gpu/registry.hpp"
@@ -21,7 +22,6 @@
 #include "gpu/solve/ridge.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
-#include "gpu/solve/system_copies.hpp"
 #include "gpu/solve/system_input.hpp"
 #include "gpu/solve/system_launches.hpp"
 #include "gpu/solve/tuning.hpp"
@@ -205,22 +205,28 @@ std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSi
   return try_again(a, block, refused);
 }
 
-/// Solves some systems by factors, in copies of at most solve_again_bytes or one system. Returns
-/// those that are refused again.
+/// Solves some systems by factors, in copies of at most solve_again_bytes or one system. Each has
+/// one right side, as normal equations take them. Returns those that are refused again.
 template <class T>
 std::vector<index_t> SystemsOnDevice<T>::try_again(BatchView<const T> a,
                                                    const RightSideBlock<T>& block,
                                                    std::span<const index_t> systems) {
-  const index_t sides = block.count / a.count;
   const auto step = static_cast<std::size_t>(std::max<index_t>(
       1, static_cast<index_t>(tuning::solve_again_bytes / plan_.problem.input_bytes())));
   std::vector<index_t> refused;
   for (std::size_t from = 0; from < systems.size(); from += step) {
     const auto part = systems.subspan(from, std::min(step, systems.size() - from));
-    SystemCopies<T> copies(problem_, sides, part, a, block);
-    for (const index_t i : try_all(copies.matrices(), copies.block(block), SystemRoute::factors))
+    SideCopies<T> copies(problem_, block, part, plan_.threads);
+    const index_t count = std::ssize(part);
+    const bool shares_a = a.stride == 0;
+    const Batch<T> own(shares_a ? 0 : count, a.rows, a.cols);
+    for (index_t i = 0; i < own.view().count; ++i)
+      std::copy_n(a[part[static_cast<std::size_t>(i)]].data, a.rows * a.cols, own.view()[i].data);
+    const BatchView<const T> matrices =
+        shares_a ? BatchView<const T>{a.data, count, a.rows, a.cols, a.ld, 0} : own.view();
+    for (const index_t i : try_all(matrices, copies.copies(), SystemRoute::factors))
       refused.push_back(part[static_cast<std::size_t>(i)]);
-    copies.give_back(part, block);
+    copies.give_back();
   }
   return refused;
 }

@@ -12,7 +12,8 @@
 
 namespace qrtool {
 
-/// Right sides of one A, their weights where they have some of their own, and room for the results.
+/// Right sides, their weights where they have some of their own, and room for the results. A is no
+/// part of them.
 template <class T>
 class SideCopies {
  public:
