@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/bench/data.hpp"
+#include "app/bench/systems.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
