@@ -25,7 +25,7 @@ MOST_FLOORS = 6
 MOST_GRID_ROWS = 3
 LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
 MOST_FLOPS = 51e12  # of an H100 or H200 in products of float64; float32 has about as many by fma
-SLOWEST_KINDS = 4  # that have a row
+SLOWEST_KINDS = 3  # that have a row
 CLOSE = 1.5  # a ratio below is named
 NOTHING = "--"  # of a program that forms no Q, or of a type that was not measured
 OPENING = """\
@@ -678,14 +678,17 @@ class Page:
             part = results.head["part"]
             found = [*batch_tables(results, self.slow), several_table(results)]
             more = self.more_tables(results)  # which lists what is slower, wherever it is
-            found += more if results.place() == main[part] else []
-            self.tables += [(part, table) for table in found if table]
+            if results.place() != main[part]:
+                have = {table.name for its_part, table in self.tables if its_part == part}
+                more = [table for table in more if table and table.name not in have]
+            self.tables += [(part, table) for table in found + more if table]
         self.left_out = [f"{name} ({results.head['path']})" for results in self.results
                          if results.place() == main[results.head["part"]]
                          for name in results.left_out]
 
     def more_tables(self, results):
-        """Those that the page has of one processor and one GPU alone."""
+        """Those that the page has of one processor and one GPU alone: the one of which most was
+        measured, or another one where that has none."""
         return [complex_table(results, self.slow), hard_table(results), modes_table(results),
                 first_table(results), grid_table(results, self.far),
                 solve_table(results, self.slow), python_table(results, self.slow),
