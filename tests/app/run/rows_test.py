@@ -103,7 +103,7 @@ class Rows(unittest.TestCase):
     def test_complex_matrices_are_those_in_memory(self):
         for kind, memory, options in (("c8", "9MiB", ["--sign", "lapack"]),
                                       ("c8", "9MiB", ["--pivot", "--condition"]),
-                                      ("c16", "16MiB", []), ("c16", "8MiB", ["--mode", "r"])):
+                                      ("c16", "18MiB", []), ("c16", "8MiB", ["--mode", "r"])):
             values = self.draw_complex(40000, 12, kind)
             said, by_rows = self.factor("b.h5", *options, "--memory", memory, "--threads", "2",
                                         "--explain")
