@@ -249,7 +249,8 @@ class PagesTest(unittest.TestCase):
         page = self.page_of([piece("hard single", [{"precision": "single", "cases": [
             kind("gauss", 1e-3), kind("band", 1.05e-3), kind("offset", 2e-3),
             kind("upper", 3e-3), kind("contest", 4e-3), kind("graded-rows", 5e-3)]}])])
-        self.assertIn("others, as many times as long as Gaussian at most: band 1.05, offset 2.", page)
+        self.assertIn("others, as many times as long as Gaussian at most: band 1.05, offset 2.",
+                      page)
         self.assertIn("| upper | 3 | 3 | 3 |", page)
         self.assertNotIn("| offset | 2 |", page)
 
