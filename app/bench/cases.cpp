@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/bench/systems.hpp"
 #include "core/error.hpp"
 #include "core/operations.hpp"
 #include "core/text.hpp"
@@ -197,7 +198,8 @@ double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask 
                   double ridge) {
   const Problem problem = problem_of(size, type, mode);
   if (task == BenchTask::factor) return lapack_operations(problem);
-  const auto rows = static_cast<double>(packed_rows(size, ridge)), n = static_cast<double>(size.n);
+  const auto rows = static_cast<double>(systems_of(problem, task, ridge).packed_rows()),
+             n = static_cast<double>(size.n);
   const double least = std::min(rows, n);
   const double of_r = operations_of_r(std::max(rows, n), least),
                of_x = 4 * rows * n - least * least;

@@ -75,11 +75,6 @@ Problem problem_of(const BenchCase& size, ElementType type, Mode mode, Sign sign
 /// LAPACK's signs in mode raw, or those that the user wants.
 Sign sign_of(const BenchOptions& o);
 
-/// The rows of a system with those of a ridge (SolveProblem::packed_rows).
-inline index_t packed_rows(const BenchCase& size, double ridge) {
-  return size.m + (ridge > 0 ? size.n : 0);
-}
-
 /// Returns the real operations of a case. For least squares these are those of LAPACK's gels, with
 /// the rows of a ridge: R, Q'B, and x from R.
 double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask task,

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "app/bench/data.hpp"
-#include "app/bench/systems.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
@@ -175,7 +174,7 @@ constexpr index_t most_drawn_entries = index_t{1} << 24;
 template <class T>
 std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan,
                                        const SolveProblem& problem, SystemRoute route,
-                                       std::uint64_t seed, std::string_view body = {}) {
+                                       std::uint64_t seed, std::string_view body) {
   if (problem.has_weights && !takes_pairs(with_ridge_rows(problem), backend.limits()))
     throw DeviceError("the device makes a copy of such a matrix for each right side");
   const index_t entries = problem.m * (problem.has_weights ? 1 : problem.n);
@@ -211,34 +210,20 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const P
 
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
                                                 const SolveProblem& problem, SystemRoute route,
-                                                std::uint64_t seed) {
+                                                std::uint64_t seed, std::string_view body) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
   if (plan.problem.type == ElementType::float32)
-    return make_systems<float>(opencl, std::move(plan), problem, route, seed);
-  return make_systems<double>(opencl, std::move(plan), problem, route, seed);
+    return make_systems<float>(opencl, std::move(plan), problem, route, seed, body);
+  return make_systems<double>(opencl, std::move(plan), problem, route, seed, body);
 }
 
-std::vector<std::string> sampled_systems(Backend& backend, const SolveProblem& problem) {
+std::vector<SampledBody> sampled_bodies(const Backend& backend, const SolveProblem& problem) {
   if (problem.m < problem.n) return {};
-  std::vector<std::string> names;
+  std::vector<SampledBody> bodies;
   for (const SystemBody* body : fitting_normal_bodies(problem, backend.limits()))
-    names.push_back(name_in_costs(*body));
-  if (names.size() < 2) names.clear();
-  return names;
-}
-
-std::unique_ptr<TimedRun> make_sampled_systems(Backend& backend, const Problem& p,
-                                               std::string_view name, std::uint64_t seed) {
-  auto& opencl = dynamic_cast<OpenclBackend&>(backend);
-  const SolveProblem problem = systems_of(p, BenchTask::solve, 0);
-  const Plan plan = make_plan(p, backend.variants(), backend.limits());
-  const auto is_meant = [&](const SystemBody& body) { return name_in_costs(body) == name; };
-  const std::string_view body = std::ranges::find_if(normal_bodies(), is_meant)->name;
-  const auto make = [&](auto zero) -> std::unique_ptr<TimedRun> {
-    return make_systems<decltype(zero)>(opencl, plan, problem, SystemRoute::normal_equations, seed,
-                                        body);
-  };
-  return p.type == ElementType::float32 ? make(0.0F) : make(0.0);
+    bodies.push_back({body->name, name_in_costs(*body)});
+  if (bodies.size() < 2) bodies.clear();
+  return bodies;
 }
 
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const SolveProblem& problem,

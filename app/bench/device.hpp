@@ -34,18 +34,19 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const P
 
 /// Makes a run of least squares with resident data: one right side for each of plan.problem.count
 /// matrices, whose R the plan computes (factored_on_device) unless x comes from normal equations;
-/// or for one matrix, if each right side has weights of its own.
+/// or of one matrix for all right sides, if each of these has weights of its own. `body`: the way
+/// to get x by normal equations (SampledBody::body), or empty: the one that `solve` takes.
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
                                                 const SolveProblem& problem, SystemRoute route,
-                                                std::uint64_t seed);
+                                                std::uint64_t seed, std::string_view body = {});
 
-/// The ways to get x of such systems by normal equations of which a table of costs decides, by
-/// their names there; none where there are fewer than two.
-std::vector<std::string> sampled_systems(Backend& backend, const SolveProblem& problem);
-/// Makes a run of one of them: x and the check of problem.count systems with resident data.
-/// Errors: LimitError where there is no room, DeviceError.
-std::unique_ptr<TimedRun> make_sampled_systems(Backend& backend, const Problem& problem,
-                                               std::string_view name, std::uint64_t seed);
+/// A way to get x by normal equations, and what it is called in a table of costs.
+struct SampledBody {
+  std::string_view body;
+  std::string name;
+};
+/// The ways between which the table decides for such systems; none where there are fewer than two.
+std::vector<SampledBody> sampled_bodies(const Backend& backend, const SolveProblem& problem);
 
 /// Makes a run with resident data of one matrix of problem.m x problem.n and `sides` right sides.
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const SolveProblem& problem,

@@ -15,16 +15,11 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend&, const Problem&,
 }
 
 std::unique_ptr<TimedRun> make_resident_systems(Backend&, Plan, const SolveProblem&, SystemRoute,
-                                                std::uint64_t) {
+                                                std::uint64_t, std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
-std::vector<std::string> sampled_systems(Backend&, const SolveProblem&) { return {}; }
-
-std::unique_ptr<TimedRun> make_sampled_systems(Backend&, const Problem&, std::string_view,
-                                               std::uint64_t) {
-  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
-}
+std::vector<SampledBody> sampled_bodies(const Backend&, const SolveProblem&) { return {}; }
 
 std::unique_ptr<TimedRun> make_resident_shared(Backend&, const SolveProblem&, index_t,
                                                std::uint64_t) {

@@ -25,7 +25,7 @@ constexpr index_t sampled_columns[] = {1,   2,   4,   6,    8,    12,   16,   17
 /// Rows that are so many times the columns, those below that of wide matrices, and rows of all.
 constexpr double sampled_ratios[] = {1. / 16, 0.25, 0.75, 1, 1.5, 2, 4};
 constexpr index_t sampled_rows[] = {64, 256, 512, 513, 1024, 4096, 4097, 65536, 1000000};
-/// Rows of the samples of systems, besides those of one and four times the columns.
+/// Systems are sampled with these rows, and with as many or four times as many rows as columns.
 constexpr index_t sampled_system_rows[] = {64, 256, 1024, 4096};
 /// One matrix of a sample has at most so many entries, and a batch at most so many matrices.
 constexpr double most_entries = 0x1p27;
@@ -125,13 +125,15 @@ bool samples_systems(const Problem& p, CostTable::Reach reach) {
 void measure_systems(const BenchSetup& setup, Problem one, index_t most, CostTable::Reach reach,
                      CostTable& table) {
   one.mode = Mode::r;
-  const PrepareRun prepare = [&](std::string_view name, const Problem& p) {
-    return make_sampled_systems(setup.backend, p, name, setup.seed);
-  };
+  const SolveProblem systems = systems_of(one, BenchTask::solve, 0);
   std::map<index_t, double> best;
-  for (const std::string& name :
-       sampled_systems(setup.backend, systems_of(one, BenchTask::solve, 0))) {
+  for (const auto& [body, name] : sampled_bodies(setup.backend, systems)) {
     if (table.has(name, one)) continue;
+    const PrepareRun prepare = [&, body = body](std::string_view, const Problem& p) {
+      return make_resident_systems(setup.backend,
+                                   make_plan(p, setup.backend.variants(), setup.backend.limits()),
+                                   systems, SystemRoute::normal_equations, setup.seed, body);
+    };
     const std::vector<BatchTime> times = times_of(prepare, name, one, {1, most}, best);
     if (!times.empty()) table.add(name, one, times, reach);
   }

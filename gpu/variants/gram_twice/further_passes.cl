@@ -246,7 +246,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
 
 // ---- finish
 
-// Whether Q and R are good.
+// Whether Q and R are good, or A is its own R.
 INLINE bool is_finished(__global const double* slot, TwiceShape twice, FurtherShape further) {
   return slot[DONE_AT(twice, further.passes)] != 0;
 }
@@ -260,8 +260,8 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_
   __global const double* slot = work + index * twice.slot;
   const index_t n = shape.n, first = list[further.first + index] * ((index_t)shape.m * n) + row * n;
   const index_t entries = min(TILE, shape.m - row) * n;
+  if (!is_finished(slot, twice, further)) return;
   const bool is_upper = has_none_below(slot, twice, further);
-  if (!is_upper && !is_finished(slot, twice, further)) return;
   __global const double* rows = slot + twice.rows + row * n;
   for (index_t e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
     const bool is_diagonal = e % n == row + e / n;
@@ -277,8 +277,8 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_
   const int index = get_group_id(0) / twice.tiles, row = get_group_id(0) % twice.tiles * TILE;
   __global const double* slot = work + index * twice.slot;
   const index_t n = shape.n, matrix = list[further.first + index];
+  if (!is_finished(slot, twice, further)) return;
   const bool is_upper = has_none_below(slot, twice, further);
-  if (!is_upper && !is_finished(slot, twice, further)) return;
   __global const double* factor = slot + further.factor + row * n;
   a += matrix * shape.m * n;
   r += (matrix * n + row) / ELEMENT_PARTS * n;
