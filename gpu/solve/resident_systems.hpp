@@ -17,9 +17,10 @@ namespace qrtool {
 template <class T>
 class ResidentSystems {
  public:
-  /// By the device's clock: the rows of a ridge, and R of A alone, which is not had where x is by
-  /// normal equations; x; findings, errors and standard errors. Of wide systems both R are in
-  /// `factor`, with the findings of the first; those of the second are in `solve`.
+  /// By the device's clock. `factor` is R of A, with the rows of a ridge; it is 0 where x comes
+  /// from normal equations without a ridge. `solve` is x. `check` is findings, errors and standard
+  /// errors. Of wide systems `factor` holds both R and the findings of the first, and `solve` holds
+  /// the findings of the second.
   struct Seconds {
     double factor = 0, solve = 0, check = 0;
   };

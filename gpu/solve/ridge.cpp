@@ -17,7 +17,7 @@ struct AddedEntries {
   double first = 0, diagonal = 0, others = 0;
 };
 
-/// What is made longer: `count` matrices, one after another.
+/// `count` matrices, one after another, and where they go with the rows of the ridge.
 struct RidgeRows {
   cl::Buffer from, to;
   index_t count = 0;

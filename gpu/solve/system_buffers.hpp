@@ -47,14 +47,14 @@ struct SystemJob {
   ElementType type;
   index_t n;
   SystemShape shape;
-  cl::Buffer a, r;            // input, and its factor
-  cl::Buffer b, x, se;        // se: only where it is wanted
-  cl::Buffer findings;        // FactorFindings of each system
-  cl::Buffer inverse_norms;   // n of each system, where se is wanted
-  cl::Buffer scratch;         // n^2 for each team of factor_groups
-  cl::Buffer errors;          // SolutionErrors of each right side
-  index_t factor_groups = 0;  // work-groups of measure_factors
-  TallBuffers tall;
+  cl::Buffer a = {}, r = {};           // input, and its factor
+  cl::Buffer b = {}, x = {}, se = {};  // se: only where it is wanted
+  cl::Buffer findings = {};            // FactorFindings of each system
+  cl::Buffer inverse_norms = {};       // n of each system, where se is wanted
+  cl::Buffer scratch = {};             // n^2 for each team of factor_groups
+  cl::Buffer errors = {};              // SolutionErrors of each right side
+  index_t factor_groups = 0;           // work-groups of measure_factors
+  TallBuffers tall = {};
   PairBuffers pairs = {};  // only where right sides of one A have weights or gaps of their own
   WideBuffers wide = {};   // only with fewer rows than columns
 };

@@ -13,7 +13,7 @@ namespace qrtool {
 struct InputShape {
   index_t systems = 0, sides = 0;  // right sides of each
   bool shares_a = false, shares_weights = false;
-  bool by_pairs = false;       // pairs.hpp: no system gets a matrix of its own
+  bool by_pairs = false;       // whether pairs.hpp solves them, which copies A for no system
   bool sides_are_rows = true;  // as in a RightSideBlock
 
   index_t matrices() const { return shares_a ? 1 : systems; }

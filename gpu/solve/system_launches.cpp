@@ -75,8 +75,8 @@ SystemSteps steps_by_pairs(const SolveProblem& p, const Limits& limits) {
   return steps;
 }
 
-/// The same for wide systems. What is measured of R is measured twice: of that of D^-1 A' and of
-/// that of A' (wide.cl).
+/// The steps for wide systems. `measures` runs twice: after R of D^-1 A', and after R of A'
+/// (wide.cl).
 struct WideSteps {
   WideSteps(const SolveProblem& p, const Limits& limits)
       : turn{wide_turn(p, limits)},
@@ -161,22 +161,9 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t side
                                              bool shares_a) {
   const SystemShape shape =
       system_shape(p, 1, sides, VectorPlaces::rows(p.m), VectorPlaces::rows(p.n));
-  SystemJob job{.type = p.type,
-                .n = p.n,
-                .shape = shape,
-                .a = {},
-                .r = {},
-                .b = {},
-                .x = {},
-                .se = {},
-                .findings = {},
-                .inverse_norms = {},
-                .scratch = {},
-                .errors = {},
-                .factor_groups = 1,
-                .tall = {},
-                .pairs = without_buffers(p),
-                .wide = {}};
+  // Without buffers.
+  SystemJob job{
+      .type = p.type, .n = p.n, .shape = shape, .factor_groups = 1, .pairs = without_buffers(p)};
   job.wide.length = static_cast<cl_int>(p.n);
   if (is_wide(p)) return wanted_by(WideSteps(p, limits).all(), job);
   if (shares_a && route == SystemRoute::normal_equations && takes_pairs(p, limits))

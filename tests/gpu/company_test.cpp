@@ -144,20 +144,7 @@ std::vector<TakenLaunch> launches_of(const SystemBody& body, const SolveProblem&
   shape.count = static_cast<int>(count);
   shape.m = static_cast<int>(p.m);
   shape.sides = 1;
-  const SystemJob job{.type = p.type,
-                      .n = p.n,
-                      .shape = shape,
-                      .a = {},
-                      .r = {},
-                      .b = {},
-                      .x = {},
-                      .se = {},
-                      .findings = {},
-                      .inverse_norms = {},
-                      .scratch = {},
-                      .errors = {},
-                      .factor_groups = index_t{1} << 30,
-                      .tall = {}};
+  const SystemJob job{.type = p.type, .n = p.n, .shape = shape, .factor_groups = index_t{1} << 30};
   std::vector<TakenLaunch> launches;
   Launcher launch(launches);
   for (const SystemStep& step : body.steps(p, measured_gpu().limits))
