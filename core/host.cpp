@@ -160,9 +160,7 @@ int machine_cores() { return std::max(1, static_cast<int>(std::thread::hardware_
 
 std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes) {
   constexpr std::size_t mib = std::size_t{1} << 20;
-  const bool is_small = memory_bytes < 16 * mib;
-  const std::size_t beyond = bytes - std::min(bytes, (is_small ? 7 : 1) * mib);
-  return is_small ? beyond : std::max(beyond, std::min(bytes, memory_bytes / 2));
+  return memory_bytes < 16 * mib ? bytes - std::min(bytes, 7 * mib) : bytes;
 }
 
 std::string hint_of_memory(std::size_t bytes) {

@@ -26,9 +26,8 @@ int machine_cores();
 /// Returns --memory and --threads (0: not given), or half of the free memory and all cores.
 Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
 
-/// Of what reading and writing files take, the bytes that count as a part of --memory: all up to a
-/// half of it, and beyond that all but one MiB, for which the 20 MiB of the program itself have
-/// room; of less than 16 MiB, which chunks of files alone may need, all but the first 7 MiB.
+/// Of what reading and writing files take, the bytes that count as a part of --memory: all; of less
+/// than 16 MiB, which chunks of files alone may need, all but the first 7 MiB.
 std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes);
 
 /// Returns the hint for a run that needs `bytes` of memory, its files included, and has less by

@@ -141,9 +141,9 @@ void Hdf5Reader::describe_source() {
 
 std::size_t Hdf5Reader::workspace_bytes(ElementType type) const {
   if (is_wide() && type == ElementType::float32)
-    return static_cast<std::size_t>(stored_->scratch_bytes()) +
+    return open_file_bytes + static_cast<std::size_t>(stored_->scratch_bytes()) +
            stored_->workspace_bytes(ElementType::float64);
-  return stored_->workspace_bytes(type);
+  return open_file_bytes + stored_->workspace_bytes(type);
 }
 
 std::unique_ptr<Reader> Hdf5Reader::another() const {

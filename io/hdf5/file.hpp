@@ -5,6 +5,7 @@
 
 #include <hdf5.h>
 
+#include <cstddef>
 #include <exception>
 #include <mutex>
 #include <span>
@@ -16,6 +17,9 @@
 #include "core/batch.hpp"
 
 namespace qrtool::hdf5 {
+
+/// What the library takes for a file as long as it is open, most of it for the cache of metadata.
+constexpr std::size_t open_file_bytes = std::size_t{544} << 10;
 
 /// A lock that every operation on HDF5 holds, since not every build of the library is thread-safe.
 /// The first Session sets the library up.

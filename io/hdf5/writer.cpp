@@ -487,7 +487,7 @@ std::unique_ptr<OutputFile> create_hdf5_file(const OutputSpec& root,
 }
 
 std::size_t hdf5_workspace_bytes(const OutputSpec& spec) {
-  std::size_t bytes = 0;
+  std::size_t bytes = hdf5::open_file_bytes;
   bool is_gathered = false;
   const auto add = [&](const std::vector<Output>& outputs) {
     for (const Output& planned : outputs) {

@@ -298,7 +298,7 @@ class Rows(unittest.TestCase):
         values = np.random.default_rng(1).standard_normal((20, 60000)).astype(np.float32)
         with h5py.File(self.a, "w") as file:
             file["A"] = values
-        said, _ = self.factor("b.h5", "--memory", "16MiB", "--order", "column", expect=6)
+        said, _ = self.factor("b.h5", "--memory", "20MiB", "--order", "column", expect=6)
         self.assertIn("stored by columns", said)
         _, by_rows = self.factor("b.h5", "--memory", "12MiB", "--threads", "1", "--order", "column",
                                  "--mode", "r")
