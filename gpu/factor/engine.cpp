@@ -185,25 +185,26 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
   if (further != nullptr || !session.programs.has(wanted)) {
     const cl::Buffer& buffer = *variant.routes(job);
     std::vector<cl_int> routes = read_routes(buffer, job.count);
-    const bool goes_further = further != nullptr && enqueue_further(*further, job, buffer, routes);
-    if (goes_further) routes = read_routes(buffer, job.count);
+    const Further passes =
+        further == nullptr ? Further::nothing : enqueue_further(*further, job, buffer, routes);
+    if (passes == Further::some) routes = read_routes(buffer, job.count);
     const auto is_done = [](cl_int route) {
       return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
     };
-    if (std::ranges::all_of(routes, is_done)) return goes_further;
+    if (std::ranges::all_of(routes, is_done)) return passes != Further::nothing;
     session.programs.prepare({&wanted, 1});
   }
   variant.enqueue_rest(job, launch);
   return true;
 }
 
-bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
-                             const cl::Buffer& routes, std::span<const cl_int> known) {
+Engine::Further Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
+                                        const cl::Buffer& routes, std::vector<cl_int>& known) {
   std::vector<cl_int> refused;
   for (std::size_t b = 0; b < known.size(); ++b) {
     if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
   }
-  if (refused.empty()) return false;
+  if (refused.empty()) return Further::nothing;
   const auto count = static_cast<index_t>(refused.size());
   const cl::Buffer slots =
       pool.slots_of_refused(further_bytes(route, job.problem, info.limits, count));
@@ -214,21 +215,33 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
   const ProgramSource source{route.file, defines_for(job.problem, params, ElementType::float64),
                              "further passes"};
   if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
-    const WantedKernels wanted = wanted_by(
-        source, route.heavy_kernels, [&](Launcher& launch) { route.enqueue(further, launch); });
+    const WantedKernels wanted = wanted_by(source, route.heavy_kernels, [&](Launcher& launch) {
+      route.enqueue(further, FurtherPart::all, launch);
+    });
     session.programs.prepare({&wanted, 1});
   }
   Launcher launch(kernels, compute, session.programs, source);
-  route.enqueue(further, launch);
-  return true;
+  const std::size_t slot = route.slots(job.problem).bytes;
+  if (static_cast<std::size_t>(count) * slot > slots.getInfo<CL_MEM_SIZE>()) {
+    route.enqueue(further, FurtherPart::all, launch);
+    return Further::some;
+  }
+  route.enqueue(further, FurtherPart::usual, launch);
+  known = read_routes(routes, job.count);
+  if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return Further::all;
+  route.enqueue(further, FurtherPart::rest, launch);
+  return Further::some;
 }
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
-  const bool goes_further =
-      further != nullptr &&
-      enqueue_further(*further, job, job.work[0], read_routes(job.work[0], job.count));
-  if (leaves_refused || (further != nullptr && !goes_further)) return goes_further;
+  Further passes = Further::some;
+  if (further != nullptr) {
+    std::vector<cl_int> routes = read_routes(job.work[0], job.count);
+    passes = enqueue_further(*further, job, job.work[0], routes);
+  }
+  if (leaves_refused || passes != Further::some)
+    return further != nullptr && passes != Further::nothing;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
@@ -237,7 +250,7 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool l
   if (first.host_decides || !variant.takes_flags ||
       !session.programs.has(source.file, source.defines)) {
     routes = read_routes(job.work[0], job.count);
-    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return goes_further;
+    if (std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return further != nullptr;
   }
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,

@@ -67,11 +67,14 @@ struct Engine {
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
                       Launcher& launch) const;
+  /// What further passes do with a batch: nothing, since the host knows that none of its matrices
+  /// is refused; factor all that are refused, as the host knows; or some of them, as it must read.
+  enum class Further { nothing, all, some };
   /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
-  /// those that they cannot factor. `known` is what the host has read of `routes`. Returns false if
-  /// there was none.
-  bool enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes,
-                       std::span<const cl_int> known);
+  /// those that they cannot factor. `known` is what the host has read of `routes`, and is read
+  /// again where it returns `all`.
+  Further enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes,
+                          std::vector<cl_int>& known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
   /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.

@@ -34,8 +34,13 @@ FurtherShape further_shape(const Problem& p) {
   // SERIES_DEPARTURE, for the bar of the type.
   const auto units = static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
   further.series = (is_single(p) ? 0x1p-26 : 0x1p-55) * units;
-  further.passes = is_single(p) ? tuning::further_passes_single : tuning::further_passes_double;
   return further;
+}
+
+PassCounts further_pass_counts(const Problem& p) {
+  using namespace tuning;
+  return is_single(p) ? PassCounts{further_usual_single, further_passes_single}
+                      : PassCounts{further_usual_double, further_passes_double};
 }
 
 std::size_t further_bytes(const FurtherRoute& route, const Problem& p, const Limits& limits,

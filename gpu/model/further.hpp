@@ -20,6 +20,14 @@ struct FurtherJob {
   const cl::Buffer& slots;   // work memory, one slot or more
 };
 
+/// The passes of a job whose matrices have a slot each may come in two parts, so that the host can
+/// leave out the second one, half of the launches, where it is not needed.
+enum class FurtherPart {
+  all,
+  usual,  // as many passes as most matrices need
+  rest,   // all others, after `usual` and with the same slots
+};
+
 struct FurtherRoute {
   std::string_view file;
   /// Whether the kernels take the matrices of a problem on a device.
@@ -28,14 +36,19 @@ struct FurtherRoute {
   Params (*tune)(const Problem&, const Limits&);
   /// The work memory of a matrix in flight, and the largest useful number of them. One is enough.
   Slots (*slots)(const Problem&);
-  /// Enqueues all steps.
-  void (*enqueue)(const FurtherJob&, Launcher&);
+  void (*enqueue)(const FurtherJob&, FurtherPart, Launcher&);
   /// Kernels that take long to build.
   std::span<const std::string_view> heavy_kernels = {};
 };
 
-/// The shift, the noise, the ends and the passes for a problem; the places in a slot are 0.
+/// The shift, the noise and the ends for a problem; the places in a slot are 0.
 FurtherShape further_shape(const Problem& problem);
+
+/// How many passes most matrices need, and how many there are at most.
+struct PassCounts {
+  int usual, most;
+};
+PassCounts further_pass_counts(const Problem& problem);
 
 /// The bytes of the slots for `count` matrices: as many as the device has room for.
 std::size_t further_bytes(const FurtherRoute& route, const Problem& problem, const Limits& limits,

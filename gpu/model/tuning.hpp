@@ -210,6 +210,9 @@ inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 inline constexpr double further_shift = 16;
 /// Passes at most. In a simulation float32 needed three, and float64 four.
 inline constexpr int further_passes_single = 4, further_passes_double = 5;
+/// Passes after which most matrices are finished: in float32 after A'A is shifted once, and in
+/// float64 also where the condition is at most some 10^9.
+inline constexpr int further_usual_single = 2, further_usual_double = 3;
 /// Matrices with fewer columns go to reflectors, and matrices with fewer entries do where `small`
 /// or `blocked` takes them. H100, driver 580, 2026-11, ms by further passes and by reflectors:
 /// 2000 of 256x128 in float32 6.1 and 3.6 to 9.8, in float64 10.2 and 9.9; of 32 of 512x512 in

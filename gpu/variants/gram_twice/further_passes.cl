@@ -246,9 +246,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
 
 // ---- finish
 
-// Whether Q and R are good, or A is its own R.
-INLINE bool is_finished(__global const double* slot, TwiceShape twice, FurtherShape further) {
-  return slot[DONE_AT(twice, further.passes)] != 0;
+// Whether Q and R are good before pass twice.pass, of which no more than the beginning has run, or
+// A is its own R.
+INLINE bool is_finished(__global const double* slot, TwiceShape twice) {
+  const bool is_last = slot[DONE_AT(twice, twice.pass + 1)] != 0;
+  return is_done(slot, twice) || (is_last && slot[PLAN_AT(twice)] == PLAN_NOTHING);
 }
 
 // Stores Q. Groups: strips of 64 rows per matrix of the list.
@@ -260,7 +262,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_
   __global const double* slot = work + index * twice.slot;
   const index_t n = shape.n, first = list[further.first + index] * ((index_t)shape.m * n) + row * n;
   const index_t entries = min(TILE, shape.m - row) * n;
-  if (!is_finished(slot, twice, further)) return;
+  if (!is_finished(slot, twice)) return;
   const bool is_upper = has_none_below(slot, twice, further);
   __global const double* rows = slot + twice.rows + row * n;
   for (index_t e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
@@ -277,7 +279,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_
   const int index = get_group_id(0) / twice.tiles, row = get_group_id(0) % twice.tiles * TILE;
   __global const double* slot = work + index * twice.slot;
   const index_t n = shape.n, matrix = list[further.first + index];
-  if (!is_finished(slot, twice, further)) return;
+  if (!is_finished(slot, twice)) return;
   const bool is_upper = has_none_below(slot, twice, further);
   __global const double* factor = slot + further.factor + row * n;
   a += matrix * shape.m * n;

@@ -55,25 +55,35 @@ bool fits(const Problem& p, const Limits& limits) {
 }
 
 /// Matrices `first` .. of the list, one slot each.
-void enqueue_wave(const FurtherJob& job, Launcher& launch, index_t first, index_t count) {
+void enqueue_wave(const FurtherJob& job, FurtherPart part, Launcher& launch, index_t first,
+                  index_t count) {
   auto [twice, further] = layout_of(job.problem);
-  further.first = static_cast<cl_int>(first);
+  further.first = first;
   const Problem real = real_form(job.problem);
   const TwicePasses passes(real, job.params, job.slots, launch, count);
   const FactorShape& shape = passes.shape();
-  const index_t pieces = count * twice.slabs * twice.tiles;
-  launch("measure_refused", pieces, further_group_size, job.a, job.list, job.slots, shape, twice,
-         further);
-  launch("spread_refused", pieces, further_group_size, job.a, job.list, job.slots, shape, twice,
-         further);
   const Rows x{job.slots, {twice.rows, twice.slot}}, r{job.slots, {further.factor, twice.slot}};
-  for (twice.pass = 0; twice.pass < further.passes; ++twice.pass) {
+  const auto begin_pass = [&] {
     passes.sum(twice, x);
     launch("begin_pass", count * twice.tiles, passes.group_size(), job.slots, shape, twice,
            further);
+  };
+  const auto [usual, most] = further_pass_counts(job.problem);
+  if (part != FurtherPart::rest) {
+    for (const char* kernel : {"measure_refused", "spread_refused"}) {
+      launch(kernel, count * twice.slabs * twice.tiles, further_group_size, job.a, job.list,
+             job.slots, shape, twice, further);
+    }
+    begin_pass();
+  } else {
+    twice.pass = usual;
+  }
+  while (twice.pass < (part == FurtherPart::usual ? usual : most)) {
     passes.factor(twice);
     passes.divide(twice, x, x);
     passes.form_r(twice, r);
+    // The beginning of a pass also finds out that none is needed.
+    if (++twice.pass < most) begin_pass();
   }
   if (job.problem.wants_q()) {
     launch("finish_rows", count * ceil_divide(job.problem.m, strip), further_group_size, job.a,
@@ -84,11 +94,11 @@ void enqueue_wave(const FurtherJob& job, Launcher& launch, index_t first, index_
 }
 
 /// In waves of as many matrices as the buffer has slots.
-void enqueue(const FurtherJob& job, Launcher& launch) {
+void enqueue(const FurtherJob& job, FurtherPart part, Launcher& launch) {
   const auto most =
       static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots(job.problem).bytes);
   for (index_t first = 0; first < job.count; first += most) {
-    enqueue_wave(job, launch, first, std::min(most, job.count - first));
+    enqueue_wave(job, part, launch, first, std::min(most, job.count - first));
   }
 }
 

@@ -51,7 +51,8 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   launch("list_all", job.count, further_group_size, job.a, list, routes, job.magnitudes,
          factor_shape(real_form(job.problem), job.count));
   passes().enqueue(
-      {job.problem, job.params, job.count, list, job.a, job.q, job.r, routes, job.slots}, launch);
+      {job.problem, job.params, job.count, list, job.a, job.q, job.r, routes, job.slots},
+      FurtherPart::all, launch);
 }
 
 std::size_t device_bytes(const Problem& p) {
