@@ -91,9 +91,9 @@ inline constexpr std::int64_t reconstruct_tall_rows = 1024;
 /// gram_group_most_columns; then `gram_twice`.
 inline constexpr std::int64_t reconstruct_gram_columns = 64, reconstruct_gram_rows = 512;
 inline constexpr std::int64_t reconstruct_group_rows = 1024;
-/// Largest number of groups of a matrix that divide its rows, and of sums of squares for each
-/// column.
-inline constexpr std::int64_t reconstruct_pieces = 528;
+/// Largest number of warps that divide the rows of a matrix; their groups have sums of squares of
+/// their own for each column.
+inline constexpr std::int64_t reconstruct_warps = 4224;
 
 // ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 

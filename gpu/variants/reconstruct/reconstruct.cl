@@ -44,7 +44,8 @@
 //   STORED, REAL, SUB_GROUP_BODY, MMA                common.clh, mma.clh; REAL is double
 //   BLOCKS                            1..8           blocks of 16 columns
 //   VECTOR                            1, 2           copy.clh; divides the columns of A and of Q
-// Local memory: 2 BLOCKS BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints.
+// Local memory: 2 BLOCKS BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints, or 2 FORM_GROUP
+// doubles.
 #ifndef BLOCKS
 #define BLOCKS 4
 #endif
@@ -409,22 +410,32 @@ INLINE int route_of_form(__global const int* inner_routes, __global const int* m
   return is_refused(slot) && is_finite ? ROUTE_REFLECTORS : route;
 }
 
-// tau of the reflectors. A column is in one square, whose pieces have its squares.
-INLINE void store_tau_of_form(__global STORED* tau, __global const double* slot, FactorShape shape,
-                      ReconstructShape form, bool is_finite) {
-  for (int j = get_local_id(0); j < form.columns; j += FORM_GROUP) {
-    const int below = form.rows - (j / FORM_ROWS + 1) * FORM_ROWS;
-    const int pieces = below > 0 ? (below + form.group_rows - 1) / form.group_rows : 0;
-    double sum = 1, rest = 0;
+// The squares of column j in every parts-th piece from `part` on, and what their sum has lost. A
+// column is in one square, whose pieces have its squares.
+INLINE double2 sum_pieces(__global const double* slot, ReconstructShape form, int j, int part,
+                          int parts) {
+  const int below = form.rows - (j / FORM_ROWS + 1) * FORM_ROWS;
+  const int pieces = 1 + (below > 0 ? (below + form.group_rows - 1) / form.group_rows : 0);
+  double sum = 0, rest = 0;
 #pragma unroll 4
-    for (int piece = 0; piece <= pieces; ++piece) {
-      __global const double* from = slot + form.sums + piece * (index_t)(2 * form.columns) + j;
-      add_to_sum(from[0], &sum, &rest);
-      rest += from[form.columns];
-    }
-    const double x = 2 / (sum + rest);
-    tau[j] = is_finite ? (STORED)(j == shape.m - 1 ? 0.0 : x) : (STORED)NAN;
+  for (int piece = part; piece < pieces; piece += parts) {
+    __global const double* from = slot + form.sums + piece * (index_t)(2 * form.columns) + j;
+    add_to_sum(from[0], &sum, &rest);
+    rest += from[form.columns];
   }
+  return (double2)(sum, rest);
+}
+
+// tau of column j. shared: its sums by `parts` work-items, `width` apart; none for one part.
+INLINE STORED tau_of_column(__global const double* slot, FactorShape shape, ReconstructShape form,
+                            int j, __local const double2* shared, int parts, int width) {
+  double sum = 1, rest = 0;
+  for (int part = 0; part < parts; ++part) {
+    const double2 one = parts > 1 ? shared[part * width + j] : sum_pieces(slot, form, j, 0, 1);
+    add_to_sum(one.x, &sum, &rest);
+    rest += one.y;
+  }
+  return j == shape.m - 1 ? (STORED)0 : (STORED)(2 / (sum + rest));
 }
 
 // S R above V, and tau. Groups: for each matrix strips of rows_of_group rows of R.
@@ -435,6 +446,7 @@ __kernel IN_FORM_GROUPS void finish_form(__global const STORED* r, __global STOR
                                                __global const int* magnitudes,
                                                __global const double* work, FactorShape shape,
                                                ReconstructShape form) {
+  __local double2 shared[FORM_GROUP];
   const int strips = (shape.k + form.rows_of_group - 1) / form.rows_of_group;
   const index_t matrix = get_group_id(0) / strips;
   const int row = get_group_id(0) % strips * form.rows_of_group;
@@ -451,7 +463,17 @@ __kernel IN_FORM_GROUPS void finish_form(__global const STORED* r, __global STOR
     const int i = row + e / shape.n, j = e % shape.n;
     if (j >= i) v[e] = (STORED)slot[form.signs + i] * r[e];
   }
-  if (row == 0) store_tau_of_form(tau + matrix * shape.k, slot, shape, form, is_finite);
+  // Work-items share the pieces of few columns.
+  const int item = get_local_id(0), width = min(form.columns, FORM_GROUP);
+  const int parts = FORM_GROUP / width;
+  if (parts > 1 && row == 0) {
+    shared[item] = sum_pieces(slot, form, item % width, item / width, parts);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int j = item; j < form.columns && row == 0; j += FORM_GROUP) {
+    const STORED x = tau_of_column(slot, shape, form, j, shared, parts, width);
+    tau[matrix * shape.k + j] = is_finite ? x : (STORED)NAN;
+  }
 }
 
 // Q := Q S where `has_q`, and R := S R. Groups: for each matrix FORM_ENTRIES entries of Q and R.

@@ -76,8 +76,9 @@ index_t rows(const Problem& p) { return is_raw(p) ? p.m : p.k(); }
 ReconstructShape shape_of(const Problem& p) {
   ReconstructShape form{};
   const index_t side = square_rows(p), below = std::max<index_t>(rows(p) - side, 0);
-  const index_t steps = std::max<index_t>(1, ceil_divide(below, side * tuning::reconstruct_pieces));
-  const index_t b = blocks(p), block_entries = block_columns * block_columns;
+  const index_t b = blocks(p), pieces = ceil_divide(tuning::reconstruct_warps, b);
+  const index_t steps = std::max<index_t>(1, ceil_divide(below, side * pieces));
+  const index_t block_entries = block_columns * block_columns;
   form.rows = static_cast<int>(rows(p));
   form.columns = static_cast<int>(p.k());
   form.group_rows = static_cast<int>(side * steps);
@@ -101,12 +102,12 @@ ReconstructShape shape_of(const Problem& p) {
   return form;
 }
 
-/// Of reconstruct_square, and of reconstruct_rows where a matrix has further rows.
+/// Of reconstruct_square, of reconstruct_rows where a matrix has further rows, and of finish_form.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto count = static_cast<std::size_t>(blocks(p)), side = 16 * count;
   const std::size_t factor =
       sizeof(double) * (2 * count * block_room + side) + sizeof(cl_int) * (count + 1);
-  return std::max(factor, sizeof(double) * 2 * count * side);
+  return std::max({factor, sizeof(double) * 2 * count * side, sizeof(double) * 2 * form_group});
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
