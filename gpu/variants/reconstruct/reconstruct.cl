@@ -20,9 +20,9 @@
 // A warp has 16 rows of a square, and the warp of a pivot of 16 x 16 eliminates it in registers and
 // inverts both of its factors:
 //
-//         | x  x  x |      U(b, c) = L(b)^-1 X(b, c)      by the pivot's warp
-//     b ->|    p  x |      V(i, b) = X(i, b) U(b)^-1      by the warp of the strip
-//     i ->|    x  x |      X(i, c) -= V(i, b) U(b, c)
+//         | x  x  x |      V(i, b) = X(i, b) U(b)^-1                by the warp of the strip
+//     b ->|    p  x |      X(i, c) -= (V(i, b) L(b)^-1) X(b, c)
+//     i ->|    x  x |      U(b, c) = L(b)^-1 X(b, c)                by the pivot's warp, meanwhile
 //
 // Why no pivots are exchanged, and inverses are good enough: Q has orthonormal columns, so that
 // |q| <= 1 + ||I - Q'Q|| at every step, and pivots q - S_k have 1 <= |q - S_k| <= 2. V has entries
@@ -44,7 +44,7 @@
 //   STORED, REAL, SUB_GROUP_BODY, MMA                common.clh, mma.clh; REAL is double
 //   BLOCKS                            1..8           blocks of 16 columns
 //   VECTOR                            1, 2           copy.clh; divides the columns of A and of Q
-// Local memory: 2 BLOCKS BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints, or 2 FORM_GROUP
+// Local memory: 2 (BLOCKS + 1) BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints, or 2 FORM_GROUP
 // doubles.
 #ifndef BLOCKS
 #define BLOCKS 4
@@ -153,52 +153,61 @@ INLINE void replace_block(Block x[BLOCKS], const Block from, int b) {
   }
 }
 
-// The warp of pivot b: V, U and S of its strip x. row: its place for U^-1 and for the blocks of U'
-// right of the pivot, in local memory.
-INLINE bool reconstruct_strip(const Warp* at, Block x[BLOCKS], __local double* row,
-                         __local double* signs, __global double* slot, ReconstructShape form,
-                         int b, int blocks) {
-  Block pivot, lower, y, z;
-  take_block(pivot, x, b);
-  const bool is_good = reconstruct_pivot(at, pivot, lower, y, signs + 16 * b);
-  replace_block(x, pivot, b);
-  put_block(at, y, row);
+// What the warp of a pivot shows to the warps below: U^-1, the blocks of its row as they were
+// before the pivot, at 1 .. BLOCKS - 1, and L^-1.
+#define SHOWN_BLOCKS (BLOCKS + 1)
+#define SHOWN_LOWER (BLOCKS * BLOCK_ROOM)
+
+// The warp of pivot b: V, U and S on the diagonal of its strip x. shown: in local memory.
+INLINE bool reconstruct_strip(const Warp* at, Block x[BLOCKS], __local double* shown,
+                              __local double* signs, int b, int blocks) {
+  Block pivot, lower, upper;
 #pragma unroll
   for (int c = 1; c < BLOCKS; ++c) {
-    if (c > b && c < blocks) put_block(at, x[c], row + c * BLOCK_ROOM);
+    if (c > b && c < blocks) put_block(at, x[c], shown + c * BLOCK_ROOM);
   }
-  sync_warp();
-  if (form.saves) {
-    get_transposed(at, y, row);
-    save_words(at, y, upper_inverse_of(slot, form, b));
-    save_words(at, lower, lower_inverse_of(slot, form, b));
-  }
-#pragma unroll 1
-  for (int c = b + 1; c < blocks; ++c) {
-    get_transposed(at, y, row + c * BLOCK_ROOM);
-    clear_block(z);
-    multiply_add(z, y, lower);
-    sync_warp();
-    put_block(at, z, row + c * BLOCK_ROOM);
-    if (form.saves) save_words(at, z, upper_of(slot, form, b, c));
-  }
+  take_block(pivot, x, b);
+  const bool is_good = reconstruct_pivot(at, pivot, lower, upper, signs + 16 * b);
+  replace_block(x, pivot, b);
+  put_block(at, upper, shown);
+  put_block(at, lower, shown + SHOWN_LOWER);
   return is_good;
 }
-// A strip below pivot b: V(:, b) and the rest of its entries.
-INLINE void divide_strip_below(const Warp* at, Block x[BLOCKS], __local const double* row, int b,
+// Saves the inverses of pivot b and U' right of it, which are shown.
+INLINE void save_strip(const Warp* at, __local const double* shown, __global double* slot,
+                       ReconstructShape form, int b, int blocks) {
+  Block lower, y, z;
+  get_transposed(at, y, shown);
+  save_words(at, y, upper_inverse_of(slot, form, b));
+  get_block(at, lower, shown + SHOWN_LOWER);
+  save_words(at, lower, lower_inverse_of(slot, form, b));
+#pragma unroll 1
+  for (int c = b + 1; c < blocks; ++c) {
+    get_transposed(at, y, shown + c * BLOCK_ROOM);
+    clear_block(z);
+    multiply_add(z, y, lower);
+    save_words(at, z, upper_of(slot, form, b, c));
+  }
+}
+// A strip below pivot b: V(:, b), and the rest of its entries less V(:, b) L^-1 times the row of
+// the pivot. So U, the product of L^-1 and this row, need not be waited for.
+INLINE void divide_strip_below(const Warp* at, Block x[BLOCKS], __local const double* shown, int b,
                                int blocks) {
-  Block s, y, z;
-  get_transposed(at, y, row);
+  Block s, y, v;
   take_block(s, x, b);
-  clear_block(z);
-  multiply_add(z, s, y);
-  replace_block(x, z, b);
-  flip_block(z);
+  get_transposed(at, y, shown);
+  clear_block(v);
+  multiply_add(v, s, y);
+  replace_block(x, v, b);
+  get_transposed(at, y, shown + SHOWN_LOWER);
+  clear_block(s);
+  multiply_add(s, v, y);
+  flip_block(s);
 #pragma unroll
   for (int c = 1; c < BLOCKS; ++c) {
     if (c > b && c < blocks) {
-      get_block(at, y, row + c * BLOCK_ROOM);
-      multiply_add(x[c], z, y);
+      get_transposed(at, y, shown + c * BLOCK_ROOM);
+      multiply_add(x[c], s, y);
     }
   }
 }
@@ -208,7 +217,7 @@ __kernel IN_SQUARE_GROUPS void reconstruct_square(
     __global const STORED* a, __global const STORED* from, __global STORED* x,
     __global const int* inner_routes, __global double* work, FactorShape shape,
     ReconstructShape form) {
-  __local double shown[2 * BLOCKS * BLOCK_ROOM] __attribute__((aligned(16)));
+  __local double shown[2 * SHOWN_BLOCKS * BLOCK_ROOM] __attribute__((aligned(16)));
   __local double signs[FORM_ROWS];
   __local int flags[BLOCKS + 1];
   const Warp warp = warp_of_item();
@@ -238,13 +247,14 @@ __kernel IN_SQUARE_GROUPS void reconstruct_square(
   sync_items(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
   for (int b = 0; b < blocks; ++b) {
-    __local double* shown_row = shown + b % 2 * (BLOCKS * BLOCK_ROOM);
+    __local double* by_pivot = shown + b % 2 * (SHOWN_BLOCKS * BLOCK_ROOM);
     if (index == b) {
-      const bool is_good = reconstruct_strip(at, own, shown_row, signs, slot, form, b, blocks);
+      const bool is_good = reconstruct_strip(at, own, by_pivot, signs, b, blocks);
       if (at->lane == 0) flags[b] = is_good ? 0 : 1;
     }
     sync_items(CLK_LOCAL_MEM_FENCE);
-    if (index > b && row < form.rows) divide_strip_below(at, own, shown_row, b, blocks);
+    if (index == b && form.saves) save_strip(at, by_pivot, slot, form, b, blocks);
+    if (index > b && row < form.rows) divide_strip_below(at, own, by_pivot, b, blocks);
   }
   sync_items(CLK_LOCAL_MEM_FENCE);
   if (form.stores) {

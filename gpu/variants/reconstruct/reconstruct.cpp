@@ -106,7 +106,7 @@ ReconstructShape shape_of(const Problem& p) {
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto count = static_cast<std::size_t>(blocks(p)), side = 16 * count;
   const std::size_t factor =
-      sizeof(double) * (2 * count * block_room + side) + sizeof(cl_int) * (count + 1);
+      sizeof(double) * (2 * (count + 1) * block_room + side) + sizeof(cl_int) * (count + 1);
   return std::max({factor, sizeof(double) * 2 * count * side, sizeof(double) * 2 * form_group});
 }
 
