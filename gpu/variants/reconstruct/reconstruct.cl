@@ -465,10 +465,11 @@ __kernel IN_FORM_GROUPS void finish_form(__global const STORED* r, __global STOR
     routes[matrix] = route_of_form(inner_routes, magnitudes, slot, form, matrix);
   }
   const bool is_finite = magnitudes[matrix] != MAGNITUDE_NON_FINITE;
-  if (is_refused(slot) && is_finite) return;
+  // After a return here PoCL 3.1 would leave out the first test of the loops.
+  const bool is_open = is_refused(slot) && is_finite;
   r += (matrix * shape.k + row) * shape.n;
   v += (matrix * shape.m + row) * shape.n;
-  const int entries = min(form.rows_of_group, shape.k - row) * shape.n;
+  const int entries = is_open ? 0 : min(form.rows_of_group, shape.k - row) * shape.n;
   for (int e = get_local_id(0); e < entries; e += FORM_GROUP) {
     const int i = row + e / shape.n, j = e % shape.n;
     if (j >= i) v[e] = (STORED)slot[form.signs + i] * r[e];
@@ -480,7 +481,8 @@ __kernel IN_FORM_GROUPS void finish_form(__global const STORED* r, __global STOR
     shared[item] = sum_pieces(slot, form, item % width, item / width, parts);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int j = item; j < form.columns && row == 0; j += FORM_GROUP) {
+  const int end = row == 0 && !is_open ? form.columns : 0;
+  for (int j = item; j < end; j += FORM_GROUP) {
     const STORED x = tau_of_column(slot, shape, form, j, shared, parts, width);
     tau[matrix * shape.k + j] = is_finite ? x : (STORED)NAN;
   }
