@@ -162,8 +162,7 @@ void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes
                    CostTable::Reach reach, CostTable& table,
                    const std::function<void(std::size_t left)>& save) {
   const bool is_cpu = setup.backend.name() == "cpu";
-  const bool has_few_cores = is_cpu || setup.backend.limits().is_cpu;  // or OpenCL on a CPU
-  const SampleLimits& limits = has_few_cores ? cpu_samples : device_samples;
+  const SampleLimits& limits = setup.backend.limits().is_cpu ? cpu_samples : device_samples;
   std::size_t left = shapes.size();
   for (const auto& [m, n] : shapes) {
     for (const ElementType type : element_types) {
