@@ -67,12 +67,12 @@ struct Engine {
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
                       Launcher& launch) const;
-  /// What further passes do with a batch: nothing, since the host knows that none of its matrices
-  /// is refused; factor all that are refused, as the host knows; or some of them, as it must read.
+  /// What further passes do: nothing, because no matrix is refused; they factor all refused
+  /// matrices; or they factor some of them, and the host has to read which.
   enum class Further { nothing, all, some };
   /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
-  /// those that they cannot factor. `known` is what the host has read of `routes`, and is read
-  /// again where it returns `all`.
+  /// those that they cannot factor. `known` has the routes that the host has read; where all
+  /// matrices are factored, it has their new routes afterwards.
   Further enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes,
                           std::vector<cl_int>& known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these

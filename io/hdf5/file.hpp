@@ -18,7 +18,7 @@
 
 namespace qrtool::hdf5 {
 
-/// What the library takes for a file as long as it is open, most of it for the cache of metadata.
+/// Bytes that the library takes for each open file, most of them for its cache of metadata.
 constexpr std::size_t open_file_bytes = std::size_t{544} << 10;
 
 /// A lock that every operation on HDF5 holds, since not every build of the library is thread-safe.

@@ -15,6 +15,7 @@
 //   spread_refused   B + E                                               slab x 64 columns
 //   in each pass     the launches of gram_twice.cl, with begin_pass      tile on the diagonal
 //                    in place of begin_series: is a pass the last one?
+//                    (the last passes only where the host has read that they are needed)
 //   finish_rows      Q in A's type                                       64 rows
 //   finish_factor    R in A's type; the route                            64 rows
 //
