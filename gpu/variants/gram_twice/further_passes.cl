@@ -11,13 +11,13 @@
 //
 //   launches, in this order                                              one group per
 //   list_all         where no variant came before: routes, magnitudes    matrix
-//   measure_refused  of a slab: exponents, squared norms                 slab x 64 columns
-//   spread_refused   B + E                                               slab x 64 columns
+//   measure_refused  of a piece of rows: exponents, squared norms        piece x 64 columns
+//   spread_refused   B + E                                               piece x 64 columns
 //   in each pass     the launches of gram_twice.cl, with begin_pass      tile on the diagonal
 //                    in place of begin_series: is a pass the last one?
 //                    (the last passes only where the host has read that they are needed)
-//   finish_rows      Q in A's type                                       64 rows
-//   finish_factor    R in A's type; the route                            64 rows
+//   finish_rows      Q in A's type                                       stored_rows rows
+//   finish_factor    R in A's type; the route                            stored_rows rows
 //
 // Why it is right. Let u be 2^-53.
 //   - The residual. X L' is what X was, up to c n u |X| |L'| (gram_twice.cl), whatever L is; all
@@ -62,24 +62,24 @@
 
 // The columns and the rows of a group of measure_refused or spread_refused.
 typedef struct {
-  int index, slab, tile;  // of the matrix in flight, of its rows, and of its columns
-  int col, turn;          // of the work-item; its rows are first + turn, first + turn + 4, ..
+  int index, piece, tile;  // of the matrix in flight, of its rows, and of its columns
+  int col, turn;           // of the work-item; its rows are first + turn, first + turn + 4, ..
   int first, last;
-} SlabPlace;
-INLINE SlabPlace slab_place(FactorShape shape, TwiceShape twice) {
+} PiecePlace;
+INLINE PiecePlace piece_place(FactorShape shape, TwiceShape twice, FurtherShape further) {
   const int group = get_group_id(0), item = get_local_id(0);
-  SlabPlace at;
+  PiecePlace at;
   at.tile = group % twice.tiles;
-  at.slab = group / twice.tiles % twice.slabs;
-  at.index = group / twice.tiles / twice.slabs;
+  at.piece = group / twice.tiles % further.pieces;
+  at.index = group / twice.tiles / further.pieces;
   at.col = at.tile * TILE + item % TILE;
   at.turn = item / TILE;
-  at.first = at.slab * twice.slab_rows;
-  at.last = min(at.first + twice.slab_rows, shape.m);
+  at.first = at.piece * further.piece_rows;
+  at.last = min(at.first + further.piece_rows, shape.m);
   return at;
 }
-// The place of a number for each slab and column.
-#define SLAB_NUMBER(twice, slab, col) ((slab) * (index_t)((twice).tiles * TILE) + (col))
+// The place of a number for each piece and column.
+#define PIECE_NUMBER(twice, piece, col) ((piece) * (index_t)((twice).tiles * TILE) + (col))
 
 // For matrices that no variant has looked at before (gram_passes.cpp): the list of all of them, and
 // the magnitude and the route of each. Groups: one per matrix.
@@ -104,15 +104,15 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void list_al
   magnitudes[matrix] = codes[0];
 }
 
-// For each column of a slab: the exponent of its largest entry, the sum of the squares of its
+// For each column of a piece: the exponent of its largest entry, the sum of the squares of its
 // entries after division by this power of two, and whether an entry below A's diagonal is not zero.
-// Groups: for each matrix of the list, slabs x tiles of 64 columns.
+// Groups: for each matrix of the list, pieces x tiles of 64 columns.
 __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure_refused(
     __global const STORED* a, __global const int* list, __global double* work, FactorShape shape,
     TwiceShape twice, FurtherShape further) {
   __local double numbers[FURTHER_GROUP];
   const int item = get_local_id(0);
-  const SlabPlace at = slab_place(shape, twice);
+  const PiecePlace at = piece_place(shape, twice, further);
   __global double* slot = slot_of(work, twice, at.index);
   a += list[further.first + at.index] * ((index_t)shape.m * shape.n);
   const bool exists = at.col < shape.n;
@@ -138,8 +138,8 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure
   barrier(CLK_LOCAL_MEM_FENCE);
   if (at.turn == 0) {
     for (int turn = 1; turn < FURTHER_ROWS; ++turn) squares += numbers[turn * TILE + item];
-    slot[further.exponents + SLAB_NUMBER(twice, at.slab, at.col)] = exponent;
-    slot[further.squares + SLAB_NUMBER(twice, at.slab, at.col)] = squares;
+    slot[further.exponents + PIECE_NUMBER(twice, at.piece, at.col)] = exponent;
+    slot[further.squares + PIECE_NUMBER(twice, at.piece, at.col)] = squares;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   numbers[item] = below;
@@ -147,7 +147,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < width) numbers[item] = fmax(numbers[item], numbers[item + width]);
   }
-  if (item == 0) slot[further.below + at.slab * twice.tiles + at.tile] = numbers[0];
+  if (item == 0) slot[further.below + at.piece * twice.tiles + at.tile] = numbers[0];
 }
 
 // What a column of A becomes in B: entries are divided by 2^exponent, and the noise is multiplied
@@ -160,19 +160,19 @@ INLINE ColumnScale scale_of_column(__global const double* slot, FactorShape shap
                                    FurtherShape further, int col) {
   ColumnScale scale = {MAGNITUDE_ZERO, rsqrt((double)shape.m)};
   const int first = col - col % ELEMENT_PARTS, end = first + ELEMENT_PARTS;
-  for (int slab = 0; slab < twice.slabs; ++slab) {
+  for (int piece = 0; piece < further.pieces; ++piece) {
     for (int j = first; j < end; ++j) {
-      const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, j)];
+      const int one = (int)slot[further.exponents + PIECE_NUMBER(twice, piece, j)];
       scale.exponent = max(scale.exponent, one);
     }
   }
   if (scale.exponent == MAGNITUDE_ZERO) return scale;
   double squares = 0;
-  for (int slab = 0; slab < twice.slabs; ++slab) {
+  for (int piece = 0; piece < further.pieces; ++piece) {
     for (int j = first; j < end; ++j) {
-      const int one = (int)slot[further.exponents + SLAB_NUMBER(twice, slab, j)];
-      // Slabs whose entries are below 2^-500 of the column's add nothing.
-      const double square = slot[further.squares + SLAB_NUMBER(twice, slab, j)];
+      const int one = (int)slot[further.exponents + PIECE_NUMBER(twice, piece, j)];
+      // Pieces whose entries are below 2^-500 of the column's add nothing.
+      const double square = slot[further.squares + PIECE_NUMBER(twice, piece, j)];
       if (one > scale.exponent - 500) squares += scale_by(square, 2 * (one - scale.exponent));
     }
   }
@@ -183,17 +183,17 @@ INLINE ColumnScale scale_of_column(__global const double* slot, FactorShape shap
   return scale;
 }
 
-// X := B + E. Groups: for each matrix of the list, slabs x tiles of 64 columns.
+// X := B + E. Groups: for each matrix of the list, pieces x tiles of 64 columns.
 __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void spread_refused(
     __global const STORED* a, __global const int* list, __global double* work, FactorShape shape,
     TwiceShape twice, FurtherShape further) {
-  const SlabPlace at = slab_place(shape, twice);
+  const PiecePlace at = piece_place(shape, twice, further);
   __global double* slot = slot_of(work, twice, at.index);
   a += list[further.first + at.index] * ((index_t)shape.m * shape.n);
   if (at.col >= shape.n) return;
   const ColumnScale scale = scale_of_column(slot, shape, twice, further, at.col);
   const bool is_zero = scale.exponent == MAGNITUDE_ZERO;
-  if (at.slab == 0 && at.turn == 0) slot[further.scales + at.col] = scale.exponent;
+  if (at.piece == 0 && at.turn == 0) slot[further.scales + at.col] = scale.exponent;
   __global double* rows = slot + twice.rows + at.col;
   for (int i = at.first + at.turn; i < at.last; i += FURTHER_ROWS) {
     const double noise = noise_at(i, at.col) * scale.noise;
@@ -206,7 +206,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void spread_
 // way of their own: their Q is no identity, since it makes the diagonal real.
 INLINE bool has_none_below(__global const double* slot, TwiceShape twice, FurtherShape further) {
   double below = ELEMENT_PARTS - 1;
-  for (int i = 0; i < twice.slabs * twice.tiles; ++i) {
+  for (int i = 0; i < further.pieces * twice.tiles; ++i) {
     below = fmax(below, slot[further.below + i]);
   }
   return below == 0;
@@ -222,6 +222,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void begin_pass
   __global double* slot = slot_of(work, twice, get_group_id(0) / twice.tiles);
   const bool says = c == 0 && at.item == 0;
   const bool is_own_r = twice.pass == 0 && has_none_below(slot, twice, further);
+  if (says && twice.pass == 0) slot[further.own_r] = is_own_r ? 1 : 0;
   if (is_own_r || is_done(slot, twice)) {
     if (says) {
       slot[DONE_AT(twice, twice.pass + 1)] = 1;
@@ -254,49 +255,56 @@ INLINE bool is_finished(__global const double* slot, TwiceShape twice) {
   return is_done(slot, twice) || (is_last && slot[PLAN_AT(twice)] == PLAN_NOTHING);
 }
 
-// Stores Q. Groups: strips of 64 rows per matrix of the list.
+// Stores Q. Groups: strips of stored_rows rows per matrix of the list.
 __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_rows(
     __global const STORED* a, __global STORED* q, __global const int* list,
     __global const double* work, FactorShape shape, TwiceShape twice, FurtherShape further) {
-  const int strips = (shape.m + TILE - 1) / TILE, index = get_group_id(0) / strips;
-  const int row = get_group_id(0) % strips * TILE;
+  const int n = shape.n, strips = (shape.m + further.stored_rows - 1) / further.stored_rows;
+  const int index = get_group_id(0) / strips;
+  const int row = get_group_id(0) % strips * further.stored_rows;
   __global const double* slot = work + index * twice.slot;
-  const index_t n = shape.n, first = list[further.first + index] * ((index_t)shape.m * n) + row * n;
-  const index_t entries = min(TILE, shape.m - row) * n;
-  if (!is_finished(slot, twice)) return;
-  const bool is_upper = has_none_below(slot, twice, further);
-  __global const double* rows = slot + twice.rows + row * n;
-  for (index_t e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
+  const index_t before = row * (index_t)n;
+  const index_t first = list[further.first + index] * ((index_t)shape.m * n) + before;
+  // After a return here PoCL 3.1 would leave out the first test of the loop.
+  const bool stores = is_finished(slot, twice);
+  const int entries = stores ? min(further.stored_rows, shape.m - row) * n : 0;
+  const bool is_upper = slot[further.own_r] != 0;
+  __global const double* rows = slot + twice.rows + before;
+  for (int e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
     const bool is_diagonal = e % n == row + e / n;
     const STORED one = is_diagonal ? (a[first + e] < 0 ? (STORED)-1 : (STORED)1) : (STORED)0;
     q[first + e] = is_upper ? one : (STORED)rows[e];
   }
 }
 
-// Stores R, and the route of the matrix. Groups: strips of 64 rows of R per matrix of the list.
+// Stores R, and the route of the matrix. Groups: strips of stored_rows rows of R per matrix of the
+// list.
 __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void finish_factor(
     __global const STORED* a, __global STORED* r, __global const int* list, __global int* routes,
     __global const double* work, FactorShape shape, TwiceShape twice, FurtherShape further) {
-  const int index = get_group_id(0) / twice.tiles, row = get_group_id(0) % twice.tiles * TILE;
+  const int n = shape.n, strips = (n + further.stored_rows - 1) / further.stored_rows;
+  const int index = get_group_id(0) / strips;
+  const int row = get_group_id(0) % strips * further.stored_rows;
   __global const double* slot = work + index * twice.slot;
-  const index_t n = shape.n, matrix = list[further.first + index];
-  if (!is_finished(slot, twice)) return;
-  const bool is_upper = has_none_below(slot, twice, further);
-  __global const double* factor = slot + further.factor + row * n;
+  const index_t matrix = list[further.first + index];
+  const bool stores = is_finished(slot, twice);
+  const bool is_upper = slot[further.own_r] != 0;
+  __global const double* factor = slot + further.factor + row * (index_t)n;
   a += matrix * shape.m * n;
   r += (matrix * n + row) / ELEMENT_PARTS * n;
-  const index_t entries = min(TILE, shape.n - row) / ELEMENT_PARTS * n;
-  for (index_t e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
+  const int entries = stores ? min(further.stored_rows, n - row) / ELEMENT_PARTS * n : 0;
+  for (int e = get_local_id(0); e < entries; e += FURTHER_GROUP) {
     // A complex row of R is the first of its two real ones.
     const int i = row + e / n * ELEMENT_PARTS, j = e % n;
     const int exponent = (int)slot[further.scales + j];
+    const index_t place = i * (index_t)n;
     STORED x = 0;
     if (is_upper) {
-      x = a[i * n + i] >= 0 ? a[i * n + j] : -a[i * n + j];
+      x = a[place + i] >= 0 ? a[place + j] : -a[place + j];
     } else if (exponent != MAGNITUDE_ZERO) {
       x = (STORED)scale_by(factor[e / n * ELEMENT_PARTS * n + j], exponent);
     }
     r[e] = i <= j ? x : (STORED)0;
   }
-  if (row == 0 && get_local_id(0) == 0) routes[matrix] = ROUTE_FURTHER_PASSES;
+  if (stores && row == 0 && get_local_id(0) == 0) routes[matrix] = ROUTE_FURTHER_PASSES;
 }
