@@ -12,7 +12,7 @@
 //   in each square of 128 columns (16 BLOCKS, where all columns are one square)
 //   reconstruct_square   V and U of its first 16 BLOCKS rows, S         matrix
 //   reconstruct_rows     V of the other rows, X U^-1                    group_rows rows
-//   reconstruct_columns  U right of the square, V^-1 X                  64 columns
+//   reconstruct_columns  U right of the square, V^-1 X                  16 BLOCKS columns
 //   update_rest      X -= V U below and right of both                   64 x 64
 //   finish_form      R above V, tau, the route                          rows_of_group rows of R
 //   or flip_factors  Q S and S R, the route                             FORM_ENTRIES of both
@@ -44,8 +44,8 @@
 //   STORED, REAL, SUB_GROUP_BODY, MMA                common.clh, mma.clh; REAL is double
 //   BLOCKS                            1..8           blocks of 16 columns
 //   VECTOR                            1, 2           copy.clh; divides the columns of A and of Q
-// Local memory: 2 (BLOCKS + 1) BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints, or 2 FORM_GROUP
-// doubles.
+// Local memory: 2 (BLOCKS + 1) BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints; STAGED_ENTRIES
+// and 32 BLOCKS^2 doubles; 2 REST_ENTRIES of STORED; or 2 FORM_GROUP doubles.
 #ifndef BLOCKS
 #define BLOCKS 4
 #endif
@@ -53,22 +53,28 @@
 #define VECTOR 1
 #endif
 #define FORM_WARPS BLOCKS
+#define MOST_BLOCKS 8  // of a square; only such squares have others beside them
+#include "gpu/common/copy.clh"
 #include "gpu/variants/reconstruct/form_blocks.clh"
 
 #define FORM_ENTRIES 4096
 #define FORM_GROUP 256
-#define FORM_TILE 64  // of update_rest, and the columns of a group of reconstruct_columns
+#define FORM_TILE 64  // of update_rest
 #define TILE_GROUP_SIZE (4 * WARP_LANES)
 #define IN_FORM_GROUPS GROUP_OF(FORM_GROUP)
 #define IN_SQUARE_GROUPS GROUP_OF(GROUP_SIZE)
 #define IN_TILE_GROUPS GROUP_OF(TILE_GROUP_SIZE)
-// The place of block (b, c), c > b, of U among those of a square.
-#define PLACE_IN_UPPER(b, c) ((b) * (2 * BLOCKS - 1 - (b)) / 2 + (c) - (b) - 1)
+// The place of block (b, c), c > b, of U among those of a square, and of block (c, b) of V. Those
+// that a step of divide_strip needs follow one another.
+#define PLACE_IN_FACTOR(b, c) ((c) * ((c) - 1) / 2 + (b))
 
 // ---- a matrix's work memory
 
 INLINE __global double* upper_of(__global double* slot, ReconstructShape form, int b, int c) {
-  return slot + form.upper + PLACE_IN_UPPER(b, c) * 256;
+  return slot + form.upper + PLACE_IN_FACTOR(b, c) * 256;
+}
+INLINE __global double* lower_of(__global double* slot, ReconstructShape form, int c, int b) {
+  return slot + form.lower + PLACE_IN_FACTOR(b, c) * 256;
 }
 INLINE __global double* upper_inverse_of(__global double* slot, ReconstructShape form, int b) {
   return slot + form.inverses + b * 256;
@@ -267,6 +273,12 @@ __kernel IN_SQUARE_GROUPS void reconstruct_square(
       }
     }
   }
+  if (form.columns > form.first + FORM_ROWS) {
+#pragma unroll
+    for (int c = 0; c + 1 < BLOCKS; ++c) {
+      if (c < index) save_words(at, own[c], lower_of(slot, form, index, c));
+    }
+  }
   sync_items(CLK_LOCAL_MEM_FENCE);
   if (form.stores) store_squares(shown, slot, form, 0);
   for (int i = item; i < form.width; i += GROUP_SIZE) {
@@ -280,19 +292,89 @@ __kernel IN_SQUARE_GROUPS void reconstruct_square(
   }
 }
 
+// ---- strips beside a square
+
+// A triangle of a square by which strips are divided: its blocks above the diagonal, transposed, or
+// those below, and the inverses of its pivots.
+typedef struct {
+  __global const double *blocks, *inverses;
+} Divisor;
+
+// The blocks of column c of a divisor, behind the inverse of its pivot, are here in local memory:
+// all of them, or, of wide squares, those of two columns at a time.
+#define IS_WHOLE (BLOCKS <= 5)
+#define STAGED_ENTRIES (256 * (IS_WHOLE ? BLOCKS * (BLOCKS + 1) / 2 : 2 * BLOCKS - 1))
+#define STAGED_AT(c) \
+  (256 * (IS_WHOLE ? (c) * ((c) + 1) / 2 : ((c) + BLOCKS) % 2 ? 0 : BLOCKS))
+
+// Begins to copy column c of a divisor.
+INLINE void stage_divisor(__local double* staged, const Divisor* by, int c) {
+  __local double* to = staged + STAGED_AT(c);
+  const int item = get_local_id(0);
+  __global const double* column = by->blocks + PLACE_IN_FACTOR(0, c) * 256;
+  for (int i = 2 * item; i < 256; i += 2 * GROUP_SIZE) {
+    copy_double2(to + i, by->inverses + c * 256 + i);
+  }
+  for (int i = 2 * item; i < c * 256; i += 2 * GROUP_SIZE) copy_double2(to + 256 + i, column + i);
+}
+// What comes before the strips of a group, all at once or for each strip.
+INLINE void begin_divisor(__local double* staged, const Divisor* by, int blocks) {
+#pragma unroll 1
+  for (int c = 0; c < (IS_WHOLE ? blocks : min(blocks, 1)); ++c) stage_divisor(staged, by, c);
+  commit_copies();
+  if (IS_WHOLE) {
+    wait_for_copies();
+    sync_items(CLK_LOCAL_MEM_FENCE);
+  }
+}
+// Waits for column c, and begins to copy the next one.
+INLINE void go_on_with_divisor(__local double* staged, const Divisor* by, int c, int blocks) {
+  if (IS_WHOLE) return;
+  wait_for_copies();
+  sync_items(CLK_LOCAL_MEM_FENCE);
+  if (c + 1 < blocks) stage_divisor(staged, by, c + 1);
+  commit_copies();
+}
+
+// z := the quotient of block c of a strip: x less the blocks before it, as they are stored, times
+// column c, times the inverse of the pivot.
+INLINE void divide_block_of_strip(const Warp* at, Block z, Block x,
+                                  STORED kept[BLOCKS][BLOCK_WORDS], __local const double* staged,
+                                  const int c) {
+  __local const double* from = staged + STAGED_AT(c);
+  Block y;
+#pragma unroll
+  for (int b = 0; b < BLOCKS; ++b) {
+    if (b < c) {
+#pragma unroll
+      for (int w = 0; w < BLOCK_WORDS; ++w) {
+        z[w] = -(double)kept[b][w];
+        y[w] = from[256 * (b + 1) + w * WARP_LANES + at->lane];
+      }
+      multiply_add(x, z, y);
+    }
+  }
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) y[w] = from[w * WARP_LANES + at->lane];
+  clear_block(z);
+  multiply_add(z, x, y);
+}
+
 // V := X U^-1 in the columns of a square. A refused matrix may be one with NaN, which V gets from
 // Q. Groups: for each matrix pieces of group_rows rows.
 __kernel IN_SQUARE_GROUPS void reconstruct_rows(__global const STORED* from, __global STORED* x,
                                                __global double* work, FactorShape shape,
                                                ReconstructShape form) {
+  __local double staged[STAGED_ENTRIES] __attribute__((aligned(16)));
   __local double sums[2 * WARPS * FORM_ROWS];
   const Warp warp = warp_of_item();
   const Warp* at = &warp;
   const int index = get_local_id(0) / WARP_LANES, piece = get_group_id(0) % form.pieces;
   const index_t matrix = get_group_id(0) / form.pieces;
-  const int blocks = (form.width + 15) / 16;
   __global double* slot = work + matrix * form.slot;
   const bool divides = !is_refused(slot);
+  const int blocks = (form.width + 15) / 16, divided = divides ? blocks : 0;
+  const Divisor by = {slot + form.upper, slot + form.inverses};
   from += matrix * form.from_stride;
   x += matrix * form.x_stride;
   const int begin = form.first + FORM_ROWS + piece * form.group_rows;
@@ -300,33 +382,28 @@ __kernel IN_SQUARE_GROUPS void reconstruct_rows(__global const STORED* from, __g
   __local double* own_sums = sums + 2 * index * FORM_ROWS;
   for (int i = at->lane; i < 2 * FORM_ROWS; i += WARP_LANES) own_sums[i] = 0;
   sync_warp();
+  if (IS_WHOLE) begin_divisor(staged, &by, divided);
 #pragma unroll 1
-  for (int row = begin + 16 * index; row < end; row += FORM_ROWS) {
-    Block own[BLOCKS];
-#pragma unroll
-    for (int c = 0; c < BLOCKS; ++c) {
-      load_of(at, own[c], from, extent_of(form, form.from_ld), row, form.first + 16 * c);
+  for (int first = begin; first < end; first += FORM_ROWS) {
+    const int row = first + 16 * index;
+    STORED kept[BLOCKS][BLOCK_WORDS];
+    if (!IS_WHOLE) {
+      sync_items(CLK_LOCAL_MEM_FENCE);
+      begin_divisor(staged, &by, divided);
     }
 #pragma unroll
-    for (int b = 0; b < BLOCKS; ++b) {
-      if (b < blocks) {
-        if (divides) {
-          Block y, z;
-          load_saved(at, y, upper_inverse_of(slot, form, b));
-          clear_block(z);
-          multiply_add(z, own[b], y);
-          copy_block(own[b], z);
-          flip_block(z);
+    for (int c = 0; c < BLOCKS; ++c) {
+      const int col = form.first + 16 * c;
+      go_on_with_divisor(staged, &by, c, divided);
+      if (c < blocks) {
+        Block y, z;
+        load_of(at, y, from, extent_of(form, form.from_ld), row, col);
+        copy_block(z, y);
+        if (divides) divide_block_of_strip(at, z, y, kept, staged, c);
 #pragma unroll
-          for (int c = b + 1; c < BLOCKS; ++c) {
-            if (c < blocks) {
-              load_saved(at, y, upper_of(slot, form, b, c));
-              multiply_add(own[c], z, y);
-            }
-          }
-        }
-        store_below(at, own[b], x, extent_of(form, form.x_ld), row, form.first + 16 * b);
-        add_squares_of(at, own[b], own_sums, row, form.first + 16 * b, b, false);
+        for (int w = 0; w < BLOCK_WORDS; ++w) kept[c][w] = (STORED)z[w];
+        store_below(at, z, x, extent_of(form, form.x_ld), row, col);
+        add_squares_of(at, z, own_sums, row, col, c, false);
       }
     }
   }
@@ -334,39 +411,75 @@ __kernel IN_SQUARE_GROUPS void reconstruct_rows(__global const STORED* from, __g
   store_squares(sums, slot, form, 1 + piece);
 }
 
+#if BLOCKS == MOST_BLOCKS
 // U := V^-1 X right of a square. A warp has 16 columns, as rows of blocks. Groups: for each matrix
-// 64 columns.
-__kernel IN_TILE_GROUPS void reconstruct_columns(__global STORED* x, __global double* work,
-                                                  FactorShape shape, ReconstructShape form) {
+// FORM_ROWS columns.
+__kernel IN_SQUARE_GROUPS void reconstruct_columns(__global STORED* x, __global double* work,
+                                                   FactorShape shape, ReconstructShape form) {
+  __local double staged[STAGED_ENTRIES] __attribute__((aligned(16)));
   const Warp warp = warp_of_item();
   const Warp* at = &warp;
   const int begin = form.first + FORM_ROWS, columns = form.columns - begin;
-  const int groups = (columns + FORM_TILE - 1) / FORM_TILE;
+  const int groups = (columns + FORM_ROWS - 1) / FORM_ROWS;
   const index_t matrix = get_group_id(0) / groups;
-  const int col =
-      begin + get_group_id(0) % groups * FORM_TILE + (int)get_local_id(0) / WARP_LANES * 16;
+  const int col = begin + get_group_id(0) % groups * FORM_ROWS +
+                  (int)get_local_id(0) / WARP_LANES * 16;
   __global double* slot = work + matrix * form.slot;
-  if (is_refused(slot) || col >= form.columns) return;
-  x += matrix * form.x_stride;
+  const int divided = is_refused(slot) ? 0 : BLOCKS;
+  const Divisor by = {slot + form.lower, lower_inverse_of(slot, form, 0)};
   const Extent extent = extent_of(form, form.x_ld);
-  Block own[BLOCKS];
+  x += matrix * form.x_stride;
+  begin_divisor(staged, &by, divided);
+  STORED kept[BLOCKS][BLOCK_WORDS];
 #pragma unroll
-  for (int b = 0; b < BLOCKS; ++b) {
-    load_transposed_of(at, own[b], x, extent, form.first + 16 * b, col);
-  }
+  for (int c = 0; c < BLOCKS; ++c) {
+    const int row = form.first + 16 * c;
+    go_on_with_divisor(staged, &by, c, divided);
+    if (c < divided) {
+      Block y, z;
+      load_transposed_of(at, y, x, extent, row, col);
+      divide_block_of_strip(at, z, y, kept, staged, c);
 #pragma unroll
-  for (int b = 0; b < BLOCKS; ++b) {
-    Block y, z;
-    load_saved(at, y, lower_inverse_of(slot, form, b));
-    clear_block(z);
-    multiply_add(z, own[b], y);
-    store_of(at, z, x, extent, form.first + 16 * b, col, true);
-    flip_block(z);
-#pragma unroll
-    for (int c = b + 1; c < BLOCKS; ++c) {
-      load_of(at, y, x, extent, form.first + 16 * c, form.first + 16 * b);
-      multiply_add(own[c], z, y);
+      for (int w = 0; w < BLOCK_WORDS; ++w) kept[c][w] = (STORED)z[w];
+      store_of(at, z, x, extent, row, col, true);
     }
+  }
+}
+
+// ---- the rest
+
+// Terms of V and of U in local memory, so many at a time; rows are so far apart that a warp reads
+// from different banks.
+#define REST_TERMS 16
+#define REST_V_LD (REST_TERMS + 4)
+#define REST_U_LD (FORM_TILE + (HAS_WIDE_STORED ? 4 : 8))
+#define REST_U (FORM_TILE * REST_V_LD)
+#define REST_ENTRIES (REST_U + REST_TERMS * REST_U_LD)
+
+// Begins to copy rows `row` .. of V and columns `col` .. of U, terms k .. ; zeros past the ends.
+INLINE void copy_stage_of_rest(__local STORED* to, __global const STORED* x, Extent extent,
+                               int row, int col, int k) {
+  const int vectors_of_v = REST_TERMS / VECTOR, vectors_of_u = FORM_TILE / VECTOR;
+  for (int i = get_local_id(0); i < FORM_TILE * vectors_of_v; i += TILE_GROUP_SIZE) {
+    const int down = i / vectors_of_v, across = i % vectors_of_v * VECTOR;
+    const bool exists = row + down < extent.rows;
+    __global const STORED* from = x + (row + down) * (index_t)extent.ld + k + across;
+    copy_vector(to + down * REST_V_LD + across, exists ? from : x, exists);
+  }
+  for (int i = get_local_id(0); i < REST_TERMS * vectors_of_u; i += TILE_GROUP_SIZE) {
+    const int down = i / vectors_of_u, across = i % vectors_of_u * VECTOR;
+    const bool exists = col + across < extent.cols;
+    __global const STORED* from = x + (k + down) * (index_t)extent.ld + col + across;
+    copy_vector(to + REST_U + down * REST_U_LD + across, exists ? from : x, exists);
+  }
+}
+// Four terms of 16 rows of V, or of 16 columns of U.
+INLINE void get_terms_of_rest(const Warp* at, Quarter y, __local const STORED* from,
+                              const int row_ld, const int term_ld) {
+  from += at->g * row_ld + at->t * term_ld;
+#pragma unroll
+  for (int w = 0; w < QUARTER_WORDS; ++w) {
+    y[w] = from[BLOCK_ROW(w % WORD_ROWS, 0) * row_ld + w / WORD_ROWS * term_ld];
   }
 }
 
@@ -374,6 +487,7 @@ __kernel IN_TILE_GROUPS void reconstruct_columns(__global STORED* x, __global do
 // 32.
 __kernel IN_TILE_GROUPS void update_rest(__global STORED* x, __global double* work,
                                                FactorShape shape, ReconstructShape form) {
+  __local STORED stages[2 * REST_ENTRIES] __attribute__((aligned(16)));
   const Warp warp = warp_of_item();
   const Warp* at = &warp;
   const int begin = form.first + FORM_ROWS, index = get_local_id(0) / WARP_LANES;
@@ -381,34 +495,51 @@ __kernel IN_TILE_GROUPS void update_rest(__global STORED* x, __global double* wo
   const int down = (form.rows - begin + FORM_TILE - 1) / FORM_TILE;
   const int tile = get_group_id(0) % (across * down);
   const index_t matrix = get_group_id(0) / (across * down);
-  const int row = begin + tile / across * FORM_TILE + index / 2 * 32;
-  const int col = begin + tile % across * FORM_TILE + index % 2 * 32;
-  __global double* slot = work + matrix * form.slot;
-  if (is_refused(slot) || row >= form.rows || col >= form.columns) return;
-  x += matrix * form.x_stride;
+  const int row = begin + tile / across * FORM_TILE, own_row = index / 2 * 32;
+  const int col = begin + tile % across * FORM_TILE, own_col = index % 2 * 32;
+  const bool is_open = is_refused(work + matrix * form.slot);
+  const int steps = is_open ? 0 : FORM_ROWS / REST_TERMS;
   const Extent extent = extent_of(form, form.x_ld);
+  x += matrix * form.x_stride;
   Block sum[4];
 #pragma unroll
   for (int p = 0; p < 4; ++p) clear_block(sum[p]);
+  if (!is_open) copy_stage_of_rest(stages, x, extent, row, col, form.first);
+  commit_copies();
 #pragma unroll 1
-  for (int k = form.first; k < begin; k += 16) {
-    Block v[2], u[2];
-#pragma unroll
-    for (int p = 0; p < 2; ++p) {
-      load_of(at, v[p], x, extent, row + 16 * p, k);
-      load_transposed_of(at, u[p], x, extent, k, col + 16 * p);
+  for (int step = 0; step < steps; ++step) {
+    __local const STORED* stage = stages + step % 2 * REST_ENTRIES;
+    wait_for_copies();
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (step + 1 < steps) {
+      copy_stage_of_rest(stages + (step + 1) % 2 * REST_ENTRIES, x, extent, row, col,
+                         form.first + (step + 1) * REST_TERMS);
     }
+    commit_copies();
 #pragma unroll
-    for (int p = 0; p < 4; ++p) multiply_add(sum[p], v[p / 2], u[p % 2]);
+    for (int k = 0; k < REST_TERMS; k += 4) {
+      Quarter v[2], u[2];
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        get_terms_of_rest(at, v[p], stage + (own_row + 16 * p) * REST_V_LD + k, REST_V_LD, 1);
+        get_terms_of_rest(at, u[p], stage + REST_U + own_col + 16 * p + k * REST_U_LD, 1,
+                          REST_U_LD);
+      }
+#pragma unroll
+      for (int p = 0; p < 4; ++p) add_quarter(sum[p], v[p / 2], u[p % 2]);
+    }
   }
+  if (is_open) return;
 #pragma unroll
   for (int p = 0; p < 4; ++p) {
+    const int i = row + own_row + p / 2 * 16, j = col + own_col + p % 2 * 16;
     Block old;
-    load_of(at, old, x, extent, row + p / 2 * 16, col + p % 2 * 16);
+    load_of(at, old, x, extent, i, j);
     subtract_block(old, sum[p]);
-    store_of(at, old, x, extent, row + p / 2 * 16, col + p % 2 * 16, false);
+    store_of(at, old, x, extent, i, j, false);
   }
 }
+#endif
 
 // ---- finish
 
@@ -427,7 +558,7 @@ INLINE double2 sum_pieces(__global const double* slot, ReconstructShape form, in
   const int below = form.rows - (j / FORM_ROWS + 1) * FORM_ROWS;
   const int pieces = 1 + (below > 0 ? (below + form.group_rows - 1) / form.group_rows : 0);
   double sum = 0, rest = 0;
-#pragma unroll 4
+#pragma unroll 16
   for (int piece = part; piece < pieces; piece += parts) {
     __global const double* from = slot + form.sums + piece * (index_t)(2 * form.columns) + j;
     add_to_sum(from[0], &sum, &rest);

@@ -12,7 +12,7 @@ namespace qrtool {
 namespace {
 
 constexpr index_t block_columns = 16;
-constexpr index_t most_blocks = 8;       // of a square
+constexpr index_t most_blocks = 8;       // MOST_BLOCKS
 constexpr int form_group = 256;          // FORM_GROUP
 constexpr index_t form_entries = 4096;   // FORM_ENTRIES
 constexpr index_t tile_side = 64;        // FORM_TILE
@@ -98,16 +98,23 @@ ReconstructShape shape_of(const Problem& p) {
   form.sums = take(form.stores ? 2 * p.k() * (1 + ceil_divide(below, form.group_rows)) : 0);
   const bool has_more = below > 0 || has_squares(p);
   form.upper = take(has_more ? b * (b - 1) / 2 * block_entries : 0);
+  form.lower = take(has_squares(p) ? b * (b - 1) / 2 * block_entries : 0);
   form.inverses = take(has_more ? 2 * b * block_entries : 0);
   return form;
 }
 
-/// Of reconstruct_square, of reconstruct_rows where a matrix has further rows, and of finish_form.
+/// Of reconstruct_square; of reconstruct_rows where a matrix has further rows, and of
+/// reconstruct_columns (STAGED_ENTRIES); of update_rest (REST_ENTRIES); of finish_form.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto count = static_cast<std::size_t>(blocks(p)), side = 16 * count;
   const std::size_t factor =
       sizeof(double) * (2 * (count + 1) * block_room + side) + sizeof(cl_int) * (count + 1);
-  return std::max({factor, sizeof(double) * 2 * count * side, sizeof(double) * 2 * form_group});
+  const std::size_t staged = 256 * (count <= 5 ? count * (count + 1) / 2 : 2 * count - 1);
+  const std::size_t divided = sizeof(double) * (staged + 2 * count * side);
+  const std::size_t real = size_of(p.type), row = tile_side + (real == 8 ? 4 : 8);
+  const std::size_t stage = real * (tile_side * 20 + 16 * row);
+  return std::max(
+      {factor, divided, blocks(p) == most_blocks ? 2 * stage : 0, sizeof(double) * 2 * form_group});
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -216,8 +223,8 @@ void enqueue_squares(const FactorJob& job, ReconstructShape form, const cl::Buff
     form.saves = below > 0 || right > 0;
     launch("reconstruct_square", job.count, group, job.a, from, x, routes, work, shape, form);
     launch("reconstruct_rows", job.count * form.pieces, group, from, x, work, shape, form);
-    launch("reconstruct_columns", job.count * ceil_divide(right, tile_side), four_warps, x, work,
-           shape, form);
+    launch("reconstruct_columns", job.count * ceil_divide(right, side), group, x, work, shape,
+           form);
     launch("update_rest", job.count * ceil_divide(right, tile_side) * ceil_divide(below, tile_side),
            four_warps, x, work, shape, form);
   }
