@@ -43,11 +43,15 @@
 // Defines, set in reconstruct.cpp     range          meaning
 //   STORED, REAL, SUB_GROUP_BODY, MMA                common.clh, mma.clh; REAL is double
 //   BLOCKS                            1..8           blocks of 16 columns
+//   STRIP_WARPS                       1..8           warps that divide rows or columns together
 //   VECTOR                            1, 2           copy.clh; divides the columns of A and of Q
 // Local memory: 2 (BLOCKS + 1) BLOCK_ROOM + 16 BLOCKS doubles and BLOCKS + 1 ints; STAGED_ENTRIES
-// and 32 BLOCKS^2 doubles; 2 REST_ENTRIES of STORED; or 2 FORM_GROUP doubles.
+// and 32 STRIP_WARPS BLOCKS doubles; 2 REST_ENTRIES of STORED; or 2 FORM_GROUP doubles.
 #ifndef BLOCKS
 #define BLOCKS 4
+#endif
+#ifndef STRIP_WARPS
+#define STRIP_WARPS BLOCKS
 #endif
 #ifndef VECTOR
 #define VECTOR 1
@@ -61,8 +65,11 @@
 #define FORM_GROUP 256
 #define FORM_TILE 64  // of update_rest
 #define TILE_GROUP_SIZE (4 * WARP_LANES)
+#define STRIP_GROUP_SIZE (STRIP_WARPS * WARP_LANES)
+#define DIVIDED_ROWS (16 * STRIP_WARPS)
 #define IN_FORM_GROUPS GROUP_OF(FORM_GROUP)
 #define IN_SQUARE_GROUPS GROUP_OF(GROUP_SIZE)
+#define IN_DIVIDING_GROUPS GROUP_OF(STRIP_GROUP_SIZE)
 #define IN_TILE_GROUPS GROUP_OF(TILE_GROUP_SIZE)
 // The place of block (b, c), c > b, of U among those of a square, and of block (c, b) of V. Those
 // that a step of divide_strip needs follow one another.
@@ -98,11 +105,11 @@ INLINE Warp warp_of_item(void) {
 
 // Adds the sums of all warps, and stores those of the columns of a square as piece `piece`.
 INLINE void store_squares(__local const double* sums, __global double* slot, ReconstructShape form,
-                          int piece) {
+                          int piece, const int warps) {
   __global double* to = slot + form.sums + piece * (index_t)(2 * form.columns);
-  for (int j = get_local_id(0); j < form.width; j += GROUP_SIZE) {
+  for (int j = get_local_id(0); j < form.width; j += warps * WARP_LANES) {
     double sum = 0, rest = 0;
-    for (int w = 0; w < WARPS; ++w) {
+    for (int w = 0; w < warps; ++w) {
       add_to_sum(sums[2 * (w * FORM_ROWS + j)], &sum, &rest);
       rest += sums[2 * (w * FORM_ROWS + j) + 1];
     }
@@ -280,7 +287,7 @@ __kernel IN_SQUARE_GROUPS void reconstruct_square(
     }
   }
   sync_items(CLK_LOCAL_MEM_FENCE);
-  if (form.stores) store_squares(shown, slot, form, 0);
+  if (form.stores) store_squares(shown, slot, form, 0, WARPS);
   for (int i = item; i < form.width; i += GROUP_SIZE) {
     const bool is_last = form.first + i == shape.m - 1;
     slot[form.signs + form.first + i] = is_last ? -signs[i] : signs[i];
@@ -312,10 +319,12 @@ INLINE void stage_divisor(__local double* staged, const Divisor* by, int c) {
   __local double* to = staged + STAGED_AT(c);
   const int item = get_local_id(0);
   __global const double* column = by->blocks + PLACE_IN_FACTOR(0, c) * 256;
-  for (int i = 2 * item; i < 256; i += 2 * GROUP_SIZE) {
+  for (int i = 2 * item; i < 256; i += 2 * STRIP_GROUP_SIZE) {
     copy_double2(to + i, by->inverses + c * 256 + i);
   }
-  for (int i = 2 * item; i < c * 256; i += 2 * GROUP_SIZE) copy_double2(to + 256 + i, column + i);
+  for (int i = 2 * item; i < c * 256; i += 2 * STRIP_GROUP_SIZE) {
+    copy_double2(to + 256 + i, column + i);
+  }
 }
 // What comes before the strips of a group, all at once or for each strip.
 INLINE void begin_divisor(__local double* staged, const Divisor* by, int blocks) {
@@ -324,14 +333,14 @@ INLINE void begin_divisor(__local double* staged, const Divisor* by, int blocks)
   commit_copies();
   if (IS_WHOLE) {
     wait_for_copies();
-    sync_items(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
 }
 // Waits for column c, and begins to copy the next one.
 INLINE void go_on_with_divisor(__local double* staged, const Divisor* by, int c, int blocks) {
   if (IS_WHOLE) return;
   wait_for_copies();
-  sync_items(CLK_LOCAL_MEM_FENCE);
+  barrier(CLK_LOCAL_MEM_FENCE);
   if (c + 1 < blocks) stage_divisor(staged, by, c + 1);
   commit_copies();
 }
@@ -362,11 +371,11 @@ INLINE void divide_block_of_strip(const Warp* at, Block z, Block x,
 
 // V := X U^-1 in the columns of a square. A refused matrix may be one with NaN, which V gets from
 // Q. Groups: for each matrix pieces of group_rows rows.
-__kernel IN_SQUARE_GROUPS void reconstruct_rows(__global const STORED* from, __global STORED* x,
+__kernel IN_DIVIDING_GROUPS void reconstruct_rows(__global const STORED* from, __global STORED* x,
                                                __global double* work, FactorShape shape,
                                                ReconstructShape form) {
   __local double staged[STAGED_ENTRIES] __attribute__((aligned(16)));
-  __local double sums[2 * WARPS * FORM_ROWS];
+  __local double sums[2 * STRIP_WARPS * FORM_ROWS];
   const Warp warp = warp_of_item();
   const Warp* at = &warp;
   const int index = get_local_id(0) / WARP_LANES, piece = get_group_id(0) % form.pieces;
@@ -384,22 +393,30 @@ __kernel IN_SQUARE_GROUPS void reconstruct_rows(__global const STORED* from, __g
   sync_warp();
   if (IS_WHOLE) begin_divisor(staged, &by, divided);
 #pragma unroll 1
-  for (int first = begin; first < end; first += FORM_ROWS) {
+  for (int first = begin; first < end; first += DIVIDED_ROWS) {
     const int row = first + 16 * index;
     STORED kept[BLOCKS][BLOCK_WORDS];
+    Block own[BLOCKS];
     if (!IS_WHOLE) {
-      sync_items(CLK_LOCAL_MEM_FENCE);
+      barrier(CLK_LOCAL_MEM_FENCE);
       begin_divisor(staged, &by, divided);
+    }
+    // Few blocks are loaded together; many would need too many registers.
+#pragma unroll
+    for (int c = 0; c < BLOCKS; ++c) {
+      if (IS_WHOLE) {
+        load_of(at, own[c], from, extent_of(form, form.from_ld), row, form.first + 16 * c);
+      }
     }
 #pragma unroll
     for (int c = 0; c < BLOCKS; ++c) {
       const int col = form.first + 16 * c;
       go_on_with_divisor(staged, &by, c, divided);
       if (c < blocks) {
-        Block y, z;
-        load_of(at, y, from, extent_of(form, form.from_ld), row, col);
-        copy_block(z, y);
-        if (divides) divide_block_of_strip(at, z, y, kept, staged, c);
+        Block z;
+        if (!IS_WHOLE) load_of(at, own[c], from, extent_of(form, form.from_ld), row, col);
+        copy_block(z, own[c]);
+        if (divides) divide_block_of_strip(at, z, own[c], kept, staged, c);
 #pragma unroll
         for (int w = 0; w < BLOCK_WORDS; ++w) kept[c][w] = (STORED)z[w];
         store_below(at, z, x, extent_of(form, form.x_ld), row, col);
@@ -407,22 +424,22 @@ __kernel IN_SQUARE_GROUPS void reconstruct_rows(__global const STORED* from, __g
       }
     }
   }
-  sync_items(CLK_LOCAL_MEM_FENCE);
-  store_squares(sums, slot, form, 1 + piece);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  store_squares(sums, slot, form, 1 + piece, STRIP_WARPS);
 }
 
 #if BLOCKS == MOST_BLOCKS
 // U := V^-1 X right of a square. A warp has 16 columns, as rows of blocks. Groups: for each matrix
-// FORM_ROWS columns.
-__kernel IN_SQUARE_GROUPS void reconstruct_columns(__global STORED* x, __global double* work,
-                                                   FactorShape shape, ReconstructShape form) {
+// DIVIDED_ROWS columns.
+__kernel IN_DIVIDING_GROUPS void reconstruct_columns(__global STORED* x, __global double* work,
+                                                  FactorShape shape, ReconstructShape form) {
   __local double staged[STAGED_ENTRIES] __attribute__((aligned(16)));
   const Warp warp = warp_of_item();
   const Warp* at = &warp;
   const int begin = form.first + FORM_ROWS, columns = form.columns - begin;
-  const int groups = (columns + FORM_ROWS - 1) / FORM_ROWS;
+  const int groups = (columns + DIVIDED_ROWS - 1) / DIVIDED_ROWS;
   const index_t matrix = get_group_id(0) / groups;
-  const int col = begin + get_group_id(0) % groups * FORM_ROWS +
+  const int col = begin + get_group_id(0) % groups * DIVIDED_ROWS +
                   (int)get_local_id(0) / WARP_LANES * 16;
   __global double* slot = work + matrix * form.slot;
   const int divided = is_refused(slot) ? 0 : BLOCKS;
@@ -562,7 +579,7 @@ INLINE double2 sum_pieces(__global const double* slot, ReconstructShape form, in
   for (int piece = part; piece < pieces; piece += parts) {
     __global const double* from = slot + form.sums + piece * (index_t)(2 * form.columns) + j;
     add_to_sum(from[0], &sum, &rest);
-    rest += from[form.columns];
+    if (HAS_WIDE_STORED) rest += from[form.columns];
   }
   return (double2)(sum, rest);
 }

@@ -66,6 +66,11 @@ index_t blocks(const Problem& p) {
   return std::min(ceil_divide(p.k(), block_columns), most_blocks);
 }
 index_t square_rows(const Problem& p) { return blocks(p) * block_columns; }
+/// Warps that divide strips of 16 rows together: as many as a square has, or more where there are
+/// many rows, so that there are fewer sums of squares to add.
+index_t strip_warps(const Problem& p) {
+  return p.m >= tuning::reconstruct_tall_rows ? most_blocks : blocks(p);
+}
 
 /// Whether the columns of Q are more than one square.
 bool has_squares(const Problem& p) { return p.k() > square_rows(p); }
@@ -76,12 +81,13 @@ index_t rows(const Problem& p) { return is_raw(p) ? p.m : p.k(); }
 ReconstructShape shape_of(const Problem& p) {
   ReconstructShape form{};
   const index_t side = square_rows(p), below = std::max<index_t>(rows(p) - side, 0);
-  const index_t b = blocks(p), pieces = ceil_divide(tuning::reconstruct_warps, b);
-  const index_t steps = std::max<index_t>(1, ceil_divide(below, side * pieces));
+  const index_t b = blocks(p), rows_at_once = block_columns * strip_warps(p);
+  const index_t pieces = ceil_divide(tuning::reconstruct_warps, strip_warps(p));
+  const index_t steps = std::max<index_t>(1, ceil_divide(below, rows_at_once * pieces));
   const index_t block_entries = block_columns * block_columns;
   form.rows = static_cast<int>(rows(p));
   form.columns = static_cast<int>(p.k());
-  form.group_rows = static_cast<int>(side * steps);
+  form.group_rows = static_cast<int>(rows_at_once * steps);
   form.rows_of_group = static_cast<int>(std::max<index_t>(1, form_entries / p.n));
   form.stores = is_raw(p) || has_squares(p);
   form.from_ld = form.columns;
@@ -110,7 +116,8 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
   const std::size_t factor =
       sizeof(double) * (2 * (count + 1) * block_room + side) + sizeof(cl_int) * (count + 1);
   const std::size_t staged = 256 * (count <= 5 ? count * (count + 1) / 2 : 2 * count - 1);
-  const std::size_t divided = sizeof(double) * (staged + 2 * count * side);
+  const auto warps = static_cast<std::size_t>(strip_warps(p));
+  const std::size_t divided = sizeof(double) * (staged + 2 * warps * side);
   const std::size_t real = size_of(p.type), row = tile_side + (real == 8 ? 4 : 8);
   const std::size_t stage = real * (tile_side * 20 + 16 * row);
   return std::max(
@@ -126,8 +133,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (p.k() < 1) return {false, "takes one row and one column or more"};
   const Fit inner = inner_variant(p).plan.fits(inner_problem(p), limits);
   if (!inner.ok) return inner;
-  const int group = std::max(form_group, static_cast<int>(32 * blocks(p)));
-  const std::string needs = group_objection(group, local_bytes(p, limits), limits);
+  const std::string needs = group_objection(form_group, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
@@ -137,7 +143,8 @@ Fit fits(const Problem& p, const Limits& limits) {
 Params tune(const Problem& p, const Limits& limits) {
   return {{"MMA", limits.float64_products},
           {"VECTOR", std::min({aligned_entries(p.n), aligned_entries(p.k()), 2})},
-          {"BLOCKS", static_cast<int>(blocks(p))}};
+          {"BLOCKS", static_cast<int>(blocks(p))},
+          {"STRIP_WARPS", static_cast<int>(strip_warps(p))}};
 }
 
 /// The buffers after those of `again`: the work memory; Q and R where they are no results; X where
@@ -207,6 +214,8 @@ void enqueue_squares(const FactorJob& job, ReconstructShape form, const cl::Buff
   const index_t side = square_rows(p), below_first = std::max<index_t>(form.rows - side, 0);
   const int group = static_cast<int>(blocks(p)) * warp_lanes(job.params);
   const int four_warps = tile_warps * warp_lanes(job.params);
+  const index_t strips = strip_warps(p);
+  const int strip_group = static_cast<int>(strips) * warp_lanes(job.params);
   if (has_squares(p)) {
     launch("copy_q", job.count * ceil_divide(form.rows * p.k(), form_entries), form_group, from, x,
            shape, form);
@@ -222,9 +231,9 @@ void enqueue_squares(const FactorJob& job, ReconstructShape form, const cl::Buff
     form.pieces = static_cast<int>(ceil_divide(below, form.group_rows));
     form.saves = below > 0 || right > 0;
     launch("reconstruct_square", job.count, group, job.a, from, x, routes, work, shape, form);
-    launch("reconstruct_rows", job.count * form.pieces, group, from, x, work, shape, form);
-    launch("reconstruct_columns", job.count * ceil_divide(right, side), group, x, work, shape,
-           form);
+    launch("reconstruct_rows", job.count * form.pieces, strip_group, from, x, work, shape, form);
+    launch("reconstruct_columns", job.count * ceil_divide(right, block_columns * strips),
+           strip_group, x, work, shape, form);
     launch("update_rest", job.count * ceil_divide(right, tile_side) * ceil_divide(below, tile_side),
            four_warps, x, work, shape, form);
   }
