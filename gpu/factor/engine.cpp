@@ -212,24 +212,28 @@ Engine::Further Engine::enqueue_further(const FurtherRoute& route, const FactorJ
   compute.enqueueWriteBuffer(list, CL_TRUE, 0, sizeof(cl_int) * refused.size(), refused.data());
   const Params params = route.tune(job.problem, info.limits);
   const FurtherJob further{job.problem, params, count, list, job.a, job.q, job.r, routes, slots};
+  const auto [usual, most] = further_pass_counts(job.problem);
+  const PassRange all{0, most};
   const ProgramSource source{route.file, defines_for(job.problem, params, ElementType::float64),
                              "further passes"};
   if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
     const WantedKernels wanted = wanted_by(source, route.heavy_kernels, [&](Launcher& launch) {
-      route.enqueue(further, FurtherPart::all, launch);
+      route.enqueue(further, all, launch);
     });
     session.programs.prepare({&wanted, 1});
   }
   Launcher launch(kernels, compute, session.programs, source);
   const std::size_t slot = route.slots(job.problem).bytes;
   if (static_cast<std::size_t>(count) * slot > slots.getInfo<CL_MEM_SIZE>()) {
-    route.enqueue(further, FurtherPart::all, launch);
+    route.enqueue(further, all, launch);
     return Further::some;
   }
-  route.enqueue(further, FurtherPart::usual, launch);
-  known = read_routes(routes, job.count);
-  if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return Further::all;
-  route.enqueue(further, FurtherPart::rest, launch);
+  // A pass that no matrix needs costs more than reading the routes: 14 launches for 512 columns.
+  for (PassRange range{0, usual}; range.first < most; range = {range.end, range.end + 1}) {
+    route.enqueue(further, range, launch);
+    known = read_routes(routes, job.count);
+    if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return Further::all;
+  }
   return Further::some;
 }
 

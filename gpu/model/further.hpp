@@ -20,12 +20,11 @@ struct FurtherJob {
   const cl::Buffer& slots;   // work memory, one slot or more
 };
 
-/// The passes of a job whose matrices have a slot each may come in two parts, so that the host can
-/// leave out the second one, half of the launches, where it is not needed.
-enum class FurtherPart {
-  all,
-  usual,  // as many passes as most matrices need
-  rest,   // all others, after `usual` and with the same slots
+/// The passes `first` .. end - 1, from 0 on. Those of a job whose matrices have a slot each may
+/// come in parts, so that the host can leave out what no matrix needs. The last part also finds out
+/// whether the next pass is needed.
+struct PassRange {
+  int first, end;
 };
 
 struct FurtherRoute {
@@ -36,7 +35,7 @@ struct FurtherRoute {
   Params (*tune)(const Problem&, const Limits&);
   /// The work memory of a matrix in flight, and the largest useful number of them. One is enough.
   Slots (*slots)(const Problem&);
-  void (*enqueue)(const FurtherJob&, FurtherPart, Launcher&);
+  void (*enqueue)(const FurtherJob&, PassRange, Launcher&);
   /// Kernels that take long to build.
   std::span<const std::string_view> heavy_kernels = {};
 };

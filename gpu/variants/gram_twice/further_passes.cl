@@ -15,7 +15,7 @@
 //   spread_refused   B + E                                               piece x 64 columns
 //   in each pass     the launches of gram_twice.cl, with begin_pass      tile on the diagonal
 //                    in place of begin_series: is a pass the last one?
-//                    (the last passes only where the host has read that they are needed)
+//                    (after some passes only where the host has read that one is needed)
 //   finish_rows      Q in A's type                                       stored_rows rows
 //   finish_factor    R in A's type; the route                            stored_rows rows
 //

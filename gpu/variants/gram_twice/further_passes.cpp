@@ -67,7 +67,7 @@ bool fits(const Problem& p, const Limits& limits) {
 }
 
 /// Matrices `first` .. of the list, one slot each.
-void enqueue_wave(const FurtherJob& job, FurtherPart part, Launcher& launch, index_t first,
+void enqueue_wave(const FurtherJob& job, PassRange range, Launcher& launch, index_t first,
                   index_t count) {
   auto [twice, further] = layout_of(job.problem);
   further.first = first;
@@ -80,17 +80,15 @@ void enqueue_wave(const FurtherJob& job, FurtherPart part, Launcher& launch, ind
     launch("begin_pass", count * twice.tiles, passes.group_size(), job.slots, shape, twice,
            further);
   };
-  const auto [usual, most] = further_pass_counts(job.problem);
-  if (part != FurtherPart::rest) {
+  const int most = further_pass_counts(job.problem).most;
+  if (range.first == 0) {
     for (const char* kernel : {"measure_refused", "spread_refused"}) {
       launch(kernel, count * further.pieces * twice.tiles, further_group_size, job.a, job.list,
              job.slots, shape, twice, further);
     }
     begin_pass();
-  } else {
-    twice.pass = usual;
   }
-  while (twice.pass < (part == FurtherPart::usual ? usual : most)) {
+  for (twice.pass = range.first; twice.pass < range.end;) {
     passes.factor(twice);
     passes.divide(twice, x, x);
     passes.form_r(twice, r);
@@ -106,11 +104,11 @@ void enqueue_wave(const FurtherJob& job, FurtherPart part, Launcher& launch, ind
 }
 
 /// In waves of as many matrices as the buffer has slots.
-void enqueue(const FurtherJob& job, FurtherPart part, Launcher& launch) {
+void enqueue(const FurtherJob& job, PassRange range, Launcher& launch) {
   const auto most =
       static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots(job.problem).bytes);
   for (index_t first = 0; first < job.count; first += most) {
-    enqueue_wave(job, part, launch, first, std::min(most, job.count - first));
+    enqueue_wave(job, range, launch, first, std::min(most, job.count - first));
   }
 }
 

@@ -52,7 +52,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          factor_shape(real_form(job.problem), job.count));
   passes().enqueue(
       {job.problem, job.params, job.count, list, job.a, job.q, job.r, routes, job.slots},
-      FurtherPart::all, launch);
+      {0, further_pass_counts(job.problem).most}, launch);
 }
 
 std::size_t device_bytes(const Problem& p) {
