@@ -19,6 +19,7 @@
 //       factor_panel     as before, with Q1 in place of P; R1 is R of the first
 //                        pass, R of the panel = -S R R1                           matrix
 //     form_v             V2 = P2 W^-1; T = W R^-1 S V1^-T                         matrix x rows
+//                        or form_v_by_units
 //     form_exact_t       T from V'V by exact sums, if PASSES is 2 and the matrix
 //                        has few rows                                             matrix
 //     transposed_product Z = V'[V of earlier panels | rest of the block]          gemm.cl
@@ -61,12 +62,14 @@
 //                                                         second try
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
+//   PANEL_UNITS                          0, 1             1: panels by the float64 matrix units; with
+//                                                         products of halves on NVIDIA, PANEL 64
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of
 //                                                         apply_panel_t; at least 1024 / PANEL
 //   and the defines of gemm.cl
 // Local memory: BLOCK STRIP + SQUARE_TERMS (PANEL + 4) REAL in apply_t; PANEL^2 + PANEL + 512 REAL,
 // 8 PANEL double and 256 float (PASSES 2: double) in factor_panel; PANEL (PANEL + 9) double in
-// form_v.
+// form_v; PANEL (PANEL + 8) REAL and 10 BLOCK_ROOM double in form_v_by_units.
 // Buffers per matrix:
 //   work     m x ld REAL; it may share the buffer of Q, V or R
 //   codes    n int; done: 1 int; signs and taus: k REAL each
@@ -90,6 +93,9 @@
 #endif
 #ifndef BLOCK
 #define BLOCK 128
+#endif
+#ifndef PANEL_UNITS
+#define PANEL_UNITS HAS_UNITS
 #endif
 #ifndef STRIP
 #define STRIP (1024 / PANEL)
@@ -198,6 +204,7 @@ __kernel IN_LARGE_GROUPS void scale_columns(__global const STORED* a, __global R
 #include "gpu/variants/large/panel_triangles.clh"
 // panel.clh uses definitions of panel_triangles.clh.
 #include "gpu/variants/large/panel.clh"
+#include "gpu/variants/large/panel_units.clh"
 // block_t.clh uses definitions of panel.clh.
 #include "gpu/variants/large/block_t.clh"
 

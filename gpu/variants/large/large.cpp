@@ -297,7 +297,9 @@ std::string tuned_arithmetic(const Problem& p, const Params& params) {
   return arithmetic(p);
 }
 
-Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool is_nvidia) {
+/// `has_panel_units`: whether the panels go through the float64 matrix units too.
+Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool is_nvidia,
+                 bool has_panel_units) {
   const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
   Params params = product_params(computes_in(p), body, aligned_entries(all),
                                  static_cast<int>(widths.panel), is_nvidia);
@@ -307,6 +309,7 @@ Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool 
   const bool is_narrow = widths.panel == tuning::large_narrow_panel;
   params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
   params["PANEL_STRIP"] = params["STRIP"];
+  params["PANEL_UNITS"] = has_panel_units ? 1 : 0;
   return params;
 }
 
@@ -326,9 +329,12 @@ std::size_t local_bytes_with(const Problem& p, const Params& params) {
   const std::size_t factor_panel =
       real * (2 * group_size + panel * panel + panel + group_size) + wide * 8 * panel;
   const std::size_t form_v = wide * panel * (panel + 1 + 8);
+  const std::size_t block_room = 16 * 18;
+  const std::size_t units =
+      params.at("PANEL_UNITS") == 1 ? real * panel * (panel + 8) + wide * 10 * block_room : 0;
   const std::size_t gram = wide * std::max<std::size_t>(32 * panel, group_size);
   return std::max({product_local_bytes(computes_in(p), params), apply_t, apply_panel_t,
-                   factor_panel, form_v, gram});
+                   factor_panel, form_v, units, gram});
 }
 
 /// Where local memory is short: narrow panels in short blocks, and products with one stage in local
@@ -336,14 +342,17 @@ std::size_t local_bytes_with(const Problem& p, const Params& params) {
 Params lean_params(const Problem& p) {
   const bool is_half = p.arithmetic == Arithmetic::mixed && !is_double(p);
   Params params =
-      params_of(p, lean_widths(p), is_half ? ProductBody::stored_halves : ProductBody::fma, false);
+      params_of(p, lean_widths(p), is_half ? ProductBody::stored_halves : ProductBody::fma, false, false);
   params["BUFFERS"] = 1;
   return params;
 }
 
 Params tune(const Problem& p, const Limits& limits) {
   const Widths widths{panel_width(p), block_width(p)};
-  Params params = params_of(p, widths, product_body(p, limits), limits.has_nvidia_mma);
+  const ProductBody body = product_body(p, limits);
+  const bool has_units = body == ProductBody::half || body == ProductBody::three_halves;
+  Params params = params_of(p, widths, body, limits.has_nvidia_mma,
+                            has_units && limits.float64_products);
   return local_bytes_with(p, params) <= limits.local_bytes ? params : lean_params(p);
 }
 

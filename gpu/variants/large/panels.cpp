@@ -53,9 +53,11 @@ void Run::factor_panel() {
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_, cl_int{2});
   }
-  const index_t head_groups = passes * panel_columns() / 16;
-  launch_("form_v", count * (head_groups + ceil_divide(rows - step_.width, panel_columns())),
-          group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
+  const bool has_units = job_.params.at("PANEL_UNITS") == 1;
+  const index_t head_groups = has_units ? 1 : passes * panel_columns() / 16;
+  launch_(has_units ? "form_v_by_units" : "form_v",
+          count * (head_groups + ceil_divide(rows - step_.width, panel_columns())), group_size, a,
+          w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
   if (passes == 2 && p_.m <= tuning::large_exact_t_rows)
     launch_("form_exact_t", count, group_size, w[taus], w[x], w[v], shape_, step_);
 }
