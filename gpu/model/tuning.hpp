@@ -390,6 +390,10 @@ inline constexpr std::int64_t large_v_share = 8;
 inline constexpr std::int64_t large_gram_rows = 32;
 inline constexpr std::int64_t large_gram_slabs = 128;
 inline constexpr std::int64_t large_least_gram_slabs = 16;
+/// Where panels go through the float64 matrix units, one group computes the whole Gram matrix of a
+/// panel of so many matrices or more, with the same bits. 66 .. 1000. The number is that of an
+/// H200's multiprocessors, which no measurement has compared with others.
+inline constexpr std::int64_t large_whole_gram_matrices = 132;
 /// The smallest number of rows of a slab of V'C, the largest number of slabs for a panel's V'C, and
 /// the number of groups of a product that an H200 runs at a time.
 inline constexpr std::int64_t large_product_rows = 128;

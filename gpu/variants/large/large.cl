@@ -10,6 +10,7 @@
 //   for each panel P of PANEL columns of the block:
 //     gram_panel         sums of P'P in float64                                   matrix x slab
 //     sum_panel_gram     G = P'P                                                  matrix x part
+//                        or gram_panel_by_units for both                          matrix
 //     factor_panel       G = R'R (Cholesky); P1 + S R = V1 W (LU) with P1 the
 //                        top square of P, S the signs of the pivots;
 //                        R of the panel = -S R                                    matrix

@@ -38,9 +38,16 @@ void Run::factor_panel() {
   step_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
   const index_t sum_groups = count * panel_columns() * panel_columns() / 32;
-  launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
+  const bool has_units = job_.params.at("PANEL_UNITS") == 1;
+  const bool takes_all = has_units && count >= tuning::large_whole_gram_matrices;
+  if (has_units) {
+    launch_("gram_panel_by_units", takes_all ? count : count * step_.gram_slabs, group_size, a,
+            w[takes_all ? squares : z], shape_, step_, cl_int{takes_all});
+  } else {
+    launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
+  }
   if (passes == 1) {
-    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
+    if (!takes_all) launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_);
   } else {
@@ -53,7 +60,6 @@ void Run::factor_panel() {
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_, cl_int{2});
   }
-  const bool has_units = job_.params.at("PANEL_UNITS") == 1;
   const index_t head_groups = has_units ? 1 : passes * panel_columns() / 16;
   launch_(has_units ? "form_v_by_units" : "form_v",
           count * (head_groups + ceil_divide(rows - step_.width, panel_columns())), group_size, a,
