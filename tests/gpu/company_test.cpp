@@ -233,9 +233,10 @@ struct TwiceJob {
     return list;
   }
 
-  static cl::Buffer buffer_of(const std::vector<double>& list) {
+  template <class T>
+  static cl::Buffer buffer_of(const std::vector<T>& list) {
     const Engine& engine = backend().engine();
-    const std::size_t bytes = list.size() * sizeof(double);
+    const std::size_t bytes = list.size() * sizeof(T);
     const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
     engine.compute.enqueueWriteBuffer(buffer, CL_TRUE, 0, bytes, list.data());
     return buffer;
@@ -287,6 +288,41 @@ TEST_F(Company, KernelsThatUpdateRowsGiveTheSameBits) {
   const std::vector<double> narrow = updated("update_rows", 8);
   EXPECT_NE(narrow, q);
   EXPECT_EQ(narrow, updated("update_wide_rows", 16));
+}
+
+/// The Gram matrix of a panel of `large`, of two matrices: by the sums of slabs, and by one group.
+TEST_F(Company, KernelsThatSumAPanelGiveTheSameBits) {
+  const Problem p{.count = 2, .m = 700, .n = 130, .type = ElementType::float32};
+  Engine& engine = backend().engine();
+  const Params params = large_variant().plan.tune(p, engine.info.limits);
+  if (params.at("PANEL_UNITS") == 0) GTEST_SKIP() << "the device has no such kernels";
+  constexpr index_t square = 64 * 64, squares = 5;
+  std::mt19937 random(7);
+  std::vector<float> a(static_cast<std::size_t>(p.count * p.m * p.n));
+  for (float& x : a) x = std::normal_distribution<float>()(random);
+  const cl::Buffer work = TwiceJob::buffer_of(a);
+  const std::vector<double> none(static_cast<std::size_t>(p.count * squares * square));
+  BlockShape step{};
+  step.ld = static_cast<int>(p.n);
+  step.width = 60;
+  Launcher launch(engine.kernels, engine.compute, engine.session.programs,
+                  {"gpu/variants/large/large.cl", defines_for(p, params, p.type), "a test"});
+  for (const auto& [rows, slab_rows] : {std::pair{700, 32}, {699, 64}, {100, 32}}) {
+    FactorShape shape = factor_shape(p, p.count);
+    step.first = shape.m - rows;
+    step.gram_slabs = static_cast<int>(ceil_divide(rows, slab_rows));
+    step.slab_rows = slab_rows;
+    const cl::Buffer sums(engine.session.context, CL_MEM_READ_WRITE,
+                          static_cast<std::size_t>(p.count * step.gram_slabs * square) * 8);
+    const cl::Buffer by_slabs = TwiceJob::buffer_of(none), by_one = TwiceJob::buffer_of(none);
+    launch("gram_panel_by_units", p.count * step.gram_slabs, 256, work, sums, shape, step,
+           cl_int{0});
+    launch("sum_panel_gram", p.count * square / 32, 256, sums, by_slabs, step);
+    launch("gram_panel_by_units", p.count, 256, work, by_one, shape, step, cl_int{1});
+    const std::vector<double> sum = TwiceJob::read(by_slabs, none.size());
+    EXPECT_NE(sum, none);
+    EXPECT_EQ(sum, TwiceJob::read(by_one, none.size())) << rows;
+  }
 }
 
 /// Rows within one part of the diagonal's sums, of whole parts, and beyond them.
