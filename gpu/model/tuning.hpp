@@ -409,6 +409,9 @@ inline constexpr std::int64_t large_least_z_slabs = 8, large_most_z_slabs = 128;
 /// The columns of A are scanned and scaled in slabs: the largest number of slabs, and the smallest
 /// number of their rows. With all rows in one slab, 1000000 x 128 took 74 of 103 ms.
 inline constexpr std::int64_t large_scan_slabs = 256, large_scan_rows = 1024;
+/// Matrices of up to so many rows are read once for both: 8 .. large_scan_rows, a multiple of 8. A
+/// work-item holds one entry in eight rows, and 64 of them leave room for two groups at a time.
+inline constexpr int large_short_rows = 512;
 /// Slabs of Z, or of a Gram matrix, may take 1 / large_z_share of the size of a matrix. The second
 /// number applies if V is packed too. From 2048 x 2048 on this is at most 15 % of A and R.
 inline constexpr std::int64_t large_z_share = 8;

@@ -6,6 +6,7 @@
 //   scan_columns         the largest entry of each column in slabs of rows
 //   scale_columns        work := A D; D = diag(2^-e_j) brings the largest
 //                        entry of a column to 1/2..1                              matrix x 32 cols
+//                        or scale_short_columns for both                          matrix x 32 cols
 //   for each block of BLOCK columns:
 //   for each panel P of PANEL columns of the block:
 //     gram_panel         sums of P'P in float64                                   matrix x slab
@@ -63,6 +64,8 @@
 //                                                         second try
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
+//   SHORT_ROWS                           multiple of 8    the most rows of scale_short_columns, which
+//                                                         a group has in registers
 //   PANEL_UNITS                          0, 1             1: panels by the float64 matrix units; with
 //                                                         products of halves on NVIDIA, PANEL 64
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of
@@ -94,6 +97,9 @@
 #endif
 #ifndef BLOCK
 #define BLOCK 128
+#endif
+#ifndef SHORT_ROWS
+#define SHORT_ROWS 512
 #endif
 #ifndef PANEL_UNITS
 #define PANEL_UNITS HAS_UNITS
@@ -148,6 +154,11 @@ INLINE ScanPlace scan_place(FactorShape shape, BlockShape at) {
   return place;
 }
 
+// The larger of x and `largest`, or Inf if x is NaN.
+INLINE STORED larger_or_inf(STORED x, STORED largest) {
+  return x <= largest ? largest : isnan(x) ? (STORED)INFINITY : x;
+}
+
 // z[slab][j] := the largest |a(i, j)| of a slab of rows, or Inf for a NaN. One group per matrix,
 // slab and 32 columns.
 __kernel IN_LARGE_GROUPS void scan_columns(__global const STORED* a, __global REAL* z,
@@ -159,8 +170,7 @@ __kernel IN_LARGE_GROUPS void scan_columns(__global const STORED* a, __global RE
   STORED largest = 0;
 #pragma unroll 8
   for (int row = place.first; row < place.last; row += SCAN_LANES) {
-    const STORED x = fabs(a[(index_t)row * shape.n + place.col]);
-    largest = x <= largest ? largest : isnan(x) ? (STORED)INFINITY : x;
+    largest = larger_or_inf(fabs(a[(index_t)row * shape.n + place.col]), largest);
   }
   largest_of[item] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -199,6 +209,38 @@ __kernel IN_LARGE_GROUPS void scale_columns(__global const STORED* a, __global R
   for (int row = place.first; row < place.last; row += SCAN_LANES) {
     work[(index_t)row * at.ld + place.col] =
         scale_by((REAL)a[(index_t)row * shape.n + place.col], -scale_of(code));
+  }
+}
+
+// As scan_columns and scale_columns, for columns in one slab of up to SHORT_ROWS rows, which are
+// read once. One group per matrix and 32 columns.
+__kernel IN_LARGE_GROUPS void scale_short_columns(__global const STORED* a, __global REAL* work,
+                                                  __global int* codes, FactorShape shape,
+                                                  BlockShape at) {
+  __local STORED largest_of[LARGE_GROUP];
+  const int item = get_local_id(0);
+  const ScanPlace place = scan_place(shape, at);
+  a += place.matrix * shape.m * shape.n + place.col;
+  work += place.matrix * shape.m * at.ld + place.col;
+  STORED own[SHORT_ROWS / SCAN_LANES], largest = 0;
+#pragma unroll
+  for (int i = 0; i < SHORT_ROWS / SCAN_LANES; ++i) {
+    const int row = place.first + i * SCAN_LANES;
+    own[i] = row < place.last ? a[row * (index_t)shape.n] : (STORED)0;
+  }
+#pragma unroll
+  for (int i = 0; i < SHORT_ROWS / SCAN_LANES; ++i) largest = larger_or_inf(fabs(own[i]), largest);
+  largest_of[item] = largest;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int other = item % SCAN_COLUMNS; other < LARGE_GROUP; other += SCAN_COLUMNS) {
+    largest = fmax(largest, largest_of[other]);
+  }
+  const int code = magnitude_code(largest, isfinite(largest));
+  if (item < SCAN_COLUMNS && place.col < shape.n) codes[place.matrix * shape.n + place.col] = code;
+#pragma unroll
+  for (int i = 0; i < SHORT_ROWS / SCAN_LANES; ++i) {
+    const int row = place.first + i * SCAN_LANES;
+    if (row < place.last) work[row * (index_t)at.ld] = scale_by((REAL)own[i], -scale_of(code));
   }
 }
 
@@ -282,8 +324,9 @@ __kernel IN_LARGE_GROUPS void finish_r(__global const REAL* work, __global const
   }
 }
 
-// v := V\R in the form of LAPACK's geqrf. v and work may be the same buffer. One group per matrix
-// and 32 rows.
+// v := V\R in the form of LAPACK's geqrf. v and work may be the same buffer, so that a work-item
+// reads FINISHED entries before it writes them. One group per matrix and 32 rows.
+#define FINISHED 8
 __kernel IN_LARGE_GROUPS void finish_v(__global const REAL* work, __global const int* codes,
                                        __global STORED* v, __global int* magnitudes,
                                        FactorShape shape, BlockShape at) {
@@ -298,11 +341,24 @@ __kernel IN_LARGE_GROUPS void finish_v(__global const REAL* work, __global const
   const bool is_finite = code_of_matrix(codes, shape.n, &code, LARGE_GROUP) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
   for (int row = 32 * block + get_local_id(0) / 64; row < last; row += LARGE_GROUP / 64) {
-    for (int col = get_local_id(0) % 64; col < shape.n; col += 64) {
-      const REAL y = work[row * (index_t)at.ld + col];
-      const STORED x =
-          row <= col ? (STORED)scale_by(y, scale_of(codes[col])) + (STORED)0 : (STORED)y;
-      v[row * (index_t)shape.n + col] = is_finite ? x : (STORED)NAN;
+    for (int first = get_local_id(0) % 64; first < shape.n; first += 64 * FINISHED) {
+      REAL y[FINISHED];
+      int scale[FINISHED];
+#pragma unroll
+      for (int i = 0; i < FINISHED; ++i) {
+        const int col = first + 64 * i;
+        y[i] = col < shape.n ? work[row * (index_t)at.ld + col] : (REAL)0;
+        scale[i] = row <= col && col < shape.n ? scale_of(codes[col]) : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < FINISHED; ++i) {
+        const int col = first + 64 * i;
+        if (col < shape.n) {
+          const STORED x =
+              row <= col ? (STORED)scale_by(y[i], scale[i]) + (STORED)0 : (STORED)y[i];
+          v[row * (index_t)shape.n + col] = is_finite ? x : (STORED)NAN;
+        }
+      }
     }
   }
 }

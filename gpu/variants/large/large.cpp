@@ -236,6 +236,11 @@ void Run::scale() {
   step_.gram_slabs = static_cast<int>(ceil_divide(p_.m, step_.slab_rows));
   const index_t groups = job_.count * step_.gram_slabs * ceil_divide(p_.n, 32);
   const std::vector<cl::Buffer>& w = job_.work;
+  if (p_.m <= tuning::large_short_rows) {
+    launch_("scale_short_columns", groups, group_size, job_.a, work_buffer(), w[codes], shape_,
+            step_);
+    return;
+  }
   launch_("scan_columns", groups, group_size, job_.a, w[z], shape_, step_);
   launch_("scale_columns", groups, group_size, job_.a, work_buffer(), w[codes], w[z], shape_,
           step_);
@@ -309,6 +314,7 @@ Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool 
   const bool is_narrow = widths.panel == tuning::large_narrow_panel;
   params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
   params["PANEL_STRIP"] = params["STRIP"];
+  params["SHORT_ROWS"] = tuning::large_short_rows;
   params["PANEL_UNITS"] = has_panel_units ? 1 : 0;
   return params;
 }
