@@ -64,10 +64,10 @@
 //                                                         second try
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
-//   SHORT_ROWS                           multiple of 8    the most rows of scale_short_columns, which
-//                                                         a group has in registers
-//   PANEL_UNITS                          0, 1             1: panels by the float64 matrix units; with
-//                                                         products of halves on NVIDIA, PANEL 64
+//   SHORT_ROWS                           multiple of 8    the most rows that a group of
+//                                                         scale_short_columns has in registers
+//   PANEL_UNITS                          0, 1             1: panels by float64 matrix units; with
+//                                                         bodies 1 and 2 of products, PANEL 64
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of
 //                                                         apply_panel_t; at least 1024 / PANEL
 //   and the defines of gemm.cl

@@ -347,8 +347,8 @@ std::size_t local_bytes_with(const Problem& p, const Params& params) {
 /// memory.
 Params lean_params(const Problem& p) {
   const bool is_half = p.arithmetic == Arithmetic::mixed && !is_double(p);
-  Params params =
-      params_of(p, lean_widths(p), is_half ? ProductBody::stored_halves : ProductBody::fma, false, false);
+  Params params = params_of(p, lean_widths(p),
+                            is_half ? ProductBody::stored_halves : ProductBody::fma, false, false);
   params["BUFFERS"] = 1;
   return params;
 }
@@ -357,8 +357,8 @@ Params tune(const Problem& p, const Limits& limits) {
   const Widths widths{panel_width(p), block_width(p)};
   const ProductBody body = product_body(p, limits);
   const bool has_units = body == ProductBody::half || body == ProductBody::three_halves;
-  Params params = params_of(p, widths, body, limits.has_nvidia_mma,
-                            has_units && limits.float64_products);
+  Params params =
+      params_of(p, widths, body, limits.has_nvidia_mma, has_units && limits.float64_products);
   return local_bytes_with(p, params) <= limits.local_bytes ? params : lean_params(p);
 }
 
