@@ -180,8 +180,7 @@ INLINE bool reconstruct_strip(const Warp* at, Block x[BLOCKS], __local double* s
     if (c > b && c < blocks) put_block(at, x[c], shown + c * BLOCK_ROOM);
   }
   take_block(pivot, x, b);
-  const bool is_good =
-      reconstruct_pivot(at, pivot, lower, upper, signs + 16 * b, shown, shown + SHOWN_LOWER);
+  const bool is_good = reconstruct_pivot(at, pivot, lower, upper, signs + 16 * b);
   replace_block(x, pivot, b);
   put_block(at, upper, shown);
   put_block(at, lower, shown + SHOWN_LOWER);
