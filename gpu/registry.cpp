@@ -62,9 +62,7 @@ const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, con
 GpuVariant reflectors_beyond_small(const Problem& p) {
   const auto entry_bytes = static_cast<index_t>(size_of(p.type));
   if (p.m <= tuning::blocked_max_row_bytes / entry_bytes) return blocked_variant();
-  const index_t most =
-      p.type == ElementType::float32 ? tuning::tall_max_columns : tuning::tall_max_wide_columns;
-  return p.n <= most ? tall_variant() : large_variant();
+  return p.mode != Mode::raw && p.n <= tall_most_columns(p) ? tall_variant() : large_variant();
 }
 
 }  // namespace qrtool

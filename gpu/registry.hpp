@@ -37,6 +37,8 @@ GpuVariant vector_variant();
 /// The first of blocked, tall and large that takes the rows and columns of a problem that `small`
 /// does not factor again: its rows decide about blocked, and its columns about tall.
 GpuVariant reflectors_beyond_small(const Problem& problem);
+/// The largest number of columns that `tall` takes, for a type and signs.
+index_t tall_most_columns(const Problem& problem);
 GpuVariant tiny_variant();
 GpuVariant leading_variant();
 GpuVariant reconstruct_variant();

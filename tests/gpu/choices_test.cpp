@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/plan.hpp"
@@ -20,7 +21,15 @@ namespace {
 
 constexpr std::string_view head =
     "m,n,few,many,float32 Q few,float32 Q many,float32 R few,float32 R many,"
-    "float64 Q few,float64 Q many,float64 R few,float64 R many\n";
+    "float32 V few,float32 V many,float32 LAPACK Q few,float32 LAPACK Q many,"
+    "float64 Q few,float64 Q many,float64 R few,float64 R many,"
+    "float64 V few,float64 V many,float64 LAPACK Q few,float64 LAPACK Q many\n";
+
+/// What is computed: Q and R, R alone, V and tau, and Q and R with LAPACK's signs.
+constexpr std::pair<Mode, Sign> results[] = {{Mode::reduced, Sign::positive},
+                                             {Mode::r, Sign::positive},
+                                             {Mode::raw, Sign::lapack},
+                                             {Mode::reduced, Sign::lapack}};
 
 /// The variant's name without its backend.
 std::string chosen(const Problem& p, std::span<const Variant> variants, const Limits& limits) {
@@ -34,9 +43,9 @@ std::string line_of(index_t m, index_t n, index_t few, index_t many,
                     std::span<const Variant> variants, const Limits& limits) {
   std::string line = fmt::format("{},{},{},{}", m, n, few, many);
   for (const ElementType type : {ElementType::float32, ElementType::float64}) {
-    for (const Mode mode : {Mode::reduced, Mode::r}) {
+    for (const auto& [mode, sign] : results) {
       for (const index_t count : {few, many}) {
-        const Problem p{.count = count, .m = m, .n = n, .type = type, .mode = mode};
+        const Problem p{.count = count, .m = m, .n = n, .type = type, .mode = mode, .sign = sign};
         line += "," + chosen(p, variants, limits);
       }
     }

@@ -12,7 +12,7 @@
 //   in each square of 128 columns (16 BLOCKS, where all columns are one square)
 //   reconstruct_square   V and U of its first 16 BLOCKS rows, S         matrix
 //   reconstruct_rows     V of the other rows, X U^-1                    group_rows rows
-//   reconstruct_columns  U right of the square, V^-1 X                  16 BLOCKS columns
+//   reconstruct_columns  U right of the square, V^-1 X                  DIVIDED_ROWS columns
 //   update_rest      X -= V U below and right of both                   64 x 64
 //   finish_form      R above V, tau, the route                          rows_of_group rows of R
 //   or flip_factors  Q S and S R, the route                             FORM_ENTRIES of both

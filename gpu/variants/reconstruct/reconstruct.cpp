@@ -57,8 +57,7 @@ GpuVariant again(const Problem& p) {
   if (p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes &&
       p.n <= tuning::small_flagged_columns)
     return flagged_small_variant();
-  const GpuVariant other = reflectors_beyond_small(p);
-  return is_raw(p) && other.plan.name == tall_variant().plan.name ? large_variant() : other;
+  return reflectors_beyond_small(p);
 }
 
 /// Blocks of 16 columns of a square, which has as many warps.

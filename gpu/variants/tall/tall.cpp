@@ -87,16 +87,11 @@ std::vector<index_t> level_rows(const Problem& p) {
   return rows;
 }
 
-index_t most_columns(const Problem& p) {
-  if (p.type != ElementType::float32) return tuning::tall_max_wide_columns;
-  return p.sign == Sign::lapack ? tuning::tall_sign_columns : tuning::tall_max_columns;
-}
-
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (p.mode != Mode::reduced && p.mode != Mode::r) return {false, "takes modes reduced and r"};
-  const index_t most = most_columns(p);
+  const index_t most = tall_most_columns(p);
   if (p.n < 1 || p.n > most) return {false, "takes 1 to " + std::to_string(most) + " columns"};
   if (p.m <= block_rows(p)) {
     return {false, "takes more than " + std::to_string(block_rows(p)) + " rows of " +
@@ -370,6 +365,11 @@ std::size_t row_state_bytes(const Problem& p) {
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_variant(), p); }
 
 }  // namespace
+
+index_t tall_most_columns(const Problem& p) {
+  if (p.type != ElementType::float32) return tuning::tall_max_wide_columns;
+  return p.sign == Sign::lapack ? tuning::tall_sign_columns : tuning::tall_max_columns;
+}
 
 GpuVariant tall_variant() {
   return {
