@@ -36,7 +36,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIMIT_SECONDS = 480
 HARD = ("gauss,graded-columns,zero-quarter,noise-quarter,small-half,band,graded-rows,"
-        "near-collinear,upper,contest,offset")
+        "near-collinear,upper,contest,offset,rank-deficient")
 CPU_SHAPES = "8x8,16x16,32x32,64x64,128x64,256x128,512x256,512x512,2048x2048,1000000x32"
 GPU_BATCHES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,"
                "512x512x32")
