@@ -57,6 +57,10 @@ std::string gram_objection(const Problem& p, const Limits& limits) {
   if (p.m < p.n || p.n < 1) return "takes at least as many rows as columns";
   if (p.type == ElementType::float32 && p.m < tuning::few_rows)
     return fmt::format("takes {} rows or more", tuning::few_rows);
+  return products_objection(limits);
+}
+
+std::string products_objection(const Limits& limits) {
   if (!limits.has_float64) return "the device has no float64";
   if (!limits.float64_products && !limits.is_cpu)
     return "needs fast float64, and shuffles among 32 work-items";

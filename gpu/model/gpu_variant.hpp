@@ -121,6 +121,8 @@ inline index_t real_columns(const Problem& p) { return parts_in(p.type) * p.n; }
 /// of a warp (gpu/common/mma.clh).
 std::string gram_arithmetic(const Problem& problem);
 std::string gram_objection(const Problem& problem, const Limits& limits);
+/// Why a device is not fit for kernels that multiply blocks of float64 (gpu/common/mma.clh).
+std::string products_objection(const Limits& limits);
 inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 : 1; }
 /// The largest allowed ||I - Q'Q|| of a float32 problem whose required accuracy is that of float32.
 double orthogonality_bar(const Problem& problem);

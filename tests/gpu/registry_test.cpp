@@ -56,6 +56,14 @@ TEST(Registry, NoVariantTakesMoreColumnsThanItsKernelsCount) {
   EXPECT_TRUE(large.fits(problem(32, (index_t{1} << 26) - 1), gpu_limits()).ok) << large.name;
 }
 
+TEST(Registry, AGpuWithSlowFloat64TakesNoVariantThatMultipliesInIt) {
+  Limits limits = gpu_limits();
+  limits.has_float64 = true;
+  ASSERT_FALSE(limits.float64_products);
+  EXPECT_EQ(chosen(problem(4000, 32, Mode::raw), limits), "opencl/large");
+  EXPECT_EQ(chosen(problem(200, 100, Mode::raw), limits), "opencl/small");
+}
+
 TEST(Registry, EmptyMatricesHaveAPlan) {
   // PoCL hides a division by zero of the whole process, which this program does not load.
   for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw})

@@ -124,8 +124,9 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits);
-  if (!objection.empty()) return {false, objection};
+  for (const std::string& objection : {general_objection(p, limits), products_objection(limits)}) {
+    if (!objection.empty()) return {false, objection};
+  }
   const bool has_sign = p.sign == Sign::lapack && p.mode != Mode::complete;
   if (!is_raw(p) && !has_sign) return {false, "gives V and tau, or R with LAPACK's signs"};
   if (p.arithmetic != Arithmetic::any) return {false, "in any arithmetic of that accuracy"};
