@@ -185,26 +185,24 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
   if (further != nullptr || !session.programs.has(wanted)) {
     const cl::Buffer& buffer = *variant.routes(job);
     std::vector<cl_int> routes = read_routes(buffer, job.count);
-    const Further passes =
-        further == nullptr ? Further::nothing : enqueue_further(*further, job, buffer, routes);
-    if (passes == Further::some) routes = read_routes(buffer, job.count);
+    const bool has_refused = further != nullptr && enqueue_further(*further, job, buffer, routes);
     const auto is_done = [](cl_int route) {
       return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
     };
-    if (std::ranges::all_of(routes, is_done)) return passes != Further::nothing;
+    if (std::ranges::all_of(routes, is_done)) return has_refused;
     session.programs.prepare({&wanted, 1});
   }
   variant.enqueue_rest(job, launch);
   return true;
 }
 
-Engine::Further Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
-                                        const cl::Buffer& routes, std::vector<cl_int>& known) {
+bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
+                             const cl::Buffer& routes, std::vector<cl_int>& known) {
   std::vector<cl_int> refused;
   for (std::size_t b = 0; b < known.size(); ++b) {
     if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
   }
-  if (refused.empty()) return Further::nothing;
+  if (refused.empty()) return false;
   const auto count = static_cast<index_t>(refused.size());
   const cl::Buffer slots =
       pool.slots_of_refused(further_bytes(route, job.problem, info.limits, count));
@@ -226,35 +224,36 @@ Engine::Further Engine::enqueue_further(const FurtherRoute& route, const FactorJ
   const std::size_t slot = route.slots(job.problem).bytes;
   if (static_cast<std::size_t>(count) * slot > slots.getInfo<CL_MEM_SIZE>()) {
     route.enqueue(further, all, launch);
-    return Further::some;
+    known = read_routes(routes, job.count);
+    return true;
   }
   // A pass that no matrix needs costs more than reading the routes: 14 launches for 512 columns.
   for (PassRange range{0, usual}; range.first < most; range = {range.end, range.end + 1}) {
     route.enqueue(further, range, launch);
     known = read_routes(routes, job.count);
-    if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return Further::all;
+    if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) break;
   }
-  return Further::some;
+  return true;
 }
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
-  Further passes = Further::some;
+  std::vector<cl_int> routes;
   if (further != nullptr) {
-    std::vector<cl_int> routes = read_routes(job.work[0], job.count);
-    passes = enqueue_further(*further, job, job.work[0], routes);
+    routes = read_routes(job.work[0], job.count);
+    const bool had_refused = enqueue_further(*further, job, job.work[0], routes);
+    if (leaves_refused || std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return had_refused;
   }
-  if (leaves_refused || passes != Further::some)
-    return further != nullptr && passes != Further::nothing;
+  if (leaves_refused) return false;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
   const ProgramSource source = source_of(variant, job.problem, params);
-  std::vector<cl_int> routes;
-  if (first.host_decides || !variant.takes_flags ||
-      !session.programs.has(source.file, source.defines)) {
+  const bool must_know = first.host_decides || !variant.takes_flags ||
+                         !session.programs.has(source.file, source.defines);
+  if (routes.empty() && must_know) {
     routes = read_routes(job.work[0], job.count);
-    if (std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return further != nullptr;
+    if (std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return false;
   }
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,

@@ -67,14 +67,11 @@ struct Engine {
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
                       Launcher& launch) const;
-  /// What further passes do: nothing, because no matrix is refused; they factor all refused
-  /// matrices; or they factor some of them, and the host has to read which.
-  enum class Further { nothing, all, some };
   /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
-  /// those that they cannot factor. `known` has the routes that the host has read; where all
-  /// matrices are factored, it has their new routes afterwards.
-  Further enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes,
-                          std::vector<cl_int>& known);
+  /// those that they cannot factor. `known` has the routes that the host has read, and afterwards
+  /// the new ones. Returns whether there were such matrices.
+  bool enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes,
+                       std::vector<cl_int>& known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
   /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.
