@@ -91,6 +91,9 @@ inline constexpr std::int64_t reconstruct_tall_rows = 1024;
 /// gram_group_most_columns; then `gram_twice`.
 inline constexpr std::int64_t reconstruct_gram_columns = 64, reconstruct_gram_rows = 512;
 inline constexpr std::int64_t reconstruct_group_rows = 1024;
+/// Matrices with so many rows have groups of eight warps that divide rows, so that there are fewer
+/// sums of squares to add: tau of 1000000x32 took 0.069 ms, and 0.011 since. H200.
+inline constexpr std::int64_t reconstruct_many_rows = 1024;
 /// Largest number of warps that divide the rows of a matrix; their groups have sums of squares of
 /// their own for each column.
 inline constexpr std::int64_t reconstruct_warps = 4224;
@@ -221,6 +224,12 @@ inline constexpr std::int64_t further_least_columns = 33, further_least_entries 
 /// The fewest columns for which they come before the tree of `tall`. H100, as above:
 /// 1000000x32 2.58 and 4.12, 1000000x16 2.09 and 1.02, 200 of 6000x12 1.44 and 0.60.
 inline constexpr std::int64_t further_least_tall_columns = 24;
+/// The kernels before the first pass read A in pieces: the least number of rows of a piece, and the
+/// number of pieces that more rows are cut into, unless a slab has fewer rows. The kernels after
+/// the last pass store so many entries of Q or R by a group. One 512x512 had 8 groups for each of
+/// these four kernels, which took 0.17 ms and take 0.05. NVIDIA H200, driver 580, 2026-11.
+inline constexpr std::int64_t further_least_piece_rows = 64, further_most_pieces = 64;
+inline constexpr std::int64_t further_stored_entries = 4096;
 /// Bytes of the matrices in flight: this much, and not more than this part of the device's memory.
 inline constexpr std::size_t further_most_bytes = std::size_t{1} << 30;
 inline constexpr std::size_t further_share_of_device = 16;

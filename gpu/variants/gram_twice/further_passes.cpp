@@ -13,9 +13,6 @@ namespace qrtool {
 namespace {
 
 constexpr index_t tile = 64;  // TILE
-/// One matrix of 512x512 had 8 groups for each of the kernels that read A and write Q and R, which
-/// took 0.17 ms together (H200).
-constexpr index_t least_piece_rows = 64, most_pieces = 64, stored_entries = 4096;
 
 constexpr std::array<std::string_view, 3> heavy_kernels{"divide_rows", "factor_squares",
                                                         "divide_panel"};
@@ -36,14 +33,15 @@ Layout layout_of(const Problem& p) {
     return first;
   };
   const index_t columns = tile * twice.tiles;
-  const index_t rows =
-      std::min<index_t>(twice.slab_rows, std::max(least_piece_rows, ceil_divide(p.m, most_pieces)));
+  const index_t rows = std::min<index_t>(
+      twice.slab_rows,
+      std::max(tuning::further_least_piece_rows, ceil_divide(p.m, tuning::further_most_pieces)));
   const index_t pieces = ceil_divide(p.m, rows);
   further.piece_rows = static_cast<int>(rows);
   further.pieces = static_cast<int>(pieces);
   // Even, because a complex row of R is two real ones.
-  further.stored_rows =
-      static_cast<int>(std::clamp<index_t>(stored_entries / real.n, 2, tile) / 2 * 2);
+  further.stored_rows = static_cast<int>(
+      std::clamp<index_t>(tuning::further_stored_entries / real.n, 2, tile) / 2 * 2);
   further.exponents = take(pieces * columns);
   further.squares = take(pieces * columns);
   further.below = take(pieces * twice.tiles);

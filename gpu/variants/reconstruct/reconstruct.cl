@@ -57,7 +57,8 @@
 #define VECTOR 1
 #endif
 #define FORM_WARPS BLOCKS
-#define MOST_BLOCKS 8  // of a square; only such squares have others beside them
+// A square has at most so many blocks across, and only the largest ones have squares beside them.
+#define MOST_BLOCKS 8
 #include "gpu/common/copy.clh"
 #include "gpu/variants/reconstruct/form_blocks.clh"
 
@@ -71,8 +72,8 @@
 #define IN_SQUARE_GROUPS GROUP_OF(GROUP_SIZE)
 #define IN_DIVIDING_GROUPS GROUP_OF(STRIP_GROUP_SIZE)
 #define IN_TILE_GROUPS GROUP_OF(TILE_GROUP_SIZE)
-// The place of block (b, c), c > b, of U among those of a square, and of block (c, b) of V. Those
-// that a step of divide_strip needs follow one another.
+// Where a square keeps block (b, c) of U, c > b, and block (c, b) of V. The blocks of one c follow
+// one another: a strip needs them together.
 #define PLACE_IN_FACTOR(b, c) ((c) * ((c) - 1) / 2 + (b))
 
 // ---- a matrix's work memory
@@ -95,12 +96,6 @@ INLINE bool is_refused(__global const double* slot) { return slot[0] != 0; }
 INLINE Extent extent_of(ReconstructShape form, int ld) {
   const Extent extent = {form.rows, form.columns, ld};
   return extent;
-}
-
-INLINE Warp warp_of_item(void) {
-  const int lane = get_local_id(0) % WARP_LANES;
-  const Warp at = {lane, lane / 4, lane % 4, 0};
-  return at;
 }
 
 // Adds the sums of all warps, and stores those of the columns of a square as piece `piece`.
@@ -166,8 +161,8 @@ INLINE void replace_block(Block x[BLOCKS], const Block from, int b) {
   }
 }
 
-// What the warp of a pivot shows to the warps below: U^-1, the blocks of its row as they were
-// before the pivot, at 1 .. BLOCKS - 1, and L^-1.
+// The warp of a pivot shows three things to the warps below: U^-1; the blocks of its row as they
+// were before the pivot, at 1 .. BLOCKS - 1; and L^-1.
 #define SHOWN_BLOCKS (BLOCKS + 1)
 #define SHOWN_LOWER (BLOCKS * BLOCK_ROOM)
 

@@ -18,6 +18,8 @@ constexpr index_t form_entries = 4096;   // FORM_ENTRIES
 constexpr index_t tile_side = 64;        // FORM_TILE
 constexpr int tile_warps = 4;            // TILE_GROUP_SIZE
 constexpr std::size_t block_room = 288;  // BLOCK_ROOM
+constexpr std::size_t whole_blocks = 5;  // IS_WHOLE
+constexpr std::size_t rest_terms = 16;   // REST_TERMS
 
 bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
 
@@ -65,10 +67,9 @@ index_t blocks(const Problem& p) {
   return std::min(ceil_divide(p.k(), block_columns), most_blocks);
 }
 index_t square_rows(const Problem& p) { return blocks(p) * block_columns; }
-/// Warps that divide strips of 16 rows together: as many as a square has, or more where there are
-/// many rows, so that there are fewer sums of squares to add.
+/// Warps that divide strips of 16 rows together: as many as a square has, or as the largest one.
 index_t strip_warps(const Problem& p) {
-  return p.m >= tuning::reconstruct_tall_rows ? most_blocks : blocks(p);
+  return p.m >= tuning::reconstruct_many_rows ? most_blocks : blocks(p);
 }
 
 /// Whether the columns of Q are more than one square.
@@ -114,11 +115,12 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto count = static_cast<std::size_t>(blocks(p)), side = 16 * count;
   const std::size_t factor =
       sizeof(double) * (2 * (count + 1) * block_room + side) + sizeof(cl_int) * (count + 1);
-  const std::size_t staged = 256 * (count <= 5 ? count * (count + 1) / 2 : 2 * count - 1);
+  const std::size_t staged =
+      256 * (count <= whole_blocks ? count * (count + 1) / 2 : 2 * count - 1);
   const auto warps = static_cast<std::size_t>(strip_warps(p));
   const std::size_t divided = sizeof(double) * (staged + 2 * warps * side);
-  const std::size_t real = size_of(p.type), row = tile_side + (real == 8 ? 4 : 8);
-  const std::size_t stage = real * (tile_side * 20 + 16 * row);
+  const std::size_t real = size_of(p.type), row_of_u = tile_side + (real == 8 ? 4 : 8);
+  const std::size_t stage = real * (tile_side * (rest_terms + 4) + rest_terms * row_of_u);
   return std::max(
       {factor, divided, blocks(p) == most_blocks ? 2 * stage : 0, sizeof(double) * 2 * form_group});
 }
