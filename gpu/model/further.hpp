@@ -20,9 +20,9 @@ struct FurtherJob {
   const cl::Buffer& slots;   // work memory, one slot or more
 };
 
-/// The passes `first` .. end - 1, from 0 on. Those of a job whose matrices have a slot each may
-/// come in parts, so that the host can leave out what no matrix needs. The last part also finds out
-/// whether the next pass is needed.
+/// The passes `first` .. end - 1; the first one of a job is 0. Where each matrix has a slot, the
+/// passes may be launched range by range, so that the host can leave out those that no matrix
+/// needs. A range also finds out whether the pass after it is needed.
 struct PassRange {
   int first, end;
 };

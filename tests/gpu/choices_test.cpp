@@ -25,7 +25,7 @@ constexpr std::string_view head =
     "float64 Q few,float64 Q many,float64 R few,float64 R many,"
     "float64 V few,float64 V many,float64 LAPACK Q few,float64 LAPACK Q many\n";
 
-/// What is computed: Q and R, R alone, V and tau, and Q and R with LAPACK's signs.
+/// A problem asks for one of these: Q and R, R alone, V and tau, or Q and R with LAPACK's signs.
 constexpr std::pair<Mode, Sign> results[] = {{Mode::reduced, Sign::positive},
                                              {Mode::r, Sign::positive},
                                              {Mode::raw, Sign::lapack},

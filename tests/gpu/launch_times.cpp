@@ -5,7 +5,7 @@
 //   LD_PRELOAD=build/release/tests/libqrtool_launch_times.so build/release/app/qrtool bench ..
 //
 // Launches of one kernel with as many work-items are one line. The queues must have profiling on,
-// as those of the engine have. What one launch costs beside its kernel is not counted.
+// as the engine's queues do. The times leave out what a launch costs beside its kernel.
 #include <dlfcn.h>
 
 #include <algorithm>
