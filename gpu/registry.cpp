@@ -45,18 +45,20 @@ const GpuVariant& gpu_variant(const Variant& variant) {
 }
 
 const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, const Limits& limits) {
-  static const FurtherRoute route = further_passes();
+  static const FurtherRoute any = further_passes(), narrow = narrow_passes();
   const bool has_rest = first.rest_is_refused != nullptr && first.rest_is_refused(p, limits);
   if (first.again == nullptr && !has_rest) return nullptr;
   // gram_passes has taken them already.
-  if (is_complex(p.type) && first.file == route.file) return nullptr;
-  if (is_complex(p.type)) return route.fits(p, limits) ? &route : nullptr;
-  if (p.n < (has_rest ? tuning::further_least_tall_columns : tuning::further_least_columns))
-    return nullptr;
+  if (is_complex(p.type) && first.file == any.file) return nullptr;
+  if (is_complex(p.type)) return any.fits(p, limits) ? &any : nullptr;
+  const bool is_narrow = narrow.fits(p, limits);
   // What takes flags takes many matrices at once; `large` takes one after another.
-  const bool is_small = p.m * p.n < tuning::further_least_entries;
-  if (is_small && (has_rest || first.again(p).takes_flags)) return nullptr;
-  return route.fits(p, limits) ? &route : nullptr;
+  const bool by_many = !has_rest && first.again(p).takes_flags;
+  const tuning::FurtherLeast& least = is_narrow ? tuning::narrow_least : tuning::further_least;
+  if (p.n < (by_many ? least.columns : least.tall_columns)) return nullptr;
+  if ((has_rest || by_many) && p.m * p.n < least.entries) return nullptr;
+  if (is_narrow) return &narrow;
+  return any.fits(p, limits) ? &any : nullptr;
 }
 
 GpuVariant reflectors_beyond_small(const Problem& p) {

@@ -49,5 +49,6 @@ GpuVariant reconstruct_variant();
 const FurtherRoute* further_route(const GpuVariant& first, const Problem& problem,
                                   const Limits& limits);
 FurtherRoute further_passes();
+FurtherRoute narrow_passes();
 
 }  // namespace qrtool

@@ -25,10 +25,10 @@ double most_as_it_is(const Problem& p) {
 
 }  // namespace
 
-FurtherShape further_shape(const Problem& p) {
+FurtherShape further_shape(const Problem& p, index_t terms) {
   FurtherShape further{};
-  const auto terms = static_cast<double>(parts_in(p.type) * (p.m + p.n));
-  further.shift = tuning::further_shift * terms * 0x1p-53;
+  const auto roundings = static_cast<double>(parts_in(p.type) * (terms + p.n));
+  further.shift = tuning::further_shift * roundings * 0x1p-53;
   further.noise = is_single(p) ? 0x1p-25 : 0x1p-52;
   further.enough = most_as_it_is(p);
   // SERIES_DEPARTURE, for the bar of the type.

@@ -40,8 +40,9 @@ struct FurtherRoute {
   std::span<const std::string_view> heavy_kernels = {};
 };
 
-/// The shift, the noise and the ends for a problem; the places in a slot are 0.
-FurtherShape further_shape(const Problem& problem);
+/// The shift, the noise and the ends for a problem whose Gram matrices are sums that are rounded
+/// `terms` times, one after the other; the places in a slot are 0.
+FurtherShape further_shape(const Problem& problem, index_t terms);
 
 /// How many passes most matrices need, and how many there are at most.
 struct PassCounts {

@@ -208,28 +208,32 @@ inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 
 // ---- further passes (variants/gram_twice/further_passes.cl), for what a guard has refused.
 
-/// The shift of a Gram matrix in units of (m + n) 2^-53. 4 to 256 were right in a simulation, 1
-/// failed for 4 of 915 matrices.
+/// The shift of a Gram matrix in units of 2^-53 times the roundings of an entry, m + n for one slab
+/// of rows. 4 to 256 were right in a simulation, 1 failed for 4 of 915 matrices.
 inline constexpr double further_shift = 16;
 /// Passes at most. In a simulation float32 needed three, and float64 four.
 inline constexpr int further_passes_single = 4, further_passes_double = 5;
 /// Passes after which most matrices are finished: in float32 after A'A is shifted once, and in
 /// float64 also where the condition is at most some 10^9.
 inline constexpr int further_usual_single = 2, further_usual_double = 3;
-/// Matrices with fewer columns go to reflectors, and matrices with fewer entries do where `small`
-/// or `blocked` takes them. H100, driver 580, 2026-11, ms by further passes and by reflectors:
-/// 2000 of 256x128 in float32 6.1 and 3.6 to 9.8, in float64 10.2 and 9.9; of 32 of 512x512 in
-/// float32 two 0.9 and 1.7, all 2.6 and 2.4 to 2.9; 500 of 2000x64 in float64 5.9 and 263.
-inline constexpr std::int64_t further_least_columns = 33, further_least_entries = 1 << 16;
-/// The fewest columns for which they come before the tree of `tall`. H100, as above:
-/// 1000000x32 2.58 and 4.12, 1000000x16 2.09 and 1.02, 200 of 6000x12 1.44 and 0.60.
-inline constexpr std::int64_t further_least_tall_columns = 24;
+/// Matrices with fewer entries or fewer columns than the first two go to `small` and `blocked`, and
+/// those with fewer columns than the last number to `tall` and `large`.
+struct FurtherLeast {
+  std::int64_t columns, entries, tall_columns;
+};
+/// H100, driver 580, 2026-11, ms by further passes and by reflectors: 2000 of 256x128 in
+/// float64 10.2 and 9.9; of 32 of 512x512 in float32 two 0.9 and 1.7, all 2.6 and 2.4 to 2.9; 500
+/// of 2000x64 in float64 5.9 and 263.
+inline constexpr FurtherLeast further_least{.columns = 33, .entries = 1 << 16, .tall_columns = 24};
+inline constexpr FurtherLeast narrow_least{.columns = 33, .entries = 1 << 16, .tall_columns = 16};
 /// The kernels before the first pass read A in pieces: the least number of rows of a piece, and the
 /// number of pieces that more rows are cut into, unless a slab has fewer rows. The kernels after
 /// the last pass store so many entries of Q or R by a group. One 512x512 had 8 groups for each of
 /// these four kernels, which took 0.17 ms and take 0.05. NVIDIA H200, driver 580, 2026-11.
 inline constexpr std::int64_t further_least_piece_rows = 64, further_most_pieces = 64;
 inline constexpr std::int64_t further_stored_entries = 4096;
+/// The least rows that a group of narrow_passes.cl divides: it reads the whole of R^-1 first.
+inline constexpr std::int64_t narrow_least_rows = 64;
 /// Bytes of the matrices in flight: this much, and not more than this part of the device's memory.
 inline constexpr std::size_t further_most_bytes = std::size_t{1} << 30;
 inline constexpr std::size_t further_share_of_device = 16;

@@ -39,7 +39,8 @@ CHECKED = {("tiny", 6, 3), ("gram", 96, 48), ("gram", 64, 32), ("large", 140, 13
            ("reconstruct", 100, 33), ("tall", 1500, 20), ("leading", 20, 60), ("complex", 9, 6)}
 # The same as FACTORED with a column twice, which every guard refuses: a warp has the matrix, or a
 # group.
-REFUSED = [("gram", 520, 39, "f8", 2), ("gram_twice", 520, 81, "f8", 1)]
+REFUSED = [("gram", 520, 39, "f8", 2), ("gram_twice", 520, 81, "f8", 1),
+           ("tall", 1500, 50, "f4", 1)]
 LARGE_REFUSED = [("gram_tiles", 1030, 97, "f4", 1)]
 # rows, columns, type, systems, options; gpu_systems_test has more
 SOLVED = [

@@ -27,8 +27,9 @@
 //   - The orthogonality. The last pass begins with ||G - I|| <= 1/4, which is measured, and the
 //     theorem of gram_twice.cl holds; or Q stays as it is because ||G - I|| is below the bar less
 //     the error of G, m u (sqrt(n) + 1), and less the rounding of Q (float32).
-//   - The passes in between only have to make the condition smaller. The shift s = 16 (m + n) u is
-//     above the errors of G in norm, so that pivots stay positive, and X then has singular values
+//   - The passes in between only have to make the condition smaller. The shift s = 16 (t + n) u,
+//     where an entry of G is rounded t times at most (the rows of a slab, and the slabs), is above
+//     the errors of G in norm, so that pivots stay positive, and X then has singular values
 //     sigma / sqrt(sigma^2 + s). Noise keeps sigma from zero whatever the rank is. If a pivot is
 //     not positive, NaN follows, no pass becomes the last one, and the matrix stays refused.
 // A matrix without an entry below its diagonal is its own R, up to signs, and Q is the identity: so
@@ -50,7 +51,7 @@
 #ifndef COLUMNS
 #define COLUMNS 129
 #endif
-#include "gpu/variants/gram_twice/noise.clh"
+#include "gpu/common/noise.clh"
 #include "gpu/variants/gram_twice/decide.clh"
 #include "gpu/variants/gram_twice/gram_sums.clh"
 #include "gpu/variants/gram_twice/products_of_r.clh"

@@ -24,9 +24,10 @@ struct Layout {
 
 Layout layout_of(const Problem& p) {
   const Problem real = real_form(p);
-  Layout layout{.twice = twice_shape(real, true), .further = further_shape(p)};
+  Layout layout{.twice = twice_shape(real, true), .further = {}};
   TwiceShape& twice = layout.twice;
   FurtherShape& further = layout.further;
+  further = further_shape(p, twice.slab_rows + twice.slabs);
   const auto take = [&](index_t count) {
     const index_t first = twice.slot;
     twice.slot += ceil_divide(count, 16) * 16;

@@ -54,7 +54,7 @@
 //   WANT_Q                            0, 1           1: Q is formed, or its first n rows for
 //                                                    LAPACK's signs
 //   GRAM_GROUP                        128, 256       tall_sums.clh; sum_gram
-//   FACTOR_GROUP                      256            group of factor_tall_gram
+//   FACTOR_GROUP                      256            tall_square.clh; factor_tall_gram
 //   PRODUCT_GROUP                     128, 256       tall_product.clh; form_q_gram
 // Group size: LANES_ACROSS ROW_SPLITS for factor_level, 256 for kernels not in this table.
 // Local memory: at most 36 KiB (tall.cpp computes it).
@@ -77,6 +77,7 @@
 #define ROW_SPLITS 32
 #endif
 #include "gpu/common/tall_sums.clh"
+#include "gpu/variants/tall/tall_plain_product.clh"
 #if GRAM_BODY == 2
 #include "gpu/variants/tall/tall_product.clh"
 #endif
@@ -87,16 +88,6 @@
 #endif
 #ifndef PRODUCT_GROUP
 #define PRODUCT_GROUP 256
-#endif
-
-#define PLAIN_GROUP 256
-#define IN_PLAIN_GROUPS GROUP_OF(PLAIN_GROUP)
-
-// The type in which the levels above the first are stored.
-#if GRAM_BODY
-typedef double wide_t;
-#else
-typedef REAL wide_t;
 #endif
 
 #define ROUTE_NOT_FINITE 0

@@ -15,6 +15,7 @@
 #include "gpu/model/tuning.hpp"
 #include "gpu/products/tall_sums.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/variants/tall/tall.hpp"
 
 namespace qrtool {
 namespace {
@@ -65,17 +66,15 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const LaneTile tile = choose_tile(p, limits);
   const int reals = tile.shown_entries() + 3 * tile.columns() + 2 +
                     tile.exchanged_entries(limits, 1);  // factor_level
-  const auto across = static_cast<std::size_t>(ceil_divide(p.n, 16));
   const bool has_gram = gram_body(p, limits) != 0;
   const std::size_t wide = has_gram ? sizeof(double) : size_of(computes_in(p));
   std::size_t bytes = std::max({static_cast<std::size_t>(reals) * size_of(computes_in(p)),
-                                wide * (product_rows * 17 + 256 * across),  // multiply_level
+                                tall_product_local_bytes(p.n, wide),  // multiply_level
                                 sizeof(cl_int) * static_cast<std::size_t>(p.n)});
   if (!has_gram) return bytes;
-  const std::size_t factor = 80 * across + 16 + plain_group;  // factor_tall_gram
   const RowSums sums{
       .n = p.n, .type = p.type, .body = gram_body(p, limits), .has_right_side = false};
-  return std::max({bytes, row_sums_local_bytes(sums), sizeof(double) * factor + sizeof(cl_int)});
+  return std::max({bytes, row_sums_local_bytes(sums), tall_square_local_bytes(p.n)});
 }
 
 /// The number of rows of each level. Level 0 is A.
@@ -107,7 +106,6 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Params tune(const Problem& p, const Limits& limits) {
   const LaneTile tile = choose_tile(p, limits);
-  const bool has_products = gram_body(p, limits) == 2;
   return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
           {"GRAM_BODY", gram_body(p, limits)},
           {"LANE_ROWS", tile.rows_per_lane},
@@ -118,7 +116,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
           {"GRAM_GROUP", row_sums_group(p.n, gram_body(p, limits))},
           {"FACTOR_GROUP", plain_group},
-          {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
+          {"PRODUCT_GROUP", tall_product_group(gram_body(p, limits))}};
 }
 
 /// The tree for every matrix.
@@ -130,28 +128,9 @@ Params tune_reflectors(const Problem& p, const Limits& limits) {
 
 SlabShape slabs_of(const Problem& p) { return row_sums_slabs(p.m, p.n); }
 
-/// How often an entry of A'A, of its factor and of the inverse is rounded (tall.cl): in the rows of
-/// a slab, which warps share with up to 64 columns (tall_sums.clh), in the sum of the slabs by
-/// eight work-items, and in n eliminations; 3 n for R^-1 and Q.
-double rounded_terms(const FactorJob& job) {
-  constexpr index_t most_shared_columns = 64, sum_parts = 8, few = 16;
-  const Problem& p = job.problem;
-  const SlabShape slabs = slabs_of(p);
-  const int body = job.params.at("GRAM_BODY");
-  const bool is_shared = body == 2 && p.n <= most_shared_columns;
-  const index_t warps = is_shared ? row_sums_group(p.n, body) / 32 : 1;
-  return static_cast<double>(slabs.rows / warps + warps + slabs.count / sum_parts + sum_parts +
-                             4 * p.n + few);
-}
-
-/// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
-/// within its part of the bar; rounding Q to float32 takes 2^-23 sqrt(n).
 double condition_limit(const FactorJob& job) {
   if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
-  const Problem& p = job.problem;
-  const double rounding = 0x1p-23 * std::sqrt(static_cast<double>(p.n));
-  const double most = tuning::gram_guard_share * orthogonality_bar(p) - rounding;
-  return most / (rounded_terms(job) * 0x1p-53);
+  return tall_condition_limit(job.problem, job.params.at("GRAM_BODY"));
 }
 
 /// The work buffers, in the order of workspace().
@@ -365,6 +344,34 @@ std::size_t row_state_bytes(const Problem& p) {
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_variant(), p); }
 
 }  // namespace
+
+/// In the rows of a slab, which warps share with up to 64 columns (tall_sums.clh), in the sum of
+/// the slabs by eight work-items, and in n eliminations; 3 n for R^-1 and Q.
+double tall_rounded_terms(const Problem& p, int body) {
+  constexpr index_t most_shared_columns = 64, sum_parts = 8, few = 16;
+  const SlabShape slabs = slabs_of(p);
+  const bool is_shared = body == 2 && p.n <= most_shared_columns;
+  const index_t warps = is_shared ? row_sums_group(p.n, body) / 32 : 1;
+  return static_cast<double>(slabs.rows / warps + warps + slabs.count / sum_parts + sum_parts +
+                             4 * p.n + few);
+}
+
+double tall_condition_limit(const Problem& p, int body) {
+  const double rounding = 0x1p-23 * std::sqrt(static_cast<double>(p.n));
+  const double most = tuning::gram_guard_share * orthogonality_bar(p) - rounding;
+  return most / (tall_rounded_terms(p, body) * 0x1p-53);
+}
+
+int tall_product_group(int body) { return body == 2 ? 128 : plain_group; }
+
+std::size_t tall_square_local_bytes(index_t n) {
+  const auto across = static_cast<std::size_t>(ceil_divide(n, 16));
+  return sizeof(double) * (80 * across + 16 + plain_group) + sizeof(cl_int);
+}
+
+std::size_t tall_product_local_bytes(index_t n, std::size_t number_bytes) {
+  return number_bytes * static_cast<std::size_t>(product_rows * 17 + 256 * ceil_divide(n, 16));
+}
 
 index_t tall_most_columns(const Problem& p) {
   if (p.type != ElementType::float32) return tuning::tall_max_wide_columns;
