@@ -185,7 +185,8 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
   if (further != nullptr || !session.programs.has(wanted)) {
     const cl::Buffer& buffer = *variant.routes(job);
     std::vector<cl_int> routes = read_routes(buffer, job.count);
-    const bool has_refused = further != nullptr && enqueue_further(*further, job, buffer, routes);
+    const bool has_refused =
+        further != nullptr && enqueue_further(*further, variant, job, buffer, routes);
     const auto is_done = [](cl_int route) {
       return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
     };
@@ -196,8 +197,9 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
   return true;
 }
 
-bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
-                             const cl::Buffer& routes, std::vector<cl_int>& known) {
+bool Engine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
+                             const FactorJob& job, const cl::Buffer& routes,
+                             std::vector<cl_int>& known) {
   std::vector<cl_int> refused;
   for (std::size_t b = 0; b < known.size(); ++b) {
     if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
@@ -209,7 +211,12 @@ bool Engine::enqueue_further(const FurtherRoute& route, const FactorJob& job,
   const cl::Buffer list = pool.list_of_refused(sizeof(cl_int) * refused.size());
   compute.enqueueWriteBuffer(list, CL_TRUE, 0, sizeof(cl_int) * refused.size(), refused.data());
   const Params params = route.tune(job.problem, info.limits);
-  const FurtherJob further{job.problem, params, count, list, job.a, job.q, job.r, routes, slots};
+  const FurtherJob further{
+      job.problem, params,
+      count,       list,
+      job.a,       job.q,
+      job.r,       routes,
+      slots,       first.slab_sums == nullptr ? nullptr : first.slab_sums(job)};
   const auto [usual, most] = further_pass_counts(job.problem);
   const PassRange all{0, most};
   const ProgramSource source{route.file, defines_for(job.problem, params, ElementType::float64),
@@ -241,7 +248,7 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool l
   std::vector<cl_int> routes;
   if (further != nullptr) {
     routes = read_routes(job.work[0], job.count);
-    const bool had_refused = enqueue_further(*further, job, job.work[0], routes);
+    const bool had_refused = enqueue_further(*further, first, job, job.work[0], routes);
     if (leaves_refused || std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return had_refused;
   }
   if (leaves_refused) return false;

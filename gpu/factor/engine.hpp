@@ -70,8 +70,8 @@ struct Engine {
   /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
   /// those that they cannot factor. `known` has the routes that the host has read, and afterwards
   /// the new ones. Returns whether there were such matrices.
-  bool enqueue_further(const FurtherRoute& route, const FactorJob& job, const cl::Buffer& routes,
-                       std::vector<cl_int>& known);
+  bool enqueue_further(const FurtherRoute& route, const GpuVariant& first, const FactorJob& job,
+                       const cl::Buffer& routes, std::vector<cl_int>& known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
   /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.

@@ -18,6 +18,7 @@ struct FurtherJob {
   const cl::Buffer& r;       // output, n x n
   const cl::Buffer& routes;  // ROUTE_FURTHER_PASSES where Q and R are stored, else untouched
   const cl::Buffer& slots;   // work memory, one slot or more
+  const cl::Buffer* slab_sums = nullptr;  // of A'A of all matrices, where the variant has them
 };
 
 /// The passes `first` .. end - 1; the first one of a job is 0. Where each matrix has a slot, the

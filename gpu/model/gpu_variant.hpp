@@ -79,6 +79,9 @@ struct GpuVariant {
   /// Whether enqueue_rest is for what a guard refuses, so that further passes may come before it.
   /// Null: no.
   bool (*rest_is_refused)(const Problem&, const Limits&) = nullptr;
+  /// The work buffer that still holds the sums of A'A over slabs of rows, as tall_sums.hpp cuts
+  /// them, for further passes to begin with. Null: there is none.
+  const cl::Buffer* (*slab_sums)(const FactorJob&) = nullptr;
   /// The work buffer that holds the route of every matrix (ROUTE_*); null if there is no choice.
   /// Null: the variant has no routes.
   const cl::Buffer* (*routes)(const FactorJob&) = nullptr;

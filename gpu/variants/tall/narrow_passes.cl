@@ -12,7 +12,7 @@
 //
 //   launches, in this order                                                  one group per
 //   in each pass:
-//   sum_narrow        A'A or X'X over one slab of rows                       slab
+//   sum_narrow        A'A or X'X over one slab of rows (not A'A after tall)  slab
 //   add_narrow_slabs  the sum of the slabs, if there are several             32 entries
 //   factor_narrow     L and its inverse, if this pass may be the last one    matrix
 //   factor_narrow     the same with the shift, if it is not                  matrix
@@ -85,8 +85,8 @@ __kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void sum_narrow
   const int last = is_open ? min(first + at.slab_rows, shape.m) : first;
   float largest = 0;
   if (get_local_id(0) == 0) below = 0;
-  sum_gram_rows(slot + at.slab_sums + slab * (index_t)(N * N), &largest, rows, 0, first, last,
-                2 * slab >= at.slabs, scratch);
+  sum_gram_rows(slot + at.slab_sums + slab * (index_t)(N * N), &largest, rows, 0, first,
+                at.has_sums ? first : last, 2 * slab >= at.slabs, scratch);
   // From the end on, where a dense matrix has such an entry at once.
   int found = 0;
   const index_t begin = first * (index_t)N, end = last * (index_t)N;
@@ -102,14 +102,19 @@ __kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void sum_narrow
   if (get_local_id(0) == 0 && at.pass == 0) slot[at.below + slab] = below;
 }
 
-// Groups: for each matrix of the list, SUM_GROUPS.
-__kernel IN_PLAIN_GROUPS void add_narrow_slabs(__global double* work, NarrowShape at) {
+// The sums of all slabs. They are those of sum_narrow, or in pass 0 those that the variant before
+// has left, of all matrices of the batch. Groups: for each matrix of the list, SUM_GROUPS.
+__kernel IN_PLAIN_GROUPS void add_narrow_slabs(__global const int* list,
+                                               __global const double* left_sums,
+                                               __global double* work, NarrowShape at) {
   __local double scratch[PLAIN_GROUP];
   index_t index;
   const int group = split_group(SUM_GROUPS, &index);
   __global double* slot = work + index * at.slot;
   const bool is_open = at.pass == 0 || state_of(slot, at) == STATE_OPEN;
-  add_tall_slabs(slot + at.slab_sums, slot + at.gram, is_open ? at.slabs : 0, group, scratch);
+  const index_t left = list[at.first + index] * ((index_t)at.slabs * (N * N));
+  add_tall_slabs(at.has_sums ? left_sums + left : slot + at.slab_sums, slot + at.gram,
+                 is_open ? at.slabs : 0, group, scratch);
 }
 
 // Computes L' and its inverse from A'A or X'X, and the state. Without the shift it does so only if

@@ -81,10 +81,11 @@ void enqueue_wave(const FurtherJob& job, PassRange range, Launcher& launch, Narr
   at.parts = static_cast<int>(
       std::clamp<index_t>(ceil_divide(tuning::tall_product_groups, count), 1, most_parts));
   for (at.pass = range.first; at.pass < range.end; ++at.pass) {
+    at.has_sums = at.pass == 0 && job.slab_sums != nullptr;
     launch("sum_narrow", count * at.slabs, gram_group, job.a, job.list, job.slots, shape, at);
-    if (at.slabs > 1) {
-      launch("add_narrow_slabs", count * ceil_divide(p.n * p.n, sum_entries), plain_group,
-             job.slots, at);
+    if (at.slabs > 1 || at.has_sums) {
+      launch("add_narrow_slabs", count * ceil_divide(p.n * p.n, sum_entries), plain_group, job.list,
+             at.has_sums ? *job.slab_sums : job.slots, job.slots, at);
     }
     // A'A is shifted at once, since a guard has refused it as it is.
     for (at.is_shifted = at.pass == 0 ? 1 : 0; at.is_shifted < 2; ++at.is_shifted) {

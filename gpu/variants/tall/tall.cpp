@@ -322,6 +322,10 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   enqueue_tree_q(job, shape, launch);
 }
 
+const cl::Buffer* slab_sums_of(const FactorJob& job) {
+  return has_gram(job) ? &job.work[slab_sums] : nullptr;
+}
+
 /// Without A'A all matrices go through the tree.
 const cl::Buffer* routes_of(const FactorJob& job) {
   return has_gram(job) ? &job.work[routes] : nullptr;
@@ -396,6 +400,7 @@ GpuVariant tall_variant() {
       .computes_in = computes_in,
       .enqueue_rest = enqueue_rest,
       .rest_is_refused = rest_is_refused,
+      .slab_sums = slab_sums_of,
       .routes = routes_of,
       .local_bytes = local_bytes,
       .heavy_kernels = heavy_kernels};
