@@ -350,20 +350,22 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_
 }  // namespace
 
 /// In the rows of a slab, which warps share with up to 64 columns (tall_sums.clh), in the sum of
-/// the slabs by eight work-items, and in n eliminations; 3 n for R^-1 and Q.
+/// the slabs by eight work-items, and in n eliminations.
 double tall_rounded_terms(const Problem& p, int body) {
   constexpr index_t most_shared_columns = 64, sum_parts = 8, few = 16;
   const SlabShape slabs = slabs_of(p);
   const bool is_shared = body == 2 && p.n <= most_shared_columns;
   const index_t warps = is_shared ? row_sums_group(p.n, body) / 32 : 1;
-  return static_cast<double>(slabs.rows / warps + warps + slabs.count / sum_parts + sum_parts +
-                             4 * p.n + few);
+  return static_cast<double>(std::min<index_t>(slabs.rows, p.m) / warps + warps +
+                             slabs.count / sum_parts + sum_parts + p.n + few);
 }
 
+/// R^-1 and Q add 3 n roundings.
 double tall_condition_limit(const Problem& p, int body) {
-  const double rounding = 0x1p-23 * std::sqrt(static_cast<double>(p.n));
+  const auto columns = static_cast<double>(p.n);
+  const double rounding = 0x1p-23 * std::sqrt(columns);
   const double most = tuning::gram_guard_share * orthogonality_bar(p) - rounding;
-  return most / (tall_rounded_terms(p, body) * 0x1p-53);
+  return most / ((tall_rounded_terms(p, body) + 3 * columns) * 0x1p-53);
 }
 
 int tall_product_group(int body) { return body == 2 ? 128 : plain_group; }

@@ -8,8 +8,7 @@
 
 namespace qrtool {
 
-/// How often an entry of A'A, of its factor and of the inverse is rounded, one after the other
-/// (tall.cl); body is GRAM_BODY.
+/// How often an entry of A'A and of its factor is rounded, one after the other; body is GRAM_BODY.
 double tall_rounded_terms(const Problem& problem, int body);
 /// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
 /// within its part of the bar; rounding Q to float32 takes 2^-23 sqrt(n).
