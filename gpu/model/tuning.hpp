@@ -428,6 +428,10 @@ inline constexpr std::int64_t large_scan_slabs = 256, large_scan_rows = 1024;
 /// Matrices of up to so many rows are read once for both: 8 .. large_scan_rows, a multiple of 8. A
 /// work-item holds one entry in eight rows, and 64 of them leave room for two groups at a time.
 inline constexpr int large_short_rows = 512;
+/// Float32 panels of up to so many rows that are refused are factored in registers: 128 .. 512, a
+/// multiple of 128. A work-item holds 128 entries of 512 rows, which leaves room for one group at a
+/// time; a group keeps twice as many only in 512 work-items. Set by count, without a GPU.
+inline constexpr int large_refused_rows = 512;
 /// Slabs of Z, or of a Gram matrix, may take 1 / large_z_share of the size of a matrix. The second
 /// number applies if V is packed too. From 2048 x 2048 on this is at most 15 % of A and R.
 inline constexpr std::int64_t large_z_share = 8;

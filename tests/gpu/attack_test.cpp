@@ -42,6 +42,7 @@ const std::vector<AttackCase> everyday_cases{
     {"gram_tiles", {120, 100}, Mode::reduced, 1},
     {"tall", {2000, 16}, Mode::reduced, 1},
     {"large", {17, 17}, Mode::reduced, 2, ElementType::float64},
+    {"large", {150, 130}, Mode::reduced, 1},
     {"tiny", {8, 8}, Mode::reduced, 20},
     {"tiny", {8, 5}, Mode::reduced, 6, ElementType::float64},
     {"small", {48, 40}, Mode::reduced, 1},

@@ -15,6 +15,7 @@
 //     factor_panel       G = R'R (Cholesky); P1 + S R = V1 W (LU) with P1 the
 //                        top square of P, S the signs of the pivots;
 //                        R of the panel = -S R                                    matrix
+//     factor_refused_panel  refused panels of few rows, if PASSES is 1            matrix
 //     if PASSES is 2, for panels with WAY_TWO_PASSES:
 //       form_first_q     Q1 = P R^-1, sums of Q1'Q1                               matrix x slab
 //       sum_panel_gram   G = Q1'Q1                                                matrix x part
@@ -47,7 +48,8 @@
 // an error of 2^-53 cond(P)^2 (for scaled columns). A second pass gives the Householder vectors
 // with LAPACK's signs (Ballard et al., Reconstructing Householder vectors from TSQR). If
 // ||R^-1 diag(G)^1/2||_F^2 exceeds GRAM_LIMIT, or a pivot vanishes, factor_panel factors the panel
-// column by column with one group. This is slow, but works for any matrix.
+// column by column with one group. This is slow, but works for any matrix. In float32 a panel of at
+// most REFUSED_ROWS rows is left to factor_refused_panel, which keeps it in registers.
 //
 // Float64 (PASSES 2). One pass has an error of 2^-53 ||R^-1 diag(G)^1/2||_F^2 times a small number,
 // and so it is enough for panels whose columns are nearly orthogonal, as those of Gaussian matrices
@@ -66,14 +68,18 @@
 //   BLOCK                                PANEL 1..4       columns per block
 //   SHORT_ROWS                           multiple of 8    the most rows that a group of
 //                                                         scale_short_columns has in registers
+//   REFUSED_ROWS                         0..512, 128 i    the most rows of a panel that
+//                                                         factor_refused_panel has in registers;
+//                                                         with PASSES 2 there is no such kernel
 //   PANEL_UNITS                          0, 1             1: panels by float64 matrix units; with
 //                                                         bodies 1 and 2 of products, PANEL 64
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of
 //                                                         apply_panel_t; at least 1024 / PANEL
 //   and the defines of gemm.cl
 // Local memory: BLOCK STRIP + SQUARE_TERMS (PANEL + 4) REAL in apply_t; PANEL^2 + PANEL + 512 REAL,
-// 8 PANEL double and 256 float (PASSES 2: double) in factor_panel; PANEL (PANEL + 9) double in
-// form_v; PANEL (PANEL + 8) REAL and 10 BLOCK_ROOM double in form_v_by_units.
+// 8 PANEL double and 256 float (PASSES 2: double) in factor_panel; PANEL^2 + 36 PANEL + 64 +
+// 2 REFUSED_ROWS REAL, or 256 more, in factor_refused_panel; PANEL (PANEL + 9) double in form_v;
+// PANEL (PANEL + 8) REAL and 10 BLOCK_ROOM double in form_v_by_units.
 // Buffers per matrix:
 //   work     m x ld REAL; it may share the buffer of Q, V or R
 //   codes    n int; done: 1 int; signs and taus: k REAL each
@@ -100,6 +106,9 @@
 #endif
 #ifndef SHORT_ROWS
 #define SHORT_ROWS 512
+#endif
+#ifndef REFUSED_ROWS
+#define REFUSED_ROWS 512
 #endif
 #ifndef PANEL_UNITS
 #define PANEL_UNITS HAS_UNITS
@@ -247,6 +256,8 @@ __kernel IN_LARGE_GROUPS void scale_short_columns(__global const STORED* a, __gl
 #include "gpu/variants/large/panel_triangles.clh"
 // panel.clh uses definitions of panel_triangles.clh.
 #include "gpu/variants/large/panel.clh"
+// refused_panel.clh uses definitions of panel.clh.
+#include "gpu/variants/large/refused_panel.clh"
 #include "gpu/variants/large/panel_units.clh"
 // block_t.clh uses definitions of panel.clh.
 #include "gpu/variants/large/block_t.clh"

@@ -3,6 +3,8 @@
 // Gram matrices, matrix products, then Q from the last block to the first (LAPACK geqrf, orhr_col,
 // orgqr).
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
@@ -271,6 +273,8 @@ namespace {
 
 using namespace large;
 
+constexpr std::array<std::string_view, 1> heavy_kernels{"factor_refused_panel"};
+
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
 /// The kernel body for products. Three products of halves are as accurate as float32, and need
@@ -302,6 +306,12 @@ std::string tuned_arithmetic(const Problem& p, const Params& params) {
   return arithmetic(p);
 }
 
+/// The most rows of a panel in registers: no more than the matrix has, in steps of a work-item's
+/// words of four rows.
+int refused_rows(index_t m) {
+  return static_cast<int>(std::min<index_t>(tuning::large_refused_rows, ceil_divide(m, 128) * 128));
+}
+
 /// `has_panel_units`: whether the panels go through the float64 matrix units too.
 Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool is_nvidia,
                  bool has_panel_units) {
@@ -315,6 +325,7 @@ Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool 
   params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
   params["PANEL_STRIP"] = params["STRIP"];
   params["SHORT_ROWS"] = tuning::large_short_rows;
+  params["REFUSED_ROWS"] = is_double(p) ? 0 : refused_rows(p.m);
   params["PANEL_UNITS"] = has_panel_units ? 1 : 0;
   return params;
 }
@@ -334,13 +345,17 @@ std::size_t local_bytes_with(const Problem& p, const Params& params) {
   const std::size_t apply_panel_t = real * panel * entries("PANEL_STRIP") + t_square;
   const std::size_t factor_panel =
       real * (2 * group_size + panel * panel + panel + group_size) + wide * 8 * panel;
+  const std::size_t refused_words = entries("REFUSED_ROWS") / 128;
+  const std::size_t shown = 64 * 4 * (refused_words | 1);
+  const std::size_t factor_refused =
+      refused_words == 0 ? 0 : real * (panel * panel + 36 * panel + 64 + shown);
   const std::size_t form_v = wide * panel * (panel + 1 + 8);
   const std::size_t block_room = 16 * 18;
   const std::size_t units =
       params.at("PANEL_UNITS") == 1 ? real * panel * (panel + 8) + wide * 10 * block_room : 0;
   const std::size_t gram = wide * std::max<std::size_t>(32 * panel, group_size);
   return std::max({product_local_bytes(computes_in(p), params), apply_t, apply_panel_t,
-                   factor_panel, form_v, units, gram});
+                   factor_panel, factor_refused, form_v, units, gram});
 }
 
 /// Where local memory is short: narrow panels in short blocks, and products with one stage in local
@@ -401,7 +416,8 @@ GpuVariant large_variant() {
           .workspace = workspace,
           .enqueue = enqueue,
           .computes_in = computes_in,
-          .local_bytes = local_bytes};
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
 }
 
 }  // namespace qrtool

@@ -50,6 +50,10 @@ void Run::factor_panel() {
     if (!takes_all) launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_);
+    if (rows <= job_.params.at("REFUSED_ROWS")) {
+      launch_("factor_refused_panel", count, group_size, a, w[done], w[signs], w[taus], w[x], w[v],
+              shape_, step_);
+    }
   } else {
     launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], cl_int{1});
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
