@@ -116,9 +116,10 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure
   const PiecePlace at = piece_place(shape, twice, further);
   __global double* slot = slot_of(work, twice, at.index);
   a += list[further.first + at.index] * ((index_t)shape.m * shape.n);
-  const bool exists = at.col < shape.n;
+  const int last = at.col < shape.n ? at.last : at.first;
   double largest = 0, below = 0;
-  for (int i = at.first + at.turn; i < at.last && exists; i += FURTHER_ROWS) {
+#pragma unroll 8
+  for (int i = at.first + at.turn; i < last; i += FURTHER_ROWS) {
     const double x = fabs((double)a[i * (index_t)shape.n + at.col]);
     largest = fmax(largest, x);
     if (i > at.col) below = fmax(below, x);
@@ -129,9 +130,11 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure
     largest = fmax(largest, numbers[turn * TILE + item % TILE]);
   }
   const int exponent = largest > 0 ? ilogb(largest) + 1 : MAGNITUDE_ZERO;
+  const int down = largest > 0 ? -exponent : 0;
   double squares = 0;
-  for (int i = at.first + at.turn; i < at.last && exists && largest > 0; i += FURTHER_ROWS) {
-    const double x = scale_by((double)a[i * (index_t)shape.n + at.col], -exponent);
+#pragma unroll 8
+  for (int i = at.first + at.turn; i < last; i += FURTHER_ROWS) {
+    const double x = scale_by((double)a[i * (index_t)shape.n + at.col], down);
     squares = fma(x, x, squares);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -196,6 +199,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void spread_
   const bool is_zero = scale.exponent == MAGNITUDE_ZERO;
   if (at.piece == 0 && at.turn == 0) slot[further.scales + at.col] = scale.exponent;
   __global double* rows = slot + twice.rows + at.col;
+#pragma unroll 4
   for (int i = at.first + at.turn; i < at.last; i += FURTHER_ROWS) {
     const double noise = noise_at(i, at.col) * scale.noise;
     const index_t row = i * (index_t)shape.n;

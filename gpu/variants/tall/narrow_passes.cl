@@ -254,8 +254,7 @@ __kernel IN_PLAIN_GROUPS void finish_narrow(__global const STORED* a, __global S
   __local double strip[2][STRIP_OF_R * N];
   index_t index;
   const int first = split_group((N + STRIP_OF_R - 1) / STRIP_OF_R, &index) * STRIP_OF_R;
-  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
-  const int rows = min(STRIP_OF_R, N - first);
+  const int item = get_local_id(0), rows = min(STRIP_OF_R, N - first);
   __global const double* slot = work + index * at.slot;
   const index_t matrix = list[at.first + index];
   a += matrix * shape.m * N;
@@ -264,29 +263,22 @@ __kernel IN_PLAIN_GROUPS void finish_narrow(__global const STORED* a, __global S
   const bool is_own_r = state == STATE_OWN_R;
   const int factors = max(state, 0), entries = factors > 0 || is_own_r ? rows * N : 0;
   __global const double* factor = slot + at.factors + (index_t)(factors - 1) * (N * N);
-  for (int e = item; e < STRIP_OF_R * N; e += PLAIN_GROUP) {
-    strip[0][e] = factors > 0 && e < entries ? factor[first * N + e] : 0.0;
+  for (int e = item; e < entries; e += PLAIN_GROUP) {
+    strip[0][e] = is_own_r ? 0.0 : factor[first * N + e];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
   for (int f = 1; f < factors; ++f) {
     factor -= N * N;
-    // A work-item has a row and every 16th column. Both factors are zero below their diagonals.
-    __local const double* from = strip[(f - 1) % 2] + ty * N;
-    double sums[SQUARE_COLUMNS];
-#pragma unroll
-    for (int w = 0; w < SQUARE_COLUMNS; ++w) sums[w] = 0;
+    __local const double* from = strip[(f - 1) % 2];
+    for (int e = item; e < entries; e += PLAIN_GROUP) {
+      const int row = e / N, col = e % N;
+      double sum = 0;
 #pragma unroll 4
-    for (int k = first; k < N; ++k) {
-      const double left = from[k];
-#pragma unroll
-      for (int w = 0; w < SQUARE_COLUMNS; ++w) {
-        sums[w] = fma(left, factor[k * N + min(tx + 16 * w, N - 1)], sums[w]);
+      for (int k = first + row; k <= col; ++k) {
+        sum = fma(from[row * N + k], factor[k * N + col], sum);
       }
-    }
-#pragma unroll
-    for (int w = 0; w < SQUARE_COLUMNS; ++w) {
-      if (tx + 16 * w < N) strip[f % 2][ty * N + tx + 16 * w] = sums[w];
+      strip[f % 2][e] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
