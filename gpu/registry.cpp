@@ -56,7 +56,7 @@ const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, con
   const bool by_many = !has_rest && first.again(p).takes_flags;
   const tuning::FurtherLeast& least = is_narrow ? tuning::narrow_least : tuning::further_least;
   if (p.n < (by_many ? least.columns : least.tall_columns)) return nullptr;
-  if ((has_rest || by_many) && p.m * p.n < least.entries) return nullptr;
+  if (by_many && p.m * p.n < least.entries) return nullptr;
   if (is_narrow) return &narrow;
   return any.fits(p, limits) ? &any : nullptr;
 }

@@ -216,16 +216,19 @@ inline constexpr int further_passes_single = 4, further_passes_double = 5;
 /// Passes after which most matrices are finished: in float32 after A'A is shifted once, and in
 /// float64 also where the condition is at most some 10^9.
 inline constexpr int further_usual_single = 2, further_usual_double = 3;
-/// Matrices with fewer entries or fewer columns than the first two go to `small` and `blocked`, and
-/// those with fewer columns than the last number to `tall` and `large`.
+/// Matrices with fewer columns or entries than the first two go to `small` and `blocked`, which
+/// take many at once; where `tall` or `large` would come next, the last number of columns decides.
 struct FurtherLeast {
   std::int64_t columns, entries, tall_columns;
 };
-/// H100, driver 580, 2026-11, ms by further passes and by reflectors: 2000 of 256x128 in
-/// float64 10.2 and 9.9; of 32 of 512x512 in float32 two 0.9 and 1.7, all 2.6 and 2.4 to 2.9; 500
-/// of 2000x64 in float64 5.9 and 263.
-inline constexpr FurtherLeast further_least{.columns = 33, .entries = 1 << 16, .tall_columns = 24};
-inline constexpr FurtherLeast narrow_least{.columns = 33, .entries = 1 << 16, .tall_columns = 16};
+/// ms by further passes and by reflectors. H100, driver 580, 2026-11: 2000 of 256x128 in
+/// float64 10.2 and 9.9; of 32 of 512x512 in float32 two 0.9 and 1.7, all 2.6 and 2.4 to 2.9.
+/// NVIDIA H200, of half the rank: in float64 200000x8 0.52 and 0.35, 200000x16 0.62 and 0.90, 200
+/// of 6000x12 2.1 and 20, 500 of 1500x24 1.9 and 69.
+inline constexpr FurtherLeast further_least{.columns = 33, .entries = 1 << 16, .tall_columns = 12};
+/// narrow_passes.cl, H200, of half the rank: 200000x16 0.20 and 1.22, 200000x8 0.19 and 0.24, 200
+/// of 6000x6 0.24 and 0.29, 500 of 1500x24 0.40 and 1.19; 2000 of 256x128 6.5 and 6.0.
+inline constexpr FurtherLeast narrow_least{.columns = 33, .entries = 1 << 16, .tall_columns = 6};
 /// The kernels before the first pass read A in pieces: the least number of rows of a piece, and the
 /// number of pieces that more rows are cut into, unless a slab has fewer rows. The kernels after
 /// the last pass store so many entries of Q or R by a group. One 512x512 had 8 groups for each of
