@@ -100,12 +100,15 @@ Problem sampled_problem(const Variant& variant, Problem p, const Limits& limits)
   return !variant.takes(p, limits).ok && variant.takes(of_lapack, limits).ok ? of_lapack : p;
 }
 
-/// The variants that a plan may choose for `p` and that have no sample of it in the table.
-std::vector<const Variant*> unmeasured(const Backend& backend, const CostTable& table,
+/// The variants that a plan may choose for `p` and that have no sample of it in the table; with
+/// --variant that one alone.
+std::vector<const Variant*> unmeasured(const BenchSetup& setup, const CostTable& table,
                                        const Problem& p) {
+  const Backend& backend = setup.backend;
   std::vector<const Variant*> variants;
   for (const Variant& variant : backend.variants()) {
     if (variant.only_when_forced || table.has(variant.name, p)) continue;
+    if (!setup.variant.empty() && variant.name != setup.variant) continue;
     const Problem sampled = sampled_problem(variant, p, backend.limits());
     if (variant.takes(sampled, backend.limits()).ok) variants.push_back(&variant);
   }
@@ -175,7 +178,7 @@ void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes
         Problem p = one;
         p.mode = mode;
         std::map<index_t, double> best;
-        for (const Variant* variant : unmeasured(setup.backend, table, p)) {
+        for (const Variant* variant : unmeasured(setup, table, p)) {
           if (runs == nullptr) runs = make_sample_runs(setup, most);
           const Problem sampled = sampled_problem(*variant, p, setup.backend.limits());
           const PrepareRun prepare = [&](std::string_view name, const Problem& some) {
@@ -187,7 +190,7 @@ void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes
         }
       }
       runs.reset();
-      if (!is_cpu && samples_systems(one, reach))
+      if (!is_cpu && setup.variant.empty() && samples_systems(one, reach))
         measure_systems(setup, one, most.count, reach, table);
     }
     save(--left);

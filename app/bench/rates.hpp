@@ -20,7 +20,8 @@ std::vector<RateShape> rate_shapes(bool is_cpu);
 
 /// Adds a sample of each shape for every variant that a plan may choose, where it takes the shape,
 /// for every type, with Q and for R alone; on a device also for the ways to solve systems by normal
-/// equations, where there are several. What the table has is not measured again. `save` is
+/// equations, where there are several. Where `setup` forces a variant, it is measured alone. What
+/// the table has is not measured again. `save` is
 /// called after each shape, with the number of shapes that are left. Errors: DeviceError where the
 /// device fails.
 void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes,

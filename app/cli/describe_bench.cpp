@@ -176,8 +176,8 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.optional_value(
       "--rates", "[FILE]", std::string(own_table),
       "measure every variant on some 400 shapes instead, and write the table of times by which a "
-      "plan chooses: own, the table that later runs of yours on this device use, or a file; a "
-      "table that was begun is gone on with",
+      "plan chooses: own, the table that later runs of yours on this device use, or a file, which "
+      "--shape or --variant limit; a table that was begun is gone on with",
       [&o](const std::string& text) { o.rates = text; });
   line.flag(
       "--solve", o.solve,
@@ -283,9 +283,9 @@ void check(const BenchOptions& o) {
     throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
                      "leave --sweep, --quick, --shape and --backend cpu away");
   if (!o.rates.empty() && (o.sweep || o.quick || o.gemm || o.solve || o.against || o.is_complex ||
-                           !o.batches.empty() || !o.backend.variant.empty()))
+                           !o.batches.empty()))
     throw UsageError("--rates measures all variants of a backend, one matrix and many",
-                     "beside it go --shape, --backend, --device and --seed only");
+                     "beside it go --shape, --backend, --variant, --device and --seed only");
   if (o.shared && !o.solve)
     throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
   if (o.ridge && !o.solve)

@@ -209,10 +209,10 @@ std::string rates_path(const BenchOptions& o, const Backend& backend) {
   if (backend.name() == "cpu")
     throw UsageError("--rates: the CPU has one table for all, since results must not depend on it",
                      "--backend opencl measures a device; or name a file: --rates FILE");
-  if (!o.shapes.empty())
+  if (!o.shapes.empty() || !o.backend.variant.empty())
     throw UsageError(
-        "--rates: your own table has all shapes, so that every variant can be compared",
-        "leave --shape away; or name a file: --rates FILE");
+        "--rates: your own table has all shapes and variants, so that they can be compared",
+        "leave --shape and --variant away; or name a file: --rates FILE");
   const std::optional<std::string> path = own_rates_path(backend.device());
   if (!path)
     throw UsageError(

@@ -433,7 +433,8 @@ inline constexpr std::int64_t large_scan_slabs = 256, large_scan_rows = 1024;
 inline constexpr int large_short_rows = 512;
 /// Float32 panels of up to so many rows that are refused are factored in registers: 128 .. 512, a
 /// multiple of 128. A work-item holds 128 entries of 512 rows, which leaves room for one group at a
-/// time; a group keeps twice as many only in 512 work-items. Set by count, without a GPU.
+/// time; a group keeps twice as many only in 512 work-items. 640 hard 512x512, raw, NVIDIA H200,
+/// driver 580: 16.7 ms with none in registers, 7.5 with all.
 inline constexpr int large_refused_rows = 512;
 /// Slabs of Z, or of a Gram matrix, may take 1 / large_z_share of the size of a matrix. The second
 /// number applies if V is packed too. From 2048 x 2048 on this is at most 15 % of A and R.

@@ -54,6 +54,14 @@ class Rates(unittest.TestCase):
         self.rates("--force")
         self.assertEqual(self.text().count("\n"), first.count("\n"))
 
+    def test_one_variant_is_measured_alone(self):
+        self.rates("--variant", "cpu/batched")
+        self.assertEqual(set(re.findall(r"(?m)^=(\S+?),", self.text())), {"cpu/batched"})
+        self.rates()
+        self.assertIn("=cpu/eigen,", self.text())
+        error = self.rates("--variant", "cpu/none", status=2).stderr
+        self.assertIn("--variant", error)
+
     def test_what_is_no_table_of_this_device_is_kept(self):
         for content, words in (("hello\n", "is no table of rates"),
                                (f"# qrtool.rates/1 another\n{HEAD}\n", "has the rates of another"),
@@ -72,7 +80,7 @@ class Rates(unittest.TestCase):
         if "--opencl" in sys.argv:
             error = self.run_tool("bench", "--rates", "--backend", "opencl", "--shape", "3x2",
                                   status=2).stderr
-            self.assertIn("your own table has all shapes", error)
+            self.assertIn("your own table has all shapes and variants", error)
         self.assertIn("--rates measures all variants",
                       self.rates("--batch", "3", status=2).stderr)
 
