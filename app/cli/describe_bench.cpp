@@ -282,8 +282,8 @@ void check(const BenchOptions& o) {
   if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
     throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
                      "leave --sweep, --quick, --shape and --backend cpu away");
-  if (!o.rates.empty() && (o.sweep || o.quick || o.gemm || o.solve || o.against || o.is_complex ||
-                           !o.batches.empty()))
+  if (!o.rates.empty() &&
+      (o.sweep || o.quick || o.gemm || o.solve || o.against || o.is_complex || !o.batches.empty()))
     throw UsageError("--rates measures all variants of a backend, one matrix and many",
                      "beside it go --shape, --backend, --variant, --device and --seed only");
   if (o.shared && !o.solve)
