@@ -152,7 +152,8 @@ __kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_n
       slot[at.amplitudes + item] = item < N ? size * rsqrt((double)shape.m) : 0.0;
     }
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
+  // Also for global memory: all have read the state before it changes.
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   Square g;
   load_gram(g, gram, down);
 #pragma unroll
