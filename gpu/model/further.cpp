@@ -43,6 +43,11 @@ PassCounts further_pass_counts(const Problem& p) {
                       : PassCounts{further_usual_double, further_passes_double};
 }
 
+bool has_room_for_slot(const Slots& slots, const Problem& p, const Limits& limits) {
+  return slots.bytes <= limits.max_allocation_bytes &&
+         slots.bytes + p.input_bytes() + p.output_bytes() <= limits.device_bytes;
+}
+
 std::size_t further_bytes(const FurtherRoute& route, const Problem& p, const Limits& limits,
                           index_t count) {
   const Slots slots = route.slots(p);

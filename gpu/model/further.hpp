@@ -3,6 +3,8 @@
 // variant by Gram matrices has refused. The heads of its kernels say why it is right.
 #pragma once
 
+#include <algorithm>
+
 #include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
@@ -50,6 +52,19 @@ struct PassCounts {
   int usual, most;
 };
 PassCounts further_pass_counts(const Problem& problem);
+
+/// Whether the device has room for a slot beside a matrix of the problem.
+bool has_room_for_slot(const Slots& slots, const Problem& problem, const Limits& limits);
+
+/// Calls wave(first, count) for matrices `first` .. of the list, as many at a time as there are
+/// slots in the work memory of the job.
+template <class Wave>
+void in_waves(const FurtherJob& job, const Slots& slots, const Wave& wave) {
+  const auto most = static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots.bytes);
+  for (index_t first = 0; first < job.count; first += most) {
+    wave(first, std::min(most, job.count - first));
+  }
+}
 
 /// The bytes of the slots for `count` matrices: as many as the device has room for.
 std::size_t further_bytes(const FurtherRoute& route, const Problem& problem, const Limits& limits,

@@ -47,6 +47,12 @@ std::string gram_arithmetic(const Problem& p) {
   return real_of(p.type) == ElementType::float64 ? type : type + ", sums in float64";
 }
 
+index_t take_place(index_t& end, index_t count) {
+  const index_t first = end;
+  end += ceil_divide(count, 16) * 16;
+  return first;
+}
+
 std::string gram_objection(const Problem& p, const Limits& limits) {
   const bool is_single = real_of(p.type) == ElementType::float32;
   if (is_single && p.arithmetic == Arithmetic::strict) return "sums in float64";

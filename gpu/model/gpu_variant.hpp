@@ -40,6 +40,10 @@ struct Slots {
   }
 };
 
+/// Takes the next `count` float64 numbers of a slot, in whole lines of 128 bytes, and returns the
+/// place of the first one. `end` is the end of the slot so far.
+index_t take_place(index_t& end, index_t count);
+
 struct GpuVariant;
 
 /// How a variant lets another one factor first: the leading square block of every matrix, or the

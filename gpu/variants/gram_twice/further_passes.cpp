@@ -28,11 +28,7 @@ Layout layout_of(const Problem& p) {
   TwiceShape& twice = layout.twice;
   FurtherShape& further = layout.further;
   further = further_shape(p, twice.slab_rows + twice.slabs);
-  const auto take = [&](index_t count) {
-    const index_t first = twice.slot;
-    twice.slot += ceil_divide(count, 16) * 16;
-    return first;
-  };
+  const auto take = [&](index_t count) { return take_place(twice.slot, count); };
   const index_t columns = tile * twice.tiles;
   const index_t rows = std::min<index_t>(
       twice.slab_rows,
@@ -61,8 +57,7 @@ bool fits(const Problem& p, const Limits& limits) {
   const Problem real = real_form(p);
   return real.n <= tuning::gram_twice_max_columns && gram_objection(p, limits).empty() &&
          group_objection(twice_group_size, twice_local_bytes(real), limits).empty() &&
-         slots(p).bytes <= limits.max_allocation_bytes &&
-         slots(p).bytes + p.input_bytes() + p.output_bytes() <= limits.device_bytes;
+         has_room_for_slot(slots(p), p, limits);
 }
 
 /// Matrices `first` .. of the list, one slot each.
@@ -102,13 +97,9 @@ void enqueue_wave(const FurtherJob& job, PassRange range, Launcher& launch, inde
          job.a, job.r, job.list, job.routes, job.slots, shape, twice, further);
 }
 
-/// In waves of as many matrices as the buffer has slots.
 void enqueue(const FurtherJob& job, PassRange range, Launcher& launch) {
-  const auto most =
-      static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots(job.problem).bytes);
-  for (index_t first = 0; first < job.count; first += most) {
-    enqueue_wave(job, range, launch, first, std::min(most, job.count - first));
-  }
+  in_waves(job, slots(job.problem),
+           [&](index_t first, index_t count) { enqueue_wave(job, range, launch, first, count); });
 }
 
 }  // namespace

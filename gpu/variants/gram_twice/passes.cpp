@@ -80,11 +80,7 @@ TwiceShape twice_shape(const Problem& p, bool has_rows) {
   twice.slab_rows = static_cast<int>(ceil_divide(ceil_divide(p.m, slabs), 8) * 8);
   twice.slabs = static_cast<int>(ceil_divide(p.m, twice.slab_rows));
   index_t end = 0;
-  const auto take = [&](index_t count) {
-    const index_t first = end;
-    end += ceil_divide(count, 16) * 16;  // whole lines of 128 bytes
-    return first;
-  };
+  const auto take = [&](index_t count) { return take_place(end, count); };
   take(2 * squares * (squares - 1) * entries);
   twice.diagonals = take(squares * std::min<index_t>(tiles * tiles, 4) * entries);
   twice.inverses = take(squares * 8 * 256);

@@ -94,11 +94,7 @@ ReconstructShape shape_of(const Problem& p) {
   form.from_stride = p.m * p.k();
   form.x_ld = static_cast<int>(is_raw(p) ? p.n : p.k());
   form.x_stride = is_raw(p) ? p.m * p.n : p.k() * p.k();
-  const auto take = [&](index_t count) {
-    const index_t first = form.slot;
-    form.slot += ceil_divide(count, 16) * 16;
-    return first;
-  };
+  const auto take = [&](index_t count) { return take_place(form.slot, count); };
   take(1);  // whether it is refused
   form.signs = take(p.k());
   form.sums = take(form.stores ? 2 * p.k() * (1 + ceil_divide(below, form.group_rows)) : 0);

@@ -13,7 +13,8 @@
 //   launches, in this order                                                  one group per
 //   in each pass:
 //   sum_narrow        A'A or X'X over one slab of rows (not A'A after tall)  slab
-//   add_narrow_slabs  the sum of the slabs, if there are several             32 entries
+//   add_narrow_slabs  the sum of several slabs, or in pass 0 of those of     32 entries
+//                     tall
 //   factor_narrow     L and its inverse, if this pass may be the last one    matrix
 //   factor_narrow     the same with the shift, if it is not                  matrix
 //   divide_narrow_a   (A + E) L'^-1, in pass 0                               rows
@@ -23,7 +24,7 @@
 //
 // Why it is right. Let u be 2^-53, s = 16 t u, where t bounds the roundings of an entry of A'A
 // (tall.cpp), and let columns be scaled by powers of two to norms near 1.
-//   - The orthogonality. The guard of tall.cl is a proof about the last pass, whatever X is.
+//   - The orthogonality. The guard of tall.cl proves it for the last pass, whatever X is.
 //   - The residual. In each pass X L' is what X was, plus an error of which each column is at most
 //     2^-24 sqrt(n), from rounding X, and n u ||X|| ||L^-1|| ||L||, from the product: L^-1 is at
 //     most s^-1/2 < 2^21 in norm, so that this is below 2^-24, too. E has at most 1.5 x 2^-25. The

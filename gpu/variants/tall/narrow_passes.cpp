@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// narrow_passes.cpp: what a guard has refused, in float32 and of at most 128 columns: factors in
-// float64, rows in float32. Device half: narrow_passes.cl.
+// narrow_passes.cpp: takes the float32 matrices of at most 128 columns that a guard has refused.
+// Factors are of float64, and rows of float32. Device half: narrow_passes.cl.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -20,11 +20,7 @@ constexpr std::array<std::string_view, 2> heavy_kernels{"factor_narrow", "divide
 
 NarrowShape layout_of(const Problem& p) {
   NarrowShape at{};
-  const auto take = [&](index_t count) {
-    const index_t first = at.slot;
-    at.slot += ceil_divide(count, 16) * 16;
-    return first;
-  };
+  const auto take = [&](index_t count) { return take_place(at.slot, count); };
   const SlabShape slabs = row_sums_slabs(p.m, p.n);
   const index_t square = p.n * p.n, rows = ceil_divide(p.m * p.n, 2);
   at.slabs = slabs.count;
@@ -57,8 +53,7 @@ bool fits(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32 || p.n > tuning::tall_max_columns) return false;
   return gram_objection(p, limits).empty() &&
          group_objection(plain_group, local_bytes(p, row_sums_body(limits)), limits).empty() &&
-         slots(p).bytes <= limits.max_allocation_bytes &&
-         slots(p).bytes + p.input_bytes() + p.output_bytes() <= limits.device_bytes;
+         has_room_for_slot(slots(p), p, limits);
 }
 
 Params tune(const Problem& p, const Limits& limits) {
@@ -103,7 +98,6 @@ void enqueue_wave(const FurtherJob& job, PassRange range, Launcher& launch, Narr
          job.routes, job.slots, shape, at);
 }
 
-/// In waves of as many matrices as the buffer has slots.
 void enqueue(const FurtherJob& job, PassRange range, Launcher& launch) {
   const Problem& p = job.problem;
   const int body = job.params.at("GRAM_BODY");
@@ -112,10 +106,10 @@ void enqueue(const FurtherJob& job, PassRange range, Launcher& launch) {
   at.noise = 0.75 * 0x1p-25;  // quad_noise is between 1 and 2
   at.most = tall_condition_limit(p, body);
   at.wants_q = p.wants_q();
-  const auto most = static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots(p).bytes);
-  for (at.first = 0; at.first < job.count; at.first += most) {
-    enqueue_wave(job, range, launch, at, std::min<index_t>(most, job.count - at.first));
-  }
+  in_waves(job, slots(p), [&](index_t first, index_t count) {
+    at.first = first;
+    enqueue_wave(job, range, launch, at, count);
+  });
 }
 
 }  // namespace

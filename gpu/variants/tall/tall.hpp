@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall.hpp: what the host halves of tall.cl and narrow_passes.cl have in common.
+// tall.hpp: sizes and bounds that the host halves of tall.cl and narrow_passes.cl share.
 #pragma once
 
 #include <cstddef>
