@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,17 +43,40 @@ struct Entry {
   }
 };
 
-double entry_rank_deficient(const Entry& e) {
-  // The sum of max(1, k/2) outer products of small integers is exact in both types.
-  const index_t rank = std::max<index_t>(1, std::min(e.m, e.n) / 2);
-  double sum = 0;
-  for (index_t p = 0; p < rank; ++p) {
-    const double u = std::floor(7 * uniform(e.request.seed, e.b, 2 * (p * e.m + e.i))) - 3;
-    const double v = std::floor(7 * uniform(e.request.seed, e.b, 2 * (p * e.n + e.j) + 1)) - 3;
-    sum += u * v;
+/// Rows `first` .. of a sum of max(1, k/2) outer products of small integers, which is exact in both
+/// types.
+class RankDeficient {
+ public:
+  RankDeficient(const MatrixRequest& request, std::uint64_t b, index_t m, index_t n, index_t first,
+                index_t rows)
+      : first_(first), rank_(std::max<index_t>(1, std::min(m, n) / 2)) {
+    for (index_t i = first; i < first + rows; ++i) {
+      for (index_t p = 0; p < rank_; ++p)
+        left_.push_back(small_integer(request, b, 2 * (p * m + i)));
+    }
+    for (index_t j = 0; j < n; ++j) {
+      for (index_t p = 0; p < rank_; ++p)
+        right_.push_back(small_integer(request, b, 2 * (p * n + j) + 1));
+    }
   }
-  return sum;
-}
+
+  double operator()(index_t i, index_t j) const {
+    const short *u = &left_[static_cast<std::size_t>((i - first_) * rank_)],
+                *v = &right_[static_cast<std::size_t>(j * rank_)];
+    int sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (index_t p = 0; p < rank_; ++p) sum += u[p] * v[p];
+    return sum;
+  }
+
+ private:
+  static short small_integer(const MatrixRequest& request, std::uint64_t b, index_t index) {
+    return static_cast<short>(7 * uniform(request.seed, b, static_cast<std::uint64_t>(index))) - 3;
+  }
+
+  index_t first_, rank_;
+  std::vector<short> left_, right_;  // the factors of an entry follow one another
+};
 
 /// The columns agree to about three units in the last place of float32.
 double entry_near_deficient(const Entry& e) { return e.gauss(e.i, 0) + 0x1p-21 * e.gauss(); }
@@ -120,7 +144,8 @@ double entry_contest(const Entry& e) {
 
 struct NamedEntry {
   MatrixKind kind;
-  double (*value)(const Entry&);  // null where entries cannot be computed one by one
+  double (*value)(const Entry&);  // null where entries are not computed one by one
+  bool is_product = false;        // RankDeficient has them
 };
 
 constexpr double huge_scale = 1e37 / 6;  // six standard deviations stay below 1e37
@@ -142,8 +167,7 @@ const std::array named_entries{
                entry_graded_columns},
     NamedEntry{{"hilbert", "1 / (i + j + 1)"},
                [](const Entry& e) { return 1.0 / static_cast<double>(e.i + e.j + 1); }},
-    NamedEntry{{"rank-deficient", "exactly rank max(1, k/2), small integers"},
-               entry_rank_deficient},
+    NamedEntry{{"rank-deficient", "exactly rank max(1, k/2), small integers"}, nullptr, true},
     NamedEntry{{"near-deficient", "columns that agree to 2^-21"}, entry_near_deficient},
     NamedEntry{{"clustered", "columns in clusters of four"}, entry_clustered},
     NamedEntry{{"band", "normal within two diagonals of the main one"}, entry_band},
@@ -307,8 +331,8 @@ void fill_complex_cond(const MatrixRequest& request, index_t b, MatrixView<std::
 
 template <class T>
 void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a) {
-  if (find_kind(kind_of(request.kind, b)).value != nullptr)
-    return fill_rows(request, b, a, 0, a.rows);
+  const NamedEntry& named = find_kind(kind_of(request.kind, b));
+  if (named.value != nullptr || named.is_product) return fill_rows(request, b, a, 0, a.rows);
   if constexpr (is_complex_number<T>)
     fill_complex_cond(request, b, a);
   else
@@ -319,21 +343,29 @@ template <class T>
 void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t first,
                index_t rows) {
   const NamedEntry& named = find_kind(kind_of(request.kind, b));
+  const auto number = static_cast<std::uint64_t>(b);
+  std::optional<RankDeficient> product;
+  if (named.is_product) product.emplace(request, number, a.rows, a.cols, first, rows);
   const auto value = [&](const MatrixRequest& from, index_t i, index_t j) {
-    return static_cast<Real<T>>(
-        named.value({from, static_cast<std::uint64_t>(b), i, j, a.rows, a.cols}));
+    return static_cast<Real<T>>(product ? (*product)(i, j)
+                                        : named.value({from, number, i, j, a.rows, a.cols}));
+  };
+  const auto fill = [&](const auto& entry) {
+    // So many columns of a product stay in the cache.
+    constexpr index_t strip = 32;
+    for (index_t begin = 0; begin < a.cols; begin += strip) {
+      for (index_t i = first; i < first + rows; ++i)
+        for (index_t j = begin; j < std::min(begin + strip, a.cols); ++j) a(i, j) = entry(i, j);
+    }
   };
   if constexpr (is_complex_number<T>) {
     const ComplexKind kind(request, b);
-    for (index_t i = first; i < first + rows; ++i) {
-      for (index_t j = 0; j < a.cols; ++j) {
-        const Real<T> x = value(request, i, j);
-        a(i, j) = kind.has_two() ? T{x, value(kind.other(), i, j)} : kind.turned(x, i, j);
-      }
-    }
+    fill([&](index_t i, index_t j) {
+      const Real<T> x = value(request, i, j);
+      return kind.has_two() ? T{x, value(kind.other(), i, j)} : kind.turned(x, i, j);
+    });
   } else {
-    for (index_t i = first; i < first + rows; ++i)
-      for (index_t j = 0; j < a.cols; ++j) a(i, j) = value(request, i, j);
+    fill([&](index_t i, index_t j) { return value(request, i, j); });
   }
 }
 
