@@ -44,13 +44,32 @@ const GpuVariant& gpu_variant(const Variant& variant) {
   throw InternalError(fmt::format("{} is no variant of the OpenCL backend", variant.name));
 }
 
+namespace {
+
+/// Whether a group for each matrix is the fastest way by further passes, and faster than
+/// reflectors. Where products in float64 are slow it is not, but gram_group goes on in its own way.
+bool takes_groups(const GpuVariant& first, const Problem& p, const Limits& limits) {
+  using namespace tuning;
+  static const std::string_view own_file = gram_group_variant().file;
+  if (!limits.float64_products && first.file != own_file) return false;
+  // narrow_passes.cl begins with the sums of `tall`.
+  if (first.slab_sums != nullptr) return false;
+  if (p.n < group_passes_least_columns || p.m > group_passes_most_rows) return false;
+  const bool is_wide = p.type == ElementType::float64 && p.n >= gram_group_least_columns;
+  return is_wide || p.m > gram_small_rows;
+}
+
+}  // namespace
+
 const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, const Limits& limits) {
-  static const FurtherRoute any = further_passes(), narrow = narrow_passes();
+  static const FurtherRoute any = further_passes(), narrow = narrow_passes(),
+                            group = group_passes();
   const bool has_rest = first.rest_is_refused != nullptr && first.rest_is_refused(p, limits);
   if (first.again == nullptr && !has_rest) return nullptr;
   // gram_passes has taken them already.
   if (is_complex(p.type) && first.file == any.file) return nullptr;
   if (is_complex(p.type)) return any.fits(p, limits) ? &any : nullptr;
+  if (takes_groups(first, p, limits) && group.fits(p, limits)) return &group;
   const bool is_narrow = narrow.fits(p, limits);
   // What takes flags takes many matrices at once; `large` takes one after another.
   const bool by_many = !has_rest && first.again(p).takes_flags;

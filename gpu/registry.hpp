@@ -50,5 +50,6 @@ const FurtherRoute* further_route(const GpuVariant& first, const Problem& proble
                                   const Limits& limits);
 FurtherRoute further_passes();
 FurtherRoute narrow_passes();
+FurtherRoute group_passes();
 
 }  // namespace qrtool

@@ -37,7 +37,7 @@ COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"]}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
 BY_WARPS = {"further_passes.cl", "gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl",
-            "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}
+            "group_passes.cl", "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}
 NVIDIA_ALONE = {"check_rows.cl", "gram_tiles.cl"}
 
 

@@ -15,6 +15,7 @@
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/variants/gram_group/gram_group.hpp"
 
 namespace qrtool {
 namespace {
@@ -24,6 +25,12 @@ constexpr std::array<std::string_view, 1> heavy_kernels{"factor_group"};
 constexpr index_t block_room = 288;     // BLOCK_ROOM
 constexpr index_t block_entries = 256;  // of 16 x 16
 
+/// Blocks of 16 columns.
+index_t blocks(const Problem& p) { return ceil_divide(real_columns(p), 16); }
+
+/// Whether few registers are enough.
+bool is_spare(const Problem& p) { return real_columns(p) <= tuning::gram_group_spare_columns; }
+
 ElementType computes_in(const Problem& p) { return real_of(p.type); }
 
 /// Householder's variant for the matrices that the guard stops.
@@ -32,26 +39,6 @@ GpuVariant again(const Problem& p) {
   if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
     return flagged_small_variant();
   return reflectors_beyond_small(p);
-}
-
-/// Blocks of 16 columns, and the warps of a group.
-index_t blocks(const Problem& p) { return ceil_divide(real_columns(p), 16); }
-index_t warps(const Problem& p) { return (blocks(p) + 1) / 2; }
-
-/// Whether few registers are enough.
-bool is_spare(const Problem& p) { return real_columns(p) <= tuning::gram_group_spare_columns; }
-
-index_t most_groups(const Problem& p) {
-  return is_spare(p) ? tuning::gram_group_spare_groups : tuning::gram_group_groups;
-}
-
-/// SHARED_ROOM, and an entry per warp and per block.
-std::size_t local_bytes(const Problem& p, const Limits&) {
-  const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
-  const index_t shared =
-      std::max({2 * count * block_room + 16, 2 * (count + 1) * block_entries, 2 * turned});
-  return sizeof(double) * static_cast<std::size_t>(shared + warps(p)) +
-         sizeof(int) * static_cast<std::size_t>(blocks(p));
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -65,15 +52,65 @@ Fit fits(const Problem& p, const Limits& limits) {
     return {false, fmt::format("takes {} to {} columns and at most {} rows", least, most,
                                tuning::gram_group_most_rows)};
   }
-  const auto work_items = static_cast<int>(32 * warps(p));
-  const std::string needs = group_objection(work_items, local_bytes(p, limits), limits);
+  const auto work_items = static_cast<int>(32 * group_warps(p));
+  const std::string needs = group_objection(work_items, group_local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "products in float64, at full speed here"};
 }
 
-Params tune(const Problem& p, const Limits& limits) {
+/// Those of `again`, and a Q that is not asked for.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  if (!p.wants_q()) bytes.push_back(p.input_bytes());
+  return bytes;
+}
+
+Slots slots(const Problem& p) { return {group_slot_bytes(p, 2), most_groups(p)}; }  // SLOT_ENTRIES
+
+/// The largest ||Q1'Q1 - I||_F^2 with which the first pass is final.
+double most_in_one(const FactorJob& job) {
+  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
+  return most_measured_departure(job.problem);
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const index_t groups = std::min(slots(p).most, job.count);
+  const cl::Buffer& q = p.wants_q() ? job.q : job.work.back();
+  launch("factor_group", groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params), job.a,
+         q, job.r, job.magnitudes, job.work.front(), job.slots,
+         factor_shape(real_form(p), job.count), static_cast<cl_double>(most_in_one(job)),
+         static_cast<cl_int>(groups));
+}
+
+std::size_t device_bytes(const Problem& p) {
+  return device_workspace_bytes(gram_group_variant(), p);
+}
+
+}  // namespace
+
+index_t group_warps(const Problem& p) { return (blocks(p) + 1) / 2; }
+
+index_t most_groups(const Problem& p) {
+  return is_spare(p) ? tuning::gram_group_spare_groups : tuning::gram_group_groups;
+}
+
+std::size_t group_local_bytes(const Problem& p, const Limits&) {
+  const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
+  const index_t shared =
+      std::max({2 * count * block_room + 16, 2 * (count + 1) * block_entries, 2 * turned});
+  return sizeof(double) * static_cast<std::size_t>(shared + group_warps(p)) +
+         sizeof(int) * static_cast<std::size_t>(count);
+}
+
+std::size_t group_slot_bytes(const Problem& p, int factors) {
+  const index_t all = factors * blocks(p) * (blocks(p) + 1) / 2 + blocks(p);
+  return static_cast<std::size_t>(all * block_entries) * sizeof(double);
+}
+
+Params group_params(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", std::min(aligned_entries(real_columns(p)), 2)},
                 {"BLOCKS", static_cast<int>(blocks(p))},
@@ -86,26 +123,7 @@ Params tune(const Problem& p, const Limits& limits) {
   return params;
 }
 
-/// Those of `again`, and a Q that is not asked for.
-std::vector<std::size_t> workspace(const Problem& p) {
-  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
-  if (!p.wants_q()) bytes.push_back(p.input_bytes());
-  return bytes;
-}
-
-/// Two factors and the inverses of their pivots (SLOT_ENTRIES).
-Slots slots(const Problem& p) {
-  const index_t entries = blocks(p) * (blocks(p) + 1) * block_entries + blocks(p) * block_entries;
-  return {static_cast<std::size_t>(entries) * sizeof(double), most_groups(p)};
-}
-
-/// The largest ||Q1'Q1 - I||_F^2, as computed, with which the first pass is final: the bar less the
-/// error of the sums, at most m u ||Q1'Q1||_F. Of complex matrices it is the norm of the real form,
-/// sqrt(2) times their own. In float64 that is more than the bar, and h u
-/// sqrt(n) is taken with the hypothesis of gpu/common/departure.clh.
-double most_in_one(const FactorJob& job) {
-  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
-  const Problem& p = job.problem;
+double most_measured_departure(const Problem& p) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(real_columns(p));
   const bool is_single = computes_in(p) == ElementType::float32;
   const double growth = is_single ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
@@ -114,26 +132,11 @@ double most_in_one(const FactorJob& job) {
   return most > 0 ? most * most : 0;
 }
 
-void enqueue(const FactorJob& job, Launcher& launch) {
-  const Problem& p = job.problem;
-  const index_t groups = std::min(slots(p).most, job.count);
-  const cl::Buffer& q = p.wants_q() ? job.q : job.work.back();
-  launch("factor_group", groups, static_cast<int>(warps(p)) * warp_lanes(job.params), job.a, q,
-         job.r, job.magnitudes, job.work.front(), job.slots, factor_shape(real_form(p), job.count),
-         static_cast<cl_double>(most_in_one(job)), static_cast<cl_int>(groups));
-}
-
-std::size_t device_bytes(const Problem& p) {
-  return device_workspace_bytes(gram_group_variant(), p);
-}
-
-}  // namespace
-
 GpuVariant gram_group_variant() {
   return {.plan = {.name = "opencl/gram_group",
                    .summary = "65 to 160 columns, or to 80 complex, by Gram matrices; guarded",
                    .fits = fits,
-                   .tune = tune,
+                   .tune = group_params,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = gram_arithmetic,
@@ -146,7 +149,7 @@ GpuVariant gram_group_variant() {
           .again = again,
           .routes = flagged_routes,
           .host_decides = true,
-          .local_bytes = local_bytes,
+          .local_bytes = group_local_bytes,
           .heavy_kernels = heavy_kernels};
 }
 
