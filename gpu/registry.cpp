@@ -54,7 +54,8 @@ bool takes_groups(const GpuVariant& first, const Problem& p, const Limits& limit
   if (!limits.float64_products && first.file != own_file) return false;
   // narrow_passes.cl begins with the sums of `tall`.
   if (first.slab_sums != nullptr) return false;
-  if (p.n < group_passes_least_columns || p.m > group_passes_most_rows) return false;
+  if (p.n < group_passes_least_columns) return false;
+  if (p.m > group_passes_most_rows && p.m * p.n >= narrow_least.entries) return false;
   const bool is_wide = p.type == ElementType::float64 && p.n >= gram_group_least_columns;
   return is_wide || p.m > gram_small_rows;
 }
