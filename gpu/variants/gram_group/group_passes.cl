@@ -43,21 +43,8 @@
 //   SPARE                                   0, 1       group_blocks.clh
 //   STORED                                             common.clh
 // A is m x n, m >= n, real. Signs of R's diagonal: positive.
-#include "gpu/common/common.clh"
+#include "gpu/common/own_r.clh"
 #include "gpu/variants/gram_group/group_divide.clh"
-
-// Whether A has an entry below its diagonal among those of a work-item. It looks from the end on,
-// where a dense matrix has such an entry at once.
-INLINE int has_entry_below(__global const STORED* a, FactorShape shape, int item) {
-  int found = 0;
-  for (int e = shape.m * shape.n - 1 - item; e >= shape.n; e -= GROUP_SIZE) {
-    if (e / shape.n > e % shape.n && a[e] != 0) {
-      found = 1;
-      e = 0;
-    }
-  }
-  return found;
-}
 
 // to := A with columns scaled by 2^-exponents so that their largest entries are between 1 and 2.
 INLINE void bring_into_range(__global const STORED* a, __global STORED* to, FactorShape shape,
@@ -141,7 +128,9 @@ __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __gl
     __global const STORED* x = first;
     const GroupPlace here = place_in_group();
     const bool is_own_r =
-        largest_of_group(&here, has_entry_below(first, shape, here.item), sums) == 0;
+        largest_of_group(&here,
+                         has_entry_below(first, n, n, shape.m * (index_t)n, here.item, GROUP_SIZE),
+                         sums) == 0;
     bool is_scaled = false, is_done = false;
     int passes = is_own_r ? 0 : how.passes, factors = 0;
 #pragma unroll 1

@@ -47,6 +47,7 @@
 //   FACTOR_GROUP                     256          tall_square.clh; factor_narrow
 //   PRODUCT_GROUP                    128, 256     tall_product.clh; both divisions
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#include "gpu/common/own_r.clh"
 #include "gpu/variants/tall/tall_square.clh"
 #if GRAM_BODY == 2
 #include "gpu/variants/tall/tall_product.clh"
@@ -88,15 +89,8 @@ __kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void sum_narrow
   if (get_local_id(0) == 0) below = 0;
   sum_gram_rows(slot + at.slab_sums + slab * (index_t)(N * N), &largest, rows, 0, first,
                 at.has_sums ? first : last, 2 * slab >= at.slabs, scratch);
-  // From the end on, where a dense matrix has such an entry at once.
-  int found = 0;
-  const index_t begin = first * (index_t)N, end = last * (index_t)N;
-  for (index_t e = end - 1 - get_local_id(0); e >= begin && at.pass == 0; e -= GRAM_GROUP) {
-    if (e / N > e % N && rows[e] != 0) {
-      found = 1;
-      e = begin;
-    }
-  }
+  const index_t begin = first * (index_t)N, end = at.pass == 0 ? last * (index_t)N : begin;
+  const int found = has_entry_below(rows, N, begin, end, get_local_id(0), GRAM_GROUP);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (found) atomic_max(&below, 1);
   barrier(CLK_LOCAL_MEM_FENCE);
