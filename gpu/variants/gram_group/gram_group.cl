@@ -46,6 +46,9 @@
 #include "gpu/common/common.clh"
 #include "gpu/variants/gram_group/group_divide.clh"
 
+// Both factors, and the inverses of pivots.
+#define SLOT_ENTRIES (2 * SLOT_FACTOR + BLOCKS * 256)
+
 INLINE void store_group_nan(__global STORED* to, int count, int item) {
   for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }

@@ -140,8 +140,10 @@ __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __gl
       Block own[OWN_BLOCKS];
       int largest = 0;
       sum_group_rows(&at, own, (__local STORED*)shared, x, shape, &largest);
-      const double departure = sum_of_all_warps(&at, departure_of_own(&at, own), sums);
-      const bool is_first = pass == 0, is_near_one = !is_first && departure <= MOST_DEPARTURE;
+      const bool is_first = pass == 0;
+      const double departure =
+          sum_of_all_warps(&at, is_first ? 0.0 : departure_of_own(&at, own), sums);
+      const bool is_near_one = !is_first && departure <= MOST_DEPARTURE;
       const bool is_final = is_near_one && departure <= how.enough;
       // Squares of float32 numbers stay in the range of float64.
       const int outside = is_first && !is_scaled && has_outside(&at, own);
@@ -180,10 +182,13 @@ __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __gl
     form_r(&at, shared, slot, slot + last * SLOT_FACTOR, last == 0, false, made_r, is_done ? n : 0,
            is_done ? BLOCKS : 0);
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    for (int e = at.item; e < (is_done ? n * n : 0); e += GROUP_SIZE) {
-      const int j = e % n;
-      if (amplitudes[j] < 0) made_r[e] = 0;
-      if (is_scaled) made_r[e] = ldexp(made_r[e], exponents[j]);
+    for (int j = 0; j < n; ++j) {
+      const bool is_zero = amplitudes[j] < 0;
+      const int rows = is_done && (is_zero || is_scaled) ? n : 0;
+      for (int i = at.item; i < rows; i += GROUP_SIZE) {
+        __global STORED* const entry = made_r + i * n + j;
+        *entry = is_zero ? (STORED)0 : ldexp(*entry, exponents[j]);
+      }
     }
     if (is_own_r) store_own_r(first, made, made_r, shape, how.wants_q, at.item);
     if (at.item == 0 && (is_done || is_own_r)) routes[matrix] = ROUTE_FURTHER_PASSES;

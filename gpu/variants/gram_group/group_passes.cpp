@@ -36,9 +36,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
 }
 
 bool fits(const Problem& p, const Limits& limits) {
-  if (is_complex(p.type) || p.n > tuning::gram_group_most_columns ||
-      p.m > tuning::gram_group_most_rows)
-    return false;
+  if (is_complex(p.type) || p.n > tuning::gram_group_most_columns) return false;
   const auto work_items = static_cast<int>(32 * group_warps(p));
   return gram_objection(p, limits).empty() &&
          group_objection(work_items, local_bytes(p, limits), limits).empty() &&
