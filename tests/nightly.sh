@@ -4,6 +4,8 @@
 #   clang        the release by clang, each file by itself and not in a unity build
 #   asan-ubsan   address and undefined-behaviour sanitizers
 #   tsan         thread sanitizer
+#   generic      tests of core with the code of any x86-64 processor, without AVX and without fused multiply-add
+#   avx2         tests of core with the code of processors that have AVX2 and no AVX-512
 #   no-opencl    a build without OpenCL
 #   no-mpi       a build without MPI
 #   long         the release's tests with the label `long`, which tests/run.sh leaves out
@@ -14,12 +16,17 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 step=${QRTOOL_NIGHTLY_STEP:-test}
-[ $# -gt 0 ] || set -- clang asan-ubsan tsan no-opencl no-mpi long portable
+[ $# -gt 0 ] || set -- clang asan-ubsan tsan generic avx2 no-opencl no-mpi long portable
 jobs=$(nproc)
 
 configure() {
   case $1 in
     clang | asan-ubsan | tsan) cmake --preset "$1" -DQRTOOL_TESTS=ON ;;
+    generic) cmake --preset release -B build/generic -DQRTOOL_TESTS=ON -DQRTOOL_NATIVE=OFF -DQRTOOL_WIDEST_KERNELS=generic ;;
+    avx2)
+      cmake --preset release -B build/avx2 -DQRTOOL_TESTS=ON -DQRTOOL_NATIVE=OFF -DQRTOOL_WIDEST_KERNELS=avx2 \
+        -DCMAKE_CXX_FLAGS=-march=x86-64-v3
+      ;;
     no-opencl) cmake --preset release -B build/no-opencl -DQRTOOL_TESTS=ON -DQRTOOL_OPENCL=OFF ;;
     no-mpi) cmake --preset release -B build/no-mpi -DQRTOOL_TESTS=ON -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON ;;
     long) cmake --preset release -B build/long -DQRTOOL_TESTS=ON ;;
@@ -31,6 +38,7 @@ configure() {
 run_tests() {
   case $1 in
     tsan) export TSAN_OPTIONS=ignore_noninstrumented_modules=1 ;;
+    generic | avx2) set -- "$1" -R '^core/' ;;
     long) set -- "$1" -L long ;;
     portable) export QRTOOL_TEST_PORTABLE=1 && set -- "$1" -R '^gpu/' ;;
   esac

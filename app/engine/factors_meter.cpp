@@ -46,18 +46,22 @@ MatrixView<const T> FactorsMeter<T>::upper_part(MatrixView<const T> v) const {
 
 template <class T>
 Measurement FactorsMeter<T>::measure(index_t number, const GivenFactors<T>& given) {
-  MatrixView<const T> q = given.q, r = given.r;
-  if (shape_.has_reflectors) {
-    form_q_from_reflectors<T>(given.v, given.tau, formed_q_.view()[0]);
-    q = formed_q_.view()[0];
-    r = upper_part(given.v);
-  }
   Measurement result{.matrix = number, .errors = {}};
   const Magnitude magnitude = magnitude_of<T>(given.a);
   result.errors.scale = magnitude.scale();
-  const bool factors_are_finite = magnitude_of<T>(q).finite && magnitude_of<T>(r).finite;
-  if (magnitude.finite && factors_are_finite)
-    result.errors = finder_.find<T>(given.a, q, r, magnitude.scale(), bars_of_);
+  const auto errors_of = [&](MatrixView<const T> q, MatrixView<const T> r) {
+    const bool are_finite = magnitude_of<T>(q).finite && magnitude_of<T>(r).finite;
+    if (!magnitude.finite || !are_finite) return result.errors;
+    return finder_.find<T>(given.a, q, r, magnitude.scale(), bars_of_);
+  };
+  if (shape_.has_reflectors) {
+    const MatrixView<T> q = formed_q_.view()[0];
+    const MatrixView<const T> r = upper_part(given.v);
+    result.errors = measure_reflectors<T>(given.v, given.tau, q, bars_of_({}).orthogonality,
+                                          [&] { return errors_of(q, r); });
+  } else {
+    result.errors = errors_of(given.q, given.r);
+  }
   judge_measurement(result, magnitude.finite, bars_of_, shape_.has_q);
   return result;
 }

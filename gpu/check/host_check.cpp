@@ -112,14 +112,17 @@ Errors HostCheck<T>::measure_reflectors(MatrixView<const T> a, const Factors<T>&
   const MatrixView<T> v = out.v[b];
   const MatrixView<Wide<T>> q = workspace_->q.view()[0], r = workspace_->wide_r.view()[0];
   const MatrixView<Wide<T>> wide_a = workspace_->wide_a.view()[0];
-  form_q_from_reflectors<T>(v, out.tau[b].data, q);
   for (index_t i = 0; i < problem_.m; ++i) {
     for (index_t j = 0; j < problem_.n; ++j) {
       wide_a(i, j) = static_cast<Wide<T>>(a(i, j));
       if (i < r.rows) r(i, j) = i <= j ? static_cast<Wide<T>>(v(i, j)) : Wide<T>(0);
     }
   }
-  return workspace_->meter.template measure<Wide<T>>(wide_a, q, r, scale);
+  const double bar =
+      standard_bars(problem_.m, problem_.n, precision_of(problem_), {}).orthogonality;
+  return qrtool::measure_reflectors<T>(v, out.tau[b].data, q, bar, [&] {
+    return workspace_->meter.template measure<Wide<T>>(wide_a, q, r, scale);
+  });
 }
 
 #define QRTOOL_HOST_CHECK(T)   \

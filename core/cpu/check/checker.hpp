@@ -104,7 +104,6 @@ class Checker {
   /// Forms Q from the stored V and tau; R is the upper part of V\R.
   Errors measure_reflectors(MatrixView<const T> a, const MatrixFactors<T>& out, int scale) {
     const MatrixView<Wide<T>> q = formed_q_.view()[0];
-    form_q_from_reflectors<T>(out.v, out.tau.data, q);
     const MatrixView<Wide<T>> r = widened_.view()[0].row_block(0, problem_.k());
     const MatrixView<Wide<T>> wide_a = widened_.view()[1];
     for (index_t i = 0; i < problem_.m; ++i) {
@@ -113,7 +112,10 @@ class Checker {
         if (i < r.rows) r(i, j) = i <= j ? static_cast<Wide<T>>(out.v(i, j)) : Wide<T>(0);
       }
     }
-    return find<Wide<T>>(wide_a, q, r, scale);
+    const double bar =
+        standard_bars(problem_.m, problem_.n, precision_of(problem_), {}).orthogonality;
+    return qrtool::measure_reflectors<T>(out.v, out.tau.data, q, bar,
+                                         [&] { return find<Wide<T>>(wide_a, q, r, scale); });
   }
 
   void measure_one(BatchView<const T> a, const Factors<T>& out, index_t b,

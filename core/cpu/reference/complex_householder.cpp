@@ -9,5 +9,8 @@ template void householder::factor<householder::Complex128>(Matrix<Complex128>&,
 template void householder::form_q<householder::Complex128>(const Matrix<Complex128>&,
                                                            const Vector<Complex128>&,
                                                            Matrix<Complex128>&);
+template void householder::form_q_carefully<householder::Complex128>(const Matrix<Complex128>&,
+                                                                     const Vector<Complex128>&,
+                                                                     Matrix<Complex128>&);
 
 }  // namespace qrtool

@@ -11,10 +11,12 @@ namespace qrtool {
 
 template void householder::factor<float>(Matrix<float>&, Vector<float>&);
 template void householder::factor<double>(Matrix<double>&, Vector<double>&);
-template void householder::form_q<float>(const Matrix<float>&, const Vector<float>&,
-                                         Matrix<float>&);
 template void householder::form_q<double>(const Matrix<double>&, const Vector<double>&,
                                           Matrix<double>&);
+template void householder::form_q_carefully<float>(const Matrix<float>&, const Vector<float>&,
+                                                   Matrix<float>&);
+template void householder::form_q_carefully<double>(const Matrix<double>&, const Vector<double>&,
+                                                    Matrix<double>&);
 
 /// With fewer rows the rounding errors of float32 can exceed the bar of m 2^-23.
 constexpr index_t few_rows = 16;
@@ -102,7 +104,7 @@ class TypedWorker : public EigenQr<T>::Worker {
       return store_upper(out.v);
     }
     if (problem_.wants_q()) {
-      householder::form_q<C>(vr_, tau_, q_);
+      householder::form_q_carefully<C>(vr_, tau_, q_);
       store_q(out.q);
     }
     clear_lower(out.r);

@@ -9,7 +9,8 @@
 namespace qrtool {
 
 template <class T>
-void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide<T>> q) {
+void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide<T>> q,
+                            Forming forming) {
   const index_t k = std::min(v.rows, v.cols);
   householder::Matrix<Wide<T>> vr(v.rows, k), formed(q.rows, q.cols);
   householder::Vector<Wide<T>> coefficients(k);
@@ -17,17 +18,24 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide
     for (index_t i = 0; i < v.rows; ++i) vr(i, j) = static_cast<Wide<T>>(v(i, j));
     coefficients(j) = static_cast<Wide<T>>(tau[j]);
   }
-  householder::form_q<Wide<T>>(vr, coefficients, formed);
+  if (forming == Forming::careful)
+    householder::form_q_carefully<Wide<T>>(vr, coefficients, formed);
+  else
+    householder::form_q<Wide<T>>(vr, coefficients, formed);
   for (index_t i = 0; i < q.rows; ++i) {
     for (index_t j = 0; j < q.cols; ++j) q(i, j) = formed(i, j);
   }
 }
 
-template void form_q_from_reflectors(MatrixView<const float>, const float*, MatrixView<double>);
-template void form_q_from_reflectors(MatrixView<const double>, const double*, MatrixView<double>);
+template void form_q_from_reflectors(MatrixView<const float>, const float*, MatrixView<double>,
+                                     Forming);
+template void form_q_from_reflectors(MatrixView<const double>, const double*, MatrixView<double>,
+                                     Forming);
 template void form_q_from_reflectors(MatrixView<const std::complex<float>>,
-                                     const std::complex<float>*, MatrixView<std::complex<double>>);
+                                     const std::complex<float>*, MatrixView<std::complex<double>>,
+                                     Forming);
 template void form_q_from_reflectors(MatrixView<const std::complex<double>>,
-                                     const std::complex<double>*, MatrixView<std::complex<double>>);
+                                     const std::complex<double>*, MatrixView<std::complex<double>>,
+                                     Forming);
 
 }  // namespace qrtool
