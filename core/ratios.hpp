@@ -33,6 +33,10 @@ inline Precision precision_of(const Problem& p) {
   return is_mixed ? mixed_precision : precision_of(p.type);
 }
 
+/// Matrices of at most this many rows have the lowest bar: the rounding errors of good factors come
+/// near it.
+inline constexpr index_t rows_near_bar = 48;
+
 /// The errors of one matrix, and its norm, from which the bar of the residual is computed.
 struct Errors {
   double residual = not_measured;

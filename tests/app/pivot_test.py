@@ -187,6 +187,13 @@ class Pivot(FolderTest):
                 np.testing.assert_array_equal(small[3]["rank"], [10])
                 self.assertLess(small[3]["diagonal_ratio"][0], 1e-5)
 
+    def test_products_above_the_bar_are_factored_again(self):
+        # Q is a product of two orthogonal matrices, and the bar of 16 rows leaves no room for both.
+        self.run_tool("generate", "--shape", "4000x16x16", "--precision", "double", "a.h5")
+        for variant in ("cpu/batched", "cpu/eigen"):
+            self.run_tool("factor", "a.h5", "q.h5", "-f", "--pivot", "--variant", variant)
+            self.assertIn("4,000", self.run_tool("verify", "a.h5", "q.h5"))
+
     def test_range(self):
         for kind, sizes in (("f4", (1e-30, 1e37)), ("f8", (1e-290, 1e300)), ("c8", (1e-30, 1e36)),
                             ("c16", (1e-290, 1e300))):
