@@ -18,6 +18,7 @@
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/row_parts.hpp"
+#include "core/openmp.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {
@@ -79,7 +80,7 @@ ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Fa
     work(workers[0]);  // outside of a parallel region, so that a matrix may have one of its own
   } else {
     std::exception_ptr failure;  // must not leave the region
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
+#pragma omp parallel for num_threads(threads_for_region(threads)) schedule(static, 1)
     for (int t = 0; t < threads; ++t) {
       try {
         work(workers[static_cast<std::size_t>(t)]);

@@ -13,6 +13,7 @@
 
 #include "core/batch.hpp"
 #include "core/measure/strip_kernel.hpp"
+#include "core/openmp.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool::strips {
@@ -64,7 +65,7 @@ inline constexpr double least_operations_per_thread = 4e6;
 template <class Body>
 void for_tasks(index_t tasks, double operations, int threads, Body body) {
   const double paying = operations / least_operations_per_thread;
-  const int team = paying < threads ? static_cast<int>(paying) : threads;
+  const int team = threads_for_region(paying < threads ? static_cast<int>(paying) : threads);
   if (team <= 1) {
     for (index_t task = 0; task < tasks; ++task) body(task, 0);
     return;

@@ -8,14 +8,16 @@
 #include <exception>
 
 #include "core/batch.hpp"
+#include "core/openmp.hpp"
 
 namespace qrtool {
 
 /// Calls body(i, thread) for every i < count. The last exception is thrown again.
 template <class Body>
 void for_each_in_team(index_t count, int threads, Body body) {
+  const int team = count > 1 ? threads_for_region(threads) : 1;
   std::exception_ptr failure;  // must not leave the region
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (count > 1)
+#pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1)
   for (index_t i = 0; i < count; ++i) {
     try {
       body(i, omp_get_thread_num());

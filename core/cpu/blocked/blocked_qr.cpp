@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/host.hpp"
+#include "core/openmp.hpp"
 #include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
@@ -78,7 +79,7 @@ int run_team(int threads, Work work) {
   int size = 1;
   // The threads are also needed inside a parallel loop over matrices.
   if (threads > 1 && omp_get_max_active_levels() < 2) omp_set_max_active_levels(2);
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads_for_region(threads))
   {
 #pragma omp single
     size = omp_get_num_threads();
