@@ -5,29 +5,48 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <new>
+#include <system_error>
 
 #include "core/report.hpp"
 
 namespace qrtool::capi {
 namespace {
 
-thread_local std::string last_error;
+/// What a thread was told last. It is memory of fixed size without a destructor, since a thread may
+/// have none left when it is told so, and registering a destructor ends the process then.
+thread_local char last_error[2048];
 
 int code_of(ExitCode code) { return static_cast<int>(code); }
 
 }  // namespace
 
-int failed(int code, const std::string& what) noexcept {
-  try {
-    last_error = what;
-    // A build log, say, has several lines.
-    std::replace(last_error.begin(), last_error.end(), '\n', ' ');
-  } catch (...) {
-    last_error.clear();  // the code says enough
-  }
+int failed(int code, std::string_view what) noexcept {
+  copy_text(what, last_error);
+  // A build log, say, has several lines.
+  std::replace(std::begin(last_error), std::end(last_error), '\n', ' ');
   return code;
 }
+
+void copy_text(std::string_view text, std::span<char> to) noexcept {
+  const std::size_t length = std::min(text.size(), to.size() - 1);
+  std::copy_n(text.data(), length, to.data());
+  std::fill(to.begin() + static_cast<std::ptrdiff_t>(length), to.end(), '\0');
+}
+
+namespace {
+
+int failed_by_limit(const LimitError& error) noexcept {
+  try {
+    return failed(QRTOOL_NO_MEMORY,
+                  std::string(error.what()) + "; raise memory_bytes of the context");
+  } catch (const std::bad_alloc&) {
+    return failed(QRTOOL_NO_MEMORY, error.what());
+  }
+}
+
+}  // namespace
 
 int failed_by_exception() noexcept {
   try {
@@ -35,12 +54,14 @@ int failed_by_exception() noexcept {
   } catch (const CodeError& error) {
     return failed(error.code, error.what);
   } catch (const LimitError& error) {
-    return failed(QRTOOL_NO_MEMORY,
-                  std::string(error.what()) + "; raise memory_bytes of the context");
+    return failed_by_limit(error);
   } catch (const Error& error) {
     return failed(code_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {
     return failed(QRTOOL_NO_MEMORY, "out of memory");
+  } catch (const std::system_error& error) {
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    return failed(is_thread ? QRTOOL_NO_MEMORY : QRTOOL_INTERNAL, error.what());
   } catch (const std::exception& error) {
     return failed(QRTOOL_INTERNAL, error.what());
   } catch (...) {
@@ -67,7 +88,7 @@ int qrtool_abi(void) { return QRTOOL_ABI; }
 
 const char* qrtool_version(void) { return QRTOOL_VERSION; }
 
-const char* qrtool_error(void) { return qrtool::capi::last_error.c_str(); }
+const char* qrtool_error(void) { return qrtool::capi::last_error; }
 
 const char* qrtool_status_name(int status) {
   const auto& names = qrtool::solution_status_names;

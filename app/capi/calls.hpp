@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "app/capi/qrtool.h"
 #include "core/error.hpp"
@@ -20,7 +22,9 @@ struct CodeError {
 };
 
 /// Keeps the text for qrtool_error() of this thread.
-int failed(int code, const std::string& what) noexcept;
+int failed(int code, std::string_view what) noexcept;
+/// A text, or as much of it as there is room for, and zeros.
+void copy_text(std::string_view text, std::span<char> to) noexcept;
 /// The code and the text of the exception that is being handled.
 int failed_by_exception() noexcept;
 

@@ -62,6 +62,9 @@ qrtool_context::qrtool_context(const qrtool_context_options& o)
   if (o.threads < 0 || o.threads > 4096)
     throw UsageError(fmt::format("threads is {}; it may be 0 to 4096", o.threads));
   if (o.reserved != 0) throw UsageError("qrtool_context_options: reserved is not 0");
+  if (o.memory_bytes > std::uint64_t{INT64_MAX})
+    throw UsageError(fmt::format("memory_bytes is {}; a negative number of bytes?",
+                                 static_cast<std::int64_t>(o.memory_bytes)));
   const std::optional<std::uint64_t> memory =
       o.memory_bytes > 0 ? std::optional(o.memory_bytes) : std::nullopt;
   limits = host_limits(memory, has_lost_threads ? 1 : o.threads);
@@ -169,17 +172,33 @@ void qrtool_close(qrtool_context* context) {
   });
 }
 
+namespace {
+
+/// The texts that a thread was given last: those of the context change with its next call, which
+/// another thread may make at any time.
+struct RunTexts {
+  char backend[16], device[256], variant[128], arithmetic[128], reason[1024];
+};
+thread_local RunTexts texts;
+
+const char* kept(std::string_view text, std::span<char> in) {
+  copy_text(text, in);
+  return in.data();
+}
+
+}  // namespace
+
 int qrtool_last_run(qrtool_context* context, qrtool_run* run) {
   return on_context(context, [&](qrtool_context& c) {
     if (run == nullptr) throw UsageError("qrtool_last_run: run is NULL");
     const std::size_t size = run->size;
     taken(run, "qrtool_run");  // checks its size
     const qrtool_run own{.size = size,
-                         .backend = c.last.backend.c_str(),
-                         .device = c.last.device.c_str(),
-                         .variant = c.last.variant.c_str(),
-                         .arithmetic = c.last.arithmetic.c_str(),
-                         .reason = c.last.reason.c_str(),
+                         .backend = kept(c.last.backend, texts.backend),
+                         .device = kept(c.last.device, texts.device),
+                         .variant = kept(c.last.variant, texts.variant),
+                         .arithmetic = kept(c.last.arithmetic, texts.arithmetic),
+                         .reason = kept(c.last.reason, texts.reason),
                          .threads = c.last.threads,
                          .reserved = 0};
     std::memcpy(run, &own, std::min(size, sizeof own));

@@ -8,6 +8,7 @@
 
 #include "app/capi/arrays.hpp"
 #include "app/capi/context.hpp"
+#include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 
 namespace qrtool::capi {
@@ -70,6 +71,21 @@ Places<T> places_of(const Problem& p, const qrtool_factors& out) {
   if (p.pivots && out.p == nullptr && p.count * p.n > 0)
     throw UsageError("p: its place is NULL, and pivoting is asked for");
   return places;
+}
+
+/// Errors: UsageError.
+template <class T>
+void require_apart(const Problem& p, const Strided<const T>& a, const Places<T>& places,
+                   const Reports& reports) {
+  const Footprint outputs[] = {
+      {"q", places.q},
+      {"r", places.r},
+      {"v", places.v},
+      {"tau", places.tau},
+      {"p", p.pivots ? places.p : nullptr, p.count * p.n, sizeof(std::int64_t)},
+      {"reports", reports.first(), p.count, reports.size()}};
+  const Footprint inputs[] = {{"a", a}};
+  require_apart(outputs, inputs);
 }
 
 /// The factors of some matrices: in the caller's places, or in memory of ours that is copied there.
@@ -150,6 +166,7 @@ template <class T>
 void run(qrtool_context& context, Engine& engine, const Problem& problem, const Strided<const T>& a,
          const qrtool_factors& out, Reports& reports) {
   const Places<T> places = places_of<T>(problem, out);
+  require_apart(problem, a, places, reports);
   const Plan& plan = engine.plan_for(problem);
   Backend& backend = engine.checked->backend_for(problem);
   const int threads = context.limits.threads;

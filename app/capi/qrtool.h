@@ -15,8 +15,8 @@
  * What holds for every function:
  *
  * - Errors. The result is a code (enum qrtool_code). No function throws, prints, or ends the
- * process. Where the code is neither QRTOOL_OK nor QRTOOL_NOT_ALL_GOOD, qrtool_error() says why in
- * words.
+ *   process, even where the system gives no memory or no thread. Where the code is neither
+ *   QRTOOL_OK nor QRTOOL_NOT_ALL_GOOD, qrtool_error() says why in words.
  * - Structs begin as zeros: 0 and NULL mean "as usual" everywhere. Options and results have a
  *   member `size`, which the caller sets to the sizeof of that struct.
  * - Ownership. The caller owns all arrays and structs, and may free them after the call. Only
@@ -120,8 +120,10 @@ typedef struct qrtool_matrices {
 } qrtool_matrices;
 
 /* A place for matrices that are written, with strides as in qrtool_matrices; shape and type follow
- * from the call. Entries must not share memory with each other or with what is read. NULL: not
- * wanted. Nothing outside of the entries is written. */
+ * from the call. Entries must not share memory with each other, with another place, with reports,
+ * or with what is read: such a call does nothing, and its code is QRTOOL_BAD_CALL. Arrays that lie
+ * between each other without a common byte, such as columns of one larger array, are allowed. NULL:
+ * not wanted. Nothing outside of the entries is written. */
 typedef struct qrtool_place {
   void* data;
   int64_t row_stride, column_stride, matrix_stride;
@@ -137,8 +139,8 @@ typedef struct qrtool_context_options {
   /* "auto" or NULL: for each call the CPU, or the first GPU where that is expected to be faster;
    * "cpu"; or an OpenCL device by its index or a part of its name. Copied. */
   const char* device;
-  /* Bytes of memory for workspaces and copies. 0: half of what is free when the context is opened.
-   * A device takes 48 MiB more, through which it copies arrays. */
+  /* Bytes of memory for workspaces and copies, below 2^63. 0: half of what is free when the context
+   * is opened. A device takes 48 MiB more, through which it copies arrays. */
   uint64_t memory_bytes;
   /* 0: all cores that the process may use. Results do not depend on it. */
   int32_t threads;
@@ -159,8 +161,8 @@ QRTOOL_API void qrtool_close(qrtool_context* context);
  * the next call of this thread. */
 QRTOOL_API const char* qrtool_error(void);
 
-/* How the last factor or solve of a context was done. The texts belong to the context and stay
- * until its next call. */
+/* How the last factor or solve of a context was done. The texts belong to the thread that asks, and
+ * stay until it asks again or ends. */
 typedef struct qrtool_run {
   size_t size;
   const char* backend;    /* "cpu" or "opencl" */
@@ -266,7 +268,8 @@ typedef struct qrtool_solve_options {
   size_t size;
   double rank_tolerance; /* of A's columns scaled to norm 1; 0: u max(16, 2n) */
   double ridge;          /* min ||A x - b||^2 + ridge ||x||^2 */
-  int32_t intercept;     /* 1: column 0 of A is all ones, and the ridge leaves its x alone */
+  int32_t intercept;     /* 1: column 0 of A is all ones, which the caller has put there, and the
+                            ridge leaves its x alone; other numbers than 1 and NaN are refused */
   int32_t basic;         /* 1: zeros in place of the solution of least norm */
   int32_t skip_missing;  /* 1: a row with NaN in A or b is left out */
   int32_t least_norm;    /* 1: x of least norm where too few rows count; 0: NaN and a status */

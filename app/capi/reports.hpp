@@ -44,6 +44,9 @@ class ReportArray {
     std::memset(place, 0, size_);
     std::memcpy(place, &report, std::min(size_, sizeof report));
   }
+  const void* first() const { return first_; }
+  /// The bytes of one, as the caller knows it.
+  std::size_t size() const { return size_; }
   /// All reports come again.
   void restart() { are_good_ = true; }
   int code() const { return are_good_ ? QRTOOL_OK : QRTOOL_NOT_ALL_GOOD; }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <vector>
 
 #include "app/capi/arrays.hpp"
 #include "app/capi/context.hpp"
+#include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 #include "app/engine/group_engine.hpp"
 #include "app/engine/tall_rows.hpp"
@@ -99,6 +101,32 @@ Systems<T> systems_of(const qrtool_matrices& a, const qrtool_matrices& b,
     throw UsageError("x: its place is NULL");
   if (weights != nullptr) systems.w = weights_of(*weights, systems);
   return systems;
+}
+
+/// Errors: UsageError.
+template <class T>
+void require_apart(const Systems<T>& s, const Solutions& solutions) {
+  const Footprint outputs[] = {{"x", s.x},
+                               {"errors", s.se},
+                               {"solutions", solutions.first(), s.count * s.p, solutions.size()}};
+  const Footprint inputs[] = {{"a", s.a}, {"b", s.b}, {"weights", s.w}};
+  require_apart(outputs, inputs);
+}
+
+/// Refuses an A whose column 0 is not that of an intercept. NaN is a missing number. Errors:
+/// InputError.
+template <class T>
+void require_ones(const Strided<const T>& a) {
+  if (a.cols == 0) throw UsageError("intercept: a has no columns");
+  for (index_t b = 0; b < a.count; ++b)
+    for (index_t i = 0; i < a.rows; ++i) {
+      const T number = a.at(b, i, 0);
+      if (number == T(1) || number != number) continue;
+      throw InputError(
+          fmt::format("a: with intercept its column 0 must be all ones; {} stands at "
+                      "({}, {}, 0)",
+                      std::real(number), b, i));
+    }
 }
 
 template <class T>
@@ -406,6 +434,8 @@ int solve(qrtool_context& context, const qrtool_matrices& a, const qrtool_matric
   const Systems<T> systems = systems_of<T>(a, b, weights, out);
   const SolveProblem problem = problem_of(systems, o);
   Solutions solutions(out.solutions, out.solution_size);
+  require_apart(systems, solutions);
+  if (problem.has_intercept) require_ones(systems.a);
   if (systems.count == 0 || systems.p == 0) return QRTOOL_OK;
   const bool shares = systems.shares_a();
   const Work work = work_of_systems(problem, shares ? 1 : systems.count,

@@ -9,6 +9,7 @@
 
 #include "app/capi/arrays.hpp"
 #include "app/capi/context.hpp"
+#include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 #include "app/engine/factors_meter.hpp"
 #include "core/factor/rank_and_order.hpp"
@@ -106,6 +107,23 @@ Given given_of(const qrtool_matrices& a, const qrtool_given_factors& f) {
   if (given.q) require_shape(given, "q", *given.q, m, is_complete ? m : k);
   require_shape(given, "r", *given.r, is_complete ? m : k, n);
   return given;
+}
+
+/// Errors: UsageError.
+void require_apart(const Given& given, const Reports& reports) {
+  std::vector<Footprint> inputs;
+  const auto add = [&](const char* name, const qrtool_matrices& matrices) {
+    with_type(type_of(matrices, name),
+              [&](auto zero) { inputs.emplace_back(name, strided<decltype(zero)>(matrices)); });
+  };
+  add("a", given.a);
+  if (given.q) add("q", *given.q);
+  if (given.r) add("r", *given.r);
+  if (given.v) add("v", *given.v);
+  if (given.tau) add("tau", *given.tau);
+  inputs.emplace_back("p", given.p, given.a.count * given.a.columns, sizeof(std::int64_t));
+  const Footprint outputs[] = {{"reports", reports.first(), given.a.count, reports.size()}};
+  require_apart(outputs, inputs);
 }
 
 Precision precision_of(const Given& given, bool is_mixed) {
@@ -222,6 +240,7 @@ int qrtool_verify(qrtool_context* context, const qrtool_matrices* a,
     require_within("mixed", o.mixed, 1);
     const Given given = given_of(*a, taken(factors, "qrtool_given_factors"));
     Reports lines(reports, report_size);
+    require_apart(given, lines);
     if (a->count == 0) return static_cast<int>(QRTOOL_OK);
     const Precision precision = precision_of(given, o.mixed == 1);
     const BarsOf bars_of = [&](const Errors& errors) {

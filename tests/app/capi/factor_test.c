@@ -362,6 +362,17 @@ static void contexts_open_and_close(void) {
   EXPECT(qrtool_last_run(context, &run) == QRTOOL_OK);
   EXPECT(strcmp(run.backend, "cpu") == 0 && strncmp(run.variant, "cpu/", 4) == 0);
   EXPECT(strlen(run.device) > 0 && strlen(run.arithmetic) > 0 && strlen(run.reason) > 0);
+  /* The texts stay while the context goes on, which another thread may use. */
+  char variant[64] = "";
+  strncat(variant, run.variant, sizeof variant - 1);
+  const char* const text = run.variant;
+  double* const tall = calloc(300000 * 2, sizeof *tall);
+  of_a.data = tall;
+  of_a.rows = 300000;
+  EXPECT(qrtool_factor(context, &of_a, &mode, &out) == QRTOOL_OK);
+  EXPECT(strcmp(text, variant) == 0);
+  EXPECT(qrtool_last_run(context, &run) == QRTOOL_OK && strcmp(run.variant, variant) != 0);
+  free(tall);
   qrtool_close(context);
   qrtool_close(NULL);
   EXPECT(qrtool_abi() == QRTOOL_ABI && strlen(qrtool_version()) > 0);
