@@ -9,6 +9,7 @@ Every result has been measured; report=True gives the errors and the bars that t
 """
 import ctypes
 import functools
+import operator
 import os
 import warnings
 from collections import namedtuple
@@ -16,7 +17,7 @@ from collections import namedtuple
 import numpy as np
 
 from . import _library
-from ._arrays import address_of, array_of, matrices_of, memory_of, records_in, stack_of
+from ._arrays import address_of, array_of, is_masked, matrices_of, memory_of, records_in, stack_of
 from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, MemoryLimitError)
 
 __version__ = _library.VERSION
@@ -51,16 +52,39 @@ class AccuracyWarning(UserWarning):
     """A result has an error above its bar, or is too large for its type."""
 
 
+def _whole_number(number, most, name):
+    try:
+        number = operator.index(number)
+    except TypeError:
+        raise CallError(f"{name} is {number!r}; it must be a whole number") from None
+    if not 0 <= number <= most:
+        raise CallError(f"{name} is {number}; it may be 0 to {most}")
+    return number
+
+
+def _name_of(device):
+    """A device may be given by its index."""
+    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
+        return str(device)
+    if not isinstance(device, str):
+        raise CallError(f"device is {device!r}; it must be a text, or the index of a device")
+    return device
+
+
 def open_device(device="auto", threads=0, memory=0):
     """Opens a device, or opens it again with as many threads (0: all cores) and bytes of memory
     (0: half of what is free). The functions open what they need without it."""
-    _contexts[device] = Context(device, threads, memory)
+    device = _name_of(device)
+    _contexts[device] = Context(device, _whole_number(threads, 4096, "threads"),
+                                _whole_number(memory, 2**63 - 1, "memory"))
 
 
 def _context(device):
-    context = _contexts.get(device)
+    context = _contexts.get(device) if isinstance(device, str) else None
     if context is None:
-        open_device(device)
+        device = _name_of(device)
+        if device not in _contexts:
+            open_device(device)
         context = _contexts[device]
     return context
 
@@ -78,8 +102,8 @@ def _word(words, word, name):
     return number
 
 
-def _matrices(values, name):
-    array = array_of(values, name)
+def _matrices(values, name, **how):
+    array = array_of(values, name, **how)
     if array.ndim < 2:
         raise CallError(f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}; it must have "
                         "two or more, of which the last two are those of a matrix")
@@ -156,6 +180,17 @@ def _pointer(struct):
     return None if struct is None else ctypes.pointer(struct)
 
 
+def _permutation(p):
+    """Numbers of columns as the library takes them."""
+    if is_masked(p):
+        raise CallError("p has a mask; it must be the numbers of the columns")
+    numbers = np.asarray(p)
+    if numbers.dtype.kind not in "iuf" or not np.array_equal(numbers, np.rint(numbers)):
+        raise CallError("p must be whole numbers: for each column of Q R that of a column of a")
+    order = np.ascontiguousarray(numbers, np.int64)
+    return order
+
+
 def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=False, device="auto",
            report=False):
     """Whether Q [..., m, k or m] and R [..., k or m, n], whoever made them, are factors of the
@@ -182,7 +217,7 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
     given = _library.GivenFactors(ctypes.sizeof(_library.GivenFactors), _pointer(parts[1]),
                                   _pointer(parts[2]))
     if p is not None:
-        order = np.ascontiguousarray(p, np.int64)
+        order = _permutation(p)
         if order.shape != (*array.shape[:-2], array.shape[-1]):
             raise CallError(f"p is {order.shape}; for this a it must be "
                             f"{(*array.shape[:-2], array.shape[-1])}")
@@ -208,7 +243,7 @@ def _spread(array, batch):
 
 def _weights(weights, b, is_vector, dtype):
     """m weights for all right sides, or those of every right side, in the shape of b."""
-    array = array_of(weights, "weights")
+    array = array_of(weights, "weights", "a weight of 0 leaves a row out")
     if array.dtype.kind == "c":
         raise CallError("weights are complex; they must be real numbers")
     array = array.astype(dtype, copy=False)
@@ -227,19 +262,29 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     broadcast.
 
     The result has x [n] or [..., n, p], residues (the squares of ||b - a x||, weighted where there
-    are weights) and rank. Where the rank is less than n, x has least norm, or zeros where basic.
+    are weights) and rank, that of each matrix. Where rows may count for one right side and not for
+    another, which is so with missing="skip" and with weights in the shape of b, each right side has
+    a rank of its own: [..., p]. Where the rank is less than n, x has least norm, or zeros where
+    basic.
 
     weights: of the squared residuals: m numbers, or an array that fits b.
     ridge: minimises ||a x - b||^2 + ridge ||x||^2; intercept: column 0 of a is all ones, and its x
-        is left alone by the ridge.
+        is left alone by the ridge. No column is added, as the command's --intercept does it; other
+        numbers there than 1 and NaN are refused.
     rank_tolerance: of a's columns scaled to norm 1; as usual u max(16, 2n).
-    missing: "error": an x whose b or a has NaN is NaN; "skip": rows with NaN are left out.
+    missing: "error": an x whose b or a has NaN is NaN, and masked values are refused; "skip": rows
+        with NaN or masked values are left out.
     least_norm: x of least norm where too few rows count, which is NaN otherwise.
     errors: standard errors of x are one more result.
     device: as of qr(). Weights and standard errors are real.
     report: one more result, a record for each x: residual_norm, backward_error, least_norm_error,
         their bar, degrees_of_freedom, condition, scaled_condition, status, rank, tries."""
-    matrix, sides = _matrices(a, "a"), array_of(b, "b")
+    options = _library.SolveOptions(
+        ctypes.sizeof(_library.SolveOptions),
+        0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
+        _word({"error": 0, "skip": 1}, missing, "missing"), bool(least_norm))
+    masked = "nan" if missing == "skip" else 'missing="skip" leaves their rows out'
+    matrix, sides = _matrices(a, "a", masked=masked), array_of(b, "b", masked)
     is_vector = sides.ndim == 1
     if sides.ndim == 0:
         raise CallError("b has no dimension")
@@ -267,10 +312,6 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
         except ValueError:
             raise CallError(f"weights are {np.shape(weights)}; they do not fit b, "
                             f"{np.shape(b)}") from None
-    options = _library.SolveOptions(
-        ctypes.sizeof(_library.SolveOptions),
-        0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
-        _word({"error": 0, "skip": 1}, missing, "missing"), bool(least_norm))
     shape = (*batch, n, p)
     x, memory = np.empty(shape, dtype), memory_of((*batch, p), SOLUTION)
     lines = records_in(memory, SOLUTION)
@@ -284,7 +325,11 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     del memory_a, memory_b, memory_w  # the structs pointed to them
     if not are_good:
         _warn(lines["status"], "solutions")
-    ranks = lines["rank"][..., 0] if p > 0 else np.full(batch, -1, np.int32)
+    weighs_each = weights is not None and given.shape[-1] > 1
+    if is_vector or not (missing == "skip" or weighs_each):
+        ranks = lines["rank"][..., 0] if p > 0 else np.full(batch, -1, np.int32)
+    else:
+        ranks = lines["rank"].copy()
     results = [x, np.square(lines["residual_norm"]), ranks if ranks.ndim else int(ranks)]
     if is_vector:
         results[:2] = x[..., 0], results[1][..., 0]

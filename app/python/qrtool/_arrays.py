@@ -13,8 +13,34 @@ TYPES = {np.dtype(np.float64): 0, np.dtype(np.float32): 1, np.dtype(np.complex12
 addressof, from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
-def array_of(values, name):
-    """An array of one of the four types: integers become float64, float16 becomes float32."""
+def _without_mask(values, name, masked):
+    """The numbers of a masked array; those that are masked become NaN if `masked` is "nan"."""
+    if isinstance(values, (list, tuple)):
+        values = np.ma.stack([np.ma.asanyarray(each) for each in values])
+    mask = np.ma.getmaskarray(values)
+    count = int(np.count_nonzero(mask))
+    if count == 0:
+        return values.data
+    if masked != "nan":
+        raise CallError(f"{name} has {count} masked value{'s' * (count > 1)}; {masked}")
+    if values.dtype.kind in "biu":
+        values = values.astype(np.float64)
+    return values.filled(np.nan)
+
+
+def is_masked(values):
+    """Whether it is a masked array, as netCDF4 returns them, or a sequence of such."""
+    if isinstance(values, (list, tuple)):
+        return any(isinstance(each, np.ma.MaskedArray) for each in values)
+    return isinstance(values, np.ma.MaskedArray)
+
+
+def array_of(values, name, masked="fill them with numbers first, such as array.filled(0)"):
+    """An array of one of the four types: integers become float64, float16 becomes float32.
+    `masked`: "nan", so that masked values become NaN; else what a message advises, since they are
+    refused."""
+    if is_masked(values):
+        values = _without_mask(values, name, masked)
     if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
         try:
             values = np.from_dlpack(values)

@@ -200,6 +200,7 @@ class Context:
     def last_run(self):
         run = Run(ctypes.sizeof(Run))
         self.call(LIBRARY.qrtool_last_run, run)
-        texts = {name: getattr(run, name).decode() for name in
+        # The texts are those of this thread, so that another one does not change them meanwhile.
+        texts = {name: getattr(run, name).decode(errors="replace") for name in
                  ("backend", "device", "variant", "arithmetic", "reason")}
         return {**texts, "threads": run.threads}

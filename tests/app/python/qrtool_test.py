@@ -187,7 +187,12 @@ class Qr(unittest.TestCase):
                  (qrtool.lstsq, (a, np.ones(3)), "rows"), (qrtool.verify, (a, a), "r is missing"),
                  (qrtool.verify, (a, a, np.ones((3, 3))), "r is"),
                  (qrtool.lstsq, (a, np.ones(4), np.ones(3)), "weights"),
-                 (qrtool.lstsq, (a, np.ones(4), [1, 1, 1, -1]), "weights"))
+                 (qrtool.lstsq, (a, np.ones(4), [1, 1, 1, -1]), "weights"),
+                 (qrtool.open_device, ("cpu", 0, -1), "memory"),
+                 (qrtool.open_device, ("cpu", 2**32), "threads"),
+                 (qrtool.open_device, ("cpu", 1.5), "threads"),
+                 (qrtool.open_device, (None,), "device"), (qrtool.last_run, (1.0,), "device"),
+                 (qrtool.last_run, (True,), "device"))
         for function, arguments, word in wrong:
             with self.assertRaisesRegex(qrtool.CallError, word):
                 function(*arguments)
@@ -195,6 +200,83 @@ class Qr(unittest.TestCase):
             qrtool.qr(a, device="no such device")
         with self.assertRaisesRegex(qrtool.CallError, "raw"):
             qrtool.qr(a, "raw", sign="positive")
+        with self.assertRaises(qrtool.DeviceError):
+            qrtool.qr(a, device=77)  # an index, as "77" is
+
+    def test_permutations_are_whole_numbers(self):
+        a = np.random.default_rng(4).standard_normal((4, 3))
+        q, r, p = qrtool.qr(a, pivoting=True)
+        for good in (p, list(p), p.astype(np.uint8), p.astype(float)):
+            self.assertTrue(qrtool.verify(a, q, r, p=good))
+        for wrong in (p + 0.3, p.astype(complex), np.ma.array(p, mask=[0, 1, 0]), p * np.nan,
+                      p.astype(str), p == 0):
+            with self.assertRaisesRegex(qrtool.CallError, "p "):
+                qrtool.verify(a, q, r, p=wrong)
+
+    def test_masked_values_are_missing(self):
+        chance = np.random.default_rng(8)
+        for dtype in (*TYPES, np.int64):
+            a, b = numbers(chance, (9, 3), float), numbers(chance, (9, 2), float)
+            a, b = (10 * a).astype(dtype), (10 * b).astype(dtype)
+            masks = np.zeros((9, 3), bool), np.zeros((9, 2), bool)
+            masks[0][4, 1] = masks[1][7, 0] = True
+            masked_a, masked_b = np.ma.array(a, mask=masks[0]), np.ma.array(b, mask=masks[1])
+            masked_weights = np.ma.array(np.ones(9), mask=masks[1][:, 0])
+            masked_a.data[4, 1] = masked_b.data[7, 0] = 99
+            wide = np.result_type(dtype, np.float32) if dtype != np.int64 else np.float64
+            with_nan = [np.where(mask, np.nan, values).astype(wide)
+                        for mask, values in zip(masks, (a, b))]
+            expected = qrtool.lstsq(*with_nan, missing="skip")
+            for given in ((masked_a, masked_b), (list(masked_a), masked_b)):
+                found = qrtool.lstsq(*given, missing="skip")
+                np.testing.assert_array_equal(found.x, expected.x)
+            for call, name in ((lambda: qrtool.lstsq(masked_a, b), "a"),
+                               (lambda: qrtool.lstsq(a, masked_b), "b"),
+                               (lambda: qrtool.qr(masked_a), "a"),
+                               (lambda: qrtool.verify(a, masked_a, a[:3]), "q"),
+                               (lambda: qrtool.lstsq(a, b, masked_weights, missing="skip"),
+                                "weights")):
+                with self.assertRaisesRegex(qrtool.CallError, f"^{name} has 1 masked value;"):
+                    call()
+            np.testing.assert_array_equal(qrtool.qr(np.ma.array(a)).R, qrtool.qr(a).R)
+
+    def test_every_right_side_has_its_rank(self):
+        a = np.array([[1., 1], [1, 1], [1, 2], [1, 3]])
+        b = np.array([[1., 1], [2, 2], [3, np.nan], [4, np.nan]])
+        with_gaps = qrtool.lstsq(a, b, missing="skip")
+        np.testing.assert_array_equal(with_gaps.rank, [2, 1])
+        weighted = qrtool.lstsq(a, np.ones((4, 2)), np.array([[1., 1], [1, 1], [1, 0], [1, 0]]))
+        np.testing.assert_array_equal(weighted.rank, [2, 1])
+        self.assertEqual(qrtool.lstsq(a, b).rank, 2)
+        self.assertEqual(qrtool.lstsq(a, b[:, 1], missing="skip").rank, 1)
+        self.assertEqual(qrtool.lstsq(np.stack([a, a]), b, missing="skip").rank.shape, (2, 2))
+
+    def test_an_intercept_is_a_column_of_ones(self):
+        a = np.column_stack([np.ones(5), np.arange(5.)])
+        qrtool.lstsq(a, np.arange(5.), intercept=True)
+        with self.assertRaisesRegex(qrtool.CallError, "all ones"):
+            qrtool.lstsq(a[:, ::-1], np.arange(5.), intercept=True)
+
+    def test_last_run_while_others_work(self):
+        small, large = np.ones((3, 5, 3)), np.ones((40000, 4))
+        expected = set()
+        for array in (small, large):
+            qrtool.qr(array, device="cpu")
+            expected.add(tuple(qrtool.last_run("cpu").values()))
+        is_over = threading.Event()
+
+        def work():
+            while not is_over.is_set():
+                qrtool.qr(small, device="cpu")
+                qrtool.qr(large, device="cpu")
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        seen = {tuple(qrtool.last_run("cpu").values()) for _ in range(3000)}
+        is_over.set()
+        for thread in threads:
+            thread.join()
+        self.assertLessEqual(seen, expected)
 
     def test_a_call_runs_no_python_code_of_numpy(self):
         # Such code is most of what a call of a small matrix takes more than the C function.
