@@ -71,6 +71,19 @@ void release_slot(int slot) {
   throw_cannot_write(path, std::strerror(error));
 }
 
+/// Refuses a link that another user has left in a directory like /tmp, where everybody may create
+/// names: it may lead to any file of this user. Linux does not follow such a link either where
+/// fs.protected_symlinks is 1. `link` is its status.
+void refuse_planted_link(const std::string& path, const struct stat& link) {
+  struct stat directory {};
+  if (stat(directory_of(path).c_str(), &directory) != 0) throw_errno(path, errno);
+  const bool is_for_all = (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & S_IWOTH) != 0;
+  if (!is_for_all || link.st_uid == geteuid() || link.st_uid == directory.st_uid) return;
+  throw_cannot_write(path,
+                     "it is a symbolic link of another user in a directory that is open to all",
+                     "choose another name");
+}
+
 /// The name that the file gets. Where `path` is a symbolic link, the link stays and the file that
 /// it names is replaced, like with cp.
 std::string resolve_target(const std::string& path, bool force) {
@@ -83,6 +96,7 @@ std::string resolve_target(const std::string& path, bool force) {
                          "name a file in a directory that exists");
     return path;
   }
+  if (S_ISLNK(info.st_mode)) refuse_planted_link(path, info);
   if (stat(path.c_str(), &info) != 0) {
     throw_cannot_write(
         path, errno == ENOENT ? "it is a symbolic link that leads nowhere" : std::strerror(errno));

@@ -135,6 +135,26 @@ TEST_F(AtomicFileTest, WritesThroughASymbolicLink) {
   EXPECT_EQ(names(), (Names{"folder", "link"}));
 }
 
+TEST_F(AtomicFileTest, ALinkOfAnotherUserWhereAllMayWrite) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes links of others";
+  constexpr uid_t other = 54321;
+  write_text("target", "old");
+  std::filesystem::create_directory("all");
+  ASSERT_EQ(symlink("../target", "all/link"), 0);
+  ASSERT_EQ(chmod("all", 01777), 0);
+  EXPECT_NO_THROW(AtomicFile("all/link", true));
+  ASSERT_EQ(lchown("all/link", other, other), 0);
+  EXPECT_EQ(refusal("all/link", true),
+            "cannot write 'all/link': it is a symbolic link of another user in a directory that is "
+            "open to all | choose another name");
+  EXPECT_EQ(read_text("target"), "old");
+  ASSERT_EQ(chmod("all", 0755), 0);
+  EXPECT_NO_THROW(AtomicFile("all/link", true));
+  ASSERT_EQ(chmod("all", 01777), 0);
+  ASSERT_EQ(chown("all", other, other), 0);
+  EXPECT_NO_THROW(AtomicFile("all/link", true));
+}
+
 TEST_F(AtomicFileTest, RemovesStaleTemporariesOfTheSameOutputOnly) {
   write_text(".o.h5.qrtool-123-abc.tmp", "stale");
   write_text(".p.h5.qrtool-123-abc.tmp", "of another output");
