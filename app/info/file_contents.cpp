@@ -8,6 +8,7 @@
 
 #include "app/options/options.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"
 #include "io/factor_files.hpp"
@@ -24,6 +25,7 @@ InputSpec spec_of(const InfoOptions& o) {
   return {.path = o.file,
           .dataset = o.dataset,
           .order = o.order,
+          .memory_bytes = host_limits(std::nullopt, /*threads=*/1).host_bytes / 2,
           .csv = o.csv,
           .raw_values = o.raw_values,
           .takes_complex = true};

@@ -17,9 +17,10 @@
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/file/text_lines.hpp"
+#include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
 #include "io/reader_of.hpp"
 #include "io/solution_report.hpp"
@@ -231,8 +232,9 @@ class CoefficientReader final : public ReaderOf<CoefficientReader> {
 
 /// The first line; empty where there is none.
 std::string header_of(const std::string& path) {
-  TextLines lines(open_rereadable(path), escape(path));
-  return lines.next() ? std::string(lines.text()) : "";
+  const Descriptor file(open_rereadable(path));
+  const std::string head = head_of_text(file, escape(path));
+  return head.substr(0, head.find_first_of("\r\n"));
 }
 
 std::unique_ptr<Reader> open_column(const std::string& path, const char* name) {
@@ -256,13 +258,9 @@ std::unique_ptr<Writer> create_coefficients(const OutputSpec& spec) {
 
 bool begins_as_coefficients(const std::string& path) {
   if (!has_text_ending(path) || !file_exists(path)) return false;
-  try {
-    const std::string header = header_of(path), separator(1, separator_of(path));
-    return header.starts_with("term" + separator + "x") ||
-           header.starts_with("response" + separator + "term" + separator + "x");
-  } catch (const InputError&) {
-    return false;
-  }
+  const std::string header = header_of(path), separator(1, separator_of(path));
+  return header.starts_with("term" + separator + "x") ||
+         header.starts_with("response" + separator + "term" + separator + "x");
 }
 
 bool is_coefficient_table(const std::string& path) {

@@ -36,11 +36,12 @@ std::unique_ptr<Reader> open_text(const InputSpec& spec) {
   refuse_foreign_format(head, spec.path);
   if (is_standard && is_matrix_market(head)) {
     refuse_csv_options(spec.csv, name);
-    return open_mtx(descriptor, name);
+    return open_mtx(descriptor, name, spec.memory_bytes);
   }
   return open_csv(descriptor, name, spec.csv,
                   {.is_one_table = spec.is_one_table,
-                   .kept_bytes = spec.is_one_table ? spec.memory_bytes / 2 : 0});
+                   .kept_bytes = spec.is_one_table ? spec.memory_bytes / 2 : 0,
+                   .memory_bytes = spec.memory_bytes});
 }
 
 std::unique_ptr<Writer> create_text(const OutputSpec& spec) {

@@ -249,10 +249,11 @@ bool CsvParser::has_index(std::string_view row, index_t width,
 void CsvParser::set_columns(index_t width, std::vector<std::string> names, bool without_index) {
   table_.has_header = !names.empty();
   if (std::ssize(names) + 1 == width) names.insert(names.begin(), "");
-  names.resize(static_cast<std::size_t>(width));
-  for (std::string& name : names)
-    table_.columns.push_back(
-        {.name = std::move(name), .place = std::ssize(table_.columns) - (without_index ? 1 : 0)});
+  table_.columns.resize(static_cast<std::size_t>(width));
+  for (std::size_t j = 0; j < table_.columns.size(); ++j) {
+    if (j < names.size()) table_.columns[j].name = std::move(names[j]);
+    table_.columns[j].place = static_cast<index_t>(j) - (without_index ? 1 : 0);
+  }
   if (without_index)
     table_.columns.front() = {.name = table_.columns.front().name, .role = ColumnRole::index};
 }

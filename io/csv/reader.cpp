@@ -39,7 +39,8 @@ class CsvReader final : public ReaderOf<CsvReader> {
   template <class T>
   void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
   std::size_t workspace_bytes(ElementType) const override {
-    return kept_.capacity() * sizeof(double) + starts_.capacity() * sizeof(Start) +
+    return lines_.buffer_bytes() + parser_.table().columns.size() * TextLines::bytes_of_column +
+           kept_.capacity() * sizeof(double) + starts_.capacity() * sizeof(Start) +
            checksums_.capacity() * sizeof(std::uint64_t);
   }
   void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
@@ -55,6 +56,12 @@ class CsvReader final : public ReaderOf<CsvReader> {
   };
 
   bool has_complex() const { return parser_.parts() == 2; }
+  /// Whether the name says that it is text, also behind .gz.
+  bool has_text_name() const {
+    const bool is_compressed = source_.file.ends_with(".gz");
+    return has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)
+                                         : source_.file);
+  }
   void look_for_complex(std::string_view line, const std::vector<std::string>& below);
   index_t row_numbers() const { return parser_.columns() * parser_.parts(); }
   void scan();
@@ -67,6 +74,7 @@ class CsvReader final : public ReaderOf<CsvReader> {
   std::vector<std::string> lines_below();
   void add_row(std::string_view line, index_t row);
   void compare_with_sizes(index_t row);
+  void refuse_damaged_banner(std::string_view line) const;
   void refuse_lost_banner(index_t rows) const;
   void keep_row();
   void skip_blank(LineKind kind);
@@ -105,7 +113,7 @@ CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& 
                      const CsvReading& reading)
     : descriptor_(descriptor),
       stamp_(descriptor),
-      lines_(descriptor, escape(name)),
+      lines_(descriptor, escape(name), reading.memory_bytes),
       parser_(lines_, options, reading.as_stored, reading.keys),
       reading_(reading),
       says_nothing_(options == CsvOptions{}),
@@ -241,7 +249,7 @@ void CsvReader::add_row(std::string_view line, index_t row) {
 void CsvReader::compare_with_sizes(index_t row) {
   const auto is_count = [](double value) { return value >= 0 && value == std::floor(value); };
   if (row == 0 && starts_.size() == 1) {
-    const bool may_be = source_.file == standard_input && parser_.separator() == ' ' &&
+    const bool may_be = !has_text_name() && parser_.separator() == ' ' &&
                         (row_.size() == 2 || row_.size() == 3) && !parser_.table().has_header &&
                         std::all_of(row_.begin(), row_.end(), is_count);
     if (may_be) sizes_ = row_;
@@ -249,7 +257,19 @@ void CsvReader::compare_with_sizes(index_t row) {
   }
   const bool is_entry = sizes_.size() == 3 && is_count(row_[0]) && is_count(row_[1]) &&
                         row_[0] > 0 && row_[1] > 0 && row_[0] <= sizes_[0] && row_[1] <= sizes_[1];
-  if (!is_entry) sizes_.clear();
+  // Two sizes stand above pairs, which are complex numbers. Without a comment above them a table
+  // may begin so: "1 4" above four rows.
+  const bool is_pair = sizes_.size() == 2 && starts_.front().line > 1;
+  if (!is_entry && !is_pair) sizes_.clear();
+}
+
+/// A damaged first line of Matrix Market is a comment of a table, whose first row is then the
+/// sizes. Errors: InputError.
+void CsvReader::refuse_damaged_banner(std::string_view line) const {
+  if (!is_damaged_matrix_market(line)) return;
+  throw InputError(
+      parser_.place(1) + "is this a damaged first line of Matrix Market, or a comment of a table?",
+      "if it is a table: --skip-rows 1; if not, write %%MatrixMarket matrix FORMAT FIELD SYMMETRY");
 }
 
 /// Refuses a text whose first row counts the others, as that of a Matrix Market file does. Errors:
@@ -261,8 +281,8 @@ void CsvReader::refuse_lost_banner(index_t rows) const {
   throw InputError(fmt::format("{}:{}:1: is this Matrix Market without its first line, or a table?",
                                lines_.shown(), starts_.front().line),
                    fmt::format("if it is a table: --header no; if not, its first line is "
-                               "%%MatrixMarket matrix {} real general",
-                               sizes_.size() == 3 ? "coordinate" : "array"));
+                               "%%MatrixMarket matrix {} general",
+                               sizes_.size() == 3 ? "coordinate real" : "array complex"));
 }
 
 /// Keeps the numbers, as long as there is room for them.
@@ -315,6 +335,7 @@ void CsvReader::scan() {
     require_text();
     std::string_view line = lines_.text();
     if (is_preface(line)) continue;
+    if (lines_.number() == 1) refuse_damaged_banner(line);
     const LineKind kind = classify(line);
     if (kind == LineKind::comment) continue;
     if (kind == LineKind::separators && is_first && first_separators_.line == 0)
@@ -329,6 +350,7 @@ void CsvReader::scan() {
       end_matrix(std::exchange(rows, 0));
       continue;
     }
+    if (is_first || rows == 0) lines_.require_room_for_columns();
     if (std::exchange(is_first, false)) {
       const std::vector<std::string> below = lines_below();
       line = lines_.text();

@@ -22,6 +22,8 @@ struct CsvReading {
   bool as_stored = false;      // it holds factors, whose type and numbers are taken as they are
   bool is_one_table = false;   // a blank line within it is skipped
   std::size_t kept_bytes = 0;  // numbers up to so many bytes are kept, and parsed once
+  // What a line and the columns may take. A longer line, or one of more columns, is a LimitError.
+  std::size_t memory_bytes = SIZE_MAX;
   // Of one table: these columns are text, and `rows` gets every row as it is parsed.
   std::string keys = {};
   KeyedRows* rows = nullptr;

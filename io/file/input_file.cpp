@@ -12,12 +12,14 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/file/text_bytes.hpp"
+#include "io/file/text_lines.hpp"
 
 namespace qrtool {
 namespace {
@@ -57,22 +59,31 @@ std::string hint_for_missing(const std::string& path) {
                      escape(path.substr(colon + 1)));
 }
 
-/// Reads at most `size` bytes: fewer at the end of the file, or where errno is not 0 afterwards.
-std::string bytes_at(int descriptor, std::uint64_t position, std::size_t size) {
+/// The bytes from `position` on: fewer than `size` at the end of the file. Errors: InputError.
+std::string bytes_at(int descriptor, std::uint64_t position, std::size_t size,
+                     const std::string& shown) {
   std::string bytes(size, '\0');
-  const TwoParts parts{{{bytes.data(), size}, {nullptr, 0}}};
-  bytes.resize(read_at(descriptor, position, parts));
+  bytes.resize(read_input(descriptor, position, bytes, shown));
   return bytes;
 }
 
-bool is_hdf5(int descriptor) {
+bool is_hdf5(int descriptor, const std::string& shown) {
   constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
   struct stat info {};
-  if (fstat(descriptor, &info) != 0) return false;
+  if (fstat(descriptor, &info) != 0)
+    throw InputError(fmt::format("cannot read '{}': {}", shown, std::strerror(errno)));
   for (off_t offset = 0; offset + 8 <= info.st_size; offset = offset == 0 ? 512 : 2 * offset) {
-    if (bytes_at(descriptor, static_cast<std::uint64_t>(offset), 8) == signature) return true;
+    const auto position = static_cast<std::uint64_t>(offset);
+    if (bytes_at(descriptor, position, signature.size(), shown) == signature) return true;
   }
   return false;
+}
+
+/// Whether a word is `lower`, which is in lower case, in any case.
+bool is_word_of_banner(std::string_view word, std::string_view lower) {
+  return std::ranges::equal(word, lower, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
 }
 
 bool is_text_byte(char c) {
@@ -122,15 +133,13 @@ Content sniff(const std::string& path) {
 }
 
 Content sniff(int descriptor, const std::string& shown) {
-  if (is_hdf5(descriptor)) return Content::hdf5;
-  if (is_gzip(descriptor)) {
+  if (is_hdf5(descriptor, shown)) return Content::hdf5;
+  if (is_gzip(descriptor, shown)) {
     const std::string head = head_of_text(descriptor, shown);
     if (is_octave_text(head)) return Content::octave_text;
     return is_matrix_market(head) ? Content::matrix_market : Content::gzip;
   }
-  const std::string head = bytes_at(descriptor, 0, 4096);
-  if (errno != 0)
-    throw InputError(fmt::format("cannot read '{}': {}", shown, std::strerror(errno)));
+  const std::string head = bytes_at(descriptor, 0, 4096, shown);
   const std::string_view text(head);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return Content::utf16;
   if (text.starts_with("\x93NUMPY")) return Content::npy;
@@ -142,18 +151,55 @@ Content sniff(int descriptor, const std::string& shown) {
 
 std::string first_bytes(const std::string& path, std::size_t size) {
   const Descriptor descriptor = open_if_readable(path);
-  return bytes_at(descriptor, 0, size);
+  if (descriptor < 0) throw_cannot_read(path, std::strerror(errno));
+  return bytes_at(descriptor, 0, size, escape(path));
 }
 
 bool is_matrix_market(std::string_view first_line) {
   constexpr std::string_view banner = "%%matrixmarket";
-  return first_line.size() >= banner.size() &&
-         std::equal(banner.begin(), banner.end(), first_line.begin(), [](char a, char b) {
-           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-         });
+  return is_word_of_banner(first_line.substr(0, banner.size()), banner);
 }
 
-bool is_octave_text(std::string_view head) { return head.starts_with("# Created by Octave"); }
+bool is_damaged_matrix_market(std::string_view first_line) {
+  static constexpr std::array<std::array<std::string_view, 5>, 5> banner{
+      {{"%%matrixmarket"},
+       {"matrix"},
+       {"array", "coordinate"},
+       {"real", "double", "complex", "integer", "pattern"},
+       {"general", "symmetric", "skew-symmetric", "hermitian"}}};
+  const std::vector<std::string_view> words = words_of(first_line);
+  if (words.size() > banner.size() || is_matrix_market(first_line)) return false;
+  std::size_t next = 0;
+  int found = 0;
+  for (const std::string_view word : words)
+    for (std::size_t place = next; place < banner.size(); ++place) {
+      if (std::ranges::none_of(banner[place],
+                               [&](auto each) { return is_word_of_banner(word, each); }))
+        continue;
+      next = place + 1;
+      ++found;
+      break;
+    }
+  return found >= 3;
+}
+
+bool is_octave_text(std::string_view head) {
+  constexpr std::string_view name = "# name: ", type = "# type: ";
+  constexpr std::array<std::string_view, 8> types{"matrix", "scalar", "cell", "struct",
+                                                  "string", "range",  "bool", "handle"};
+  if (head.starts_with("# Created by Octave")) return true;
+  bool is_named = false;
+  for (bool is_first = true; is_first || head.starts_with('#'); is_first = false) {
+    const std::size_t end = std::min(head.find('\n'), head.size());
+    std::string_view line = head.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const auto ends_line = [&](std::string_view word) { return line.ends_with(word); };
+    if (is_named && line.starts_with(type) && std::ranges::any_of(types, ends_line)) return true;
+    is_named = line.starts_with(name);
+    head.remove_prefix(std::min(end + 1, head.size()));
+  }
+  return false;
+}
 
 FileStamp::FileStamp(int descriptor) { fstat(descriptor, &then_); }
 

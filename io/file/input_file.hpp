@@ -30,13 +30,18 @@ Content sniff(const std::string& path);
 /// Returns the kind of content of an open file; `shown` is its name, escaped.
 Content sniff(int descriptor, const std::string& shown);
 
-/// Returns at most `size` bytes from the beginning of a file, fewer where it cannot be read.
+/// Returns at most `size` bytes from the beginning of a file. Errors: InputError.
 std::string first_bytes(const std::string& path, std::size_t size);
 
 /// Whether a text with this first line is a Matrix Market file.
 bool is_matrix_market(std::string_view first_line);
 
-/// Whether a text begins like one that Octave wrote.
+/// Whether a text with this first line is a Matrix Market file whose first line is damaged: at
+/// least three of its five words are left, in their order.
+bool is_damaged_matrix_market(std::string_view first_line);
+
+/// Whether a text begins like one that Octave wrote: by its first line, or by the name and the type
+/// of a variable.
 bool is_octave_text(std::string_view head);
 
 /// Says that a file changed between two looks at it. `shown` is its name, escaped. Throws

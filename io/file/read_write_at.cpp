@@ -3,9 +3,13 @@
 #include "io/file/read_write_at.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+
+#include "core/error.hpp"
 
 namespace qrtool {
 namespace {
@@ -43,6 +47,13 @@ std::size_t repeat(Transfer transfer, int descriptor, std::uint64_t position, Tw
 
 std::size_t read_at(int descriptor, std::uint64_t position, TwoParts parts) {
   return repeat(preadv, descriptor, position, parts);
+}
+
+std::size_t read_input(int descriptor, std::uint64_t position, std::span<char> to,
+                       const std::string& shown) {
+  const std::size_t got = read_at(descriptor, position, {{{to.data(), to.size()}, {nullptr, 0}}});
+  if (errno == 0) return got;
+  throw InputError(fmt::format("cannot read '{}': {}", shown, std::strerror(errno)));
 }
 
 int write_at(int descriptor, std::uint64_t position, TwoParts parts) {

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 
 namespace qrtool {
 
@@ -16,6 +18,11 @@ using TwoParts = std::array<iovec, 2>;
 /// Fills both parts from `position` (bytes from the file's start) on. The bytes read: all of them,
 /// or fewer where the file ends or where errno is not 0 afterwards.
 std::size_t read_at(int descriptor, std::uint64_t position, TwoParts parts);
+
+/// Fills `to` from `position` on. The bytes read: fewer than all only at the end of the file.
+/// `shown`: its name in messages. Errors: InputError.
+std::size_t read_input(int descriptor, std::uint64_t position, std::span<char> to,
+                       const std::string& shown);
 
 /// Writes both parts. 0 or errno.
 int write_at(int descriptor, std::uint64_t position, TwoParts parts);

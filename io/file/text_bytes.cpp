@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <new>
 #include <vector>
 
 #include "core/error.hpp"
+#include "io/file/descriptor.hpp"
+#include "io/file/read_write_at.hpp"
 
 namespace qrtool {
 namespace {
@@ -26,13 +26,7 @@ class PlainBytes final : public TextBytes {
       : descriptor_(descriptor), shown_(std::move(shown)) {}
   ~PlainBytes() override { close(descriptor_); }
   std::size_t read_at(std::uint64_t offset, char* to, std::size_t size) override {
-    ssize_t got;
-    do {
-      got = pread(descriptor_, to, size, static_cast<off_t>(offset));
-    } while (got < 0 && errno == EINTR);
-    if (got < 0)
-      throw InputError(fmt::format("cannot read '{}': {}", shown_, std::strerror(errno)));
-    return static_cast<std::size_t>(got);
+    return read_input(descriptor_, offset, {to, size}, shown_);
   }
 
  private:
@@ -135,25 +129,22 @@ std::size_t GzipBytes::read_at(std::uint64_t offset, char* to, std::size_t size)
 
 }  // namespace
 
-bool is_gzip(int descriptor) {
+bool is_gzip(int descriptor, const std::string& shown) {
   std::array<char, 2> found{};
-  return pread(descriptor, found.data(), found.size(), 0) == std::ssize(found) &&
-         found == gzip_signature;
+  return read_input(descriptor, 0, found, shown) == found.size() && found == gzip_signature;
 }
 
 std::string head_of_text(int descriptor, const std::string& shown) {
   std::string head(4096, '\0');
-  try {
-    head.resize(open_text_bytes(dup(descriptor), shown)->read_at(0, head.data(), head.size()));
-  } catch (const InputError&) {
-    return "";  // the reader of the whole file says what is wrong
-  }
+  head.resize(open_text_bytes(dup(descriptor), shown)->read_at(0, head.data(), head.size()));
   return head;
 }
 
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown) {
-  if (is_gzip(descriptor)) return std::make_unique<GzipBytes>(descriptor, shown);
-  return std::make_unique<PlainBytes>(descriptor, shown);
+  Descriptor owned(descriptor);
+  const bool is_compressed = is_gzip(owned, shown);
+  if (is_compressed) return std::make_unique<GzipBytes>(owned.release(), shown);
+  return std::make_unique<PlainBytes>(owned.release(), shown);
 }
 
 }  // namespace qrtool

@@ -23,12 +23,13 @@ class TextBytes {
 /// that begins like one of gzip is decompressed while it is read; nothing is kept on disk, and
 /// going back to an earlier offset decompresses it from the start again. `shown`: its name in
 /// messages.
+/// Errors: InputError.
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown);
 
-/// The first bytes of the text, of which there are at most 4096. Damage gives less.
+/// The first bytes of the text: 4096 of them, or all where it has fewer. Errors: as read_at().
 std::string head_of_text(int descriptor, const std::string& shown);
 
-/// Whether the file begins like one of gzip.
-bool is_gzip(int descriptor);
+/// Whether the file begins like one of gzip. Errors: InputError.
+bool is_gzip(int descriptor, const std::string& shown);
 
 }  // namespace qrtool

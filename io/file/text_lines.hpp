@@ -17,12 +17,15 @@ namespace qrtool {
 /// are those in the text.
 class TextLines {
  public:
-  /// `shown`: the file's name in messages.
-  TextLines(int descriptor, std::string shown)
-      : bytes_(open_text_bytes(descriptor, shown)), shown_(std::move(shown)) {}
+  /// `shown`: the file's name in messages. `memory_bytes`: what a line may take.
+  TextLines(int descriptor, std::string shown, std::size_t memory_bytes = SIZE_MAX)
+      : bytes_(open_text_bytes(descriptor, shown)),
+        shown_(std::move(shown)),
+        memory_bytes_(memory_bytes) {}
 
   /// Goes to the next line. Returns false at the end of the file. Errors: InputError for a line
-  /// longer than 1 GiB or with a word longer than 256 KiB, or where reading fails.
+  /// longer than 1 GiB or with a word longer than 256 KiB, or where reading fails; LimitError for a
+  /// line that does not fit the memory.
   bool next();
   /// The line without its end (LF or CR LF) and without a byte order mark; valid until next().
   std::string_view text() const { return text_; }
@@ -33,13 +36,23 @@ class TextLines {
   void seek(std::uint64_t offset, index_t number);
 
   const std::string& shown() const { return shown_; }
+  /// Refuses the line where its columns, with their names and what is known of them, do not fit the
+  /// memory. Errors: LimitError.
+  void require_room_for_columns() const;
+  /// What a column takes while its name and its numbers are read.
+  static constexpr std::size_t bytes_of_column = 160;
+  /// The memory of the lines.
+  std::size_t buffer_bytes() const { return buffer_.capacity(); }
 
  private:
   bool fill();
   void require_words(std::string_view piece) const;
+  void require_room(index_t line, std::size_t bytes, std::size_t columns) const;
+  void refuse_long_line();
 
   std::unique_ptr<TextBytes> bytes_;
   std::string shown_;
+  std::size_t memory_bytes_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // the part of buffer_ that no line has used yet
   std::uint64_t buffer_offset_ = 0;  // the place of buffer_[0] in the file
@@ -50,5 +63,7 @@ class TextLines {
 
 /// The words of a line, which blanks and tabs separate.
 std::vector<std::string_view> words_of(std::string_view line);
+/// How many there are, which may be millions where few are expected.
+index_t count_words(std::string_view line);
 
 }  // namespace qrtool

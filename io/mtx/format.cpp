@@ -26,7 +26,9 @@ constinit const Format mtx_format{
     .is_input = [](const std::string&,
                    Content content) { return content == Content::matrix_market; },
     .open_input =
-        [](const InputSpec& spec) { return open_mtx(open_rereadable(spec.path), spec.path); },
+        [](const InputSpec& spec) {
+          return open_mtx(open_rereadable(spec.path), spec.path, spec.memory_bytes);
+        },
     .recorded_input = recorded_input_of_set,
     .open_factors = [](const std::string& path, Order,
                        int threads) { return open_factor_set(path, mtx_codec, threads); },

@@ -31,7 +31,10 @@ std::string lower(std::string_view word) {
 /// Reads the text of a file once.
 class MtxText {
  public:
-  MtxText(int descriptor, const std::string& shown) : lines_(descriptor, shown) { read_head(); }
+  MtxText(int descriptor, const std::string& shown, std::size_t memory_bytes)
+      : lines_(descriptor, shown, memory_bytes) {
+    read_head();
+  }
 
   /// Passes every stored number on, in the order of the file.
   template <class Take>
@@ -58,7 +61,8 @@ class MtxText {
 };
 
 void MtxText::read_banner() {
-  const std::vector<std::string_view> words = words_of(lines_.text());
+  constexpr std::size_t longest_banner = 1024;
+  const std::vector<std::string_view> words = words_of(lines_.text().substr(0, longest_banner));
   if (words.size() != 5 || lower(words[1]) != "matrix")
     throw InputError(place(1) +
                      "the first line is no '%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
@@ -89,6 +93,8 @@ void MtxText::read_banner() {
 }
 
 void MtxText::read_sizes(std::string_view line) {
+  if (const index_t sizes = count_words(line); sizes != 2)
+    throw InputError(fmt::format("{}{} sizes where rows and columns must stand", place(1), sizes));
   const std::vector<std::string_view> words = words_of(line);
   const auto size_of_word = [&](std::string_view word) {
     index_t value = 0;
@@ -101,13 +107,10 @@ void MtxText::read_sizes(std::string_view line) {
     }
     return value;
   };
-  if (words.size() != 2)
-    throw InputError(
-        fmt::format("{}{} sizes where rows and columns must stand", place(1), words.size()));
   m = size_of_word(words[0]);
   n = size_of_word(words[1]);
   index_t bytes = 0;
-  if (__builtin_mul_overflow(m, n, &bytes) ||
+  if (__builtin_mul_overflow(std::max<index_t>(m, 1), std::max<index_t>(n, 1), &bytes) ||
       __builtin_mul_overflow(bytes, has_complex ? 16 : 8, &bytes))
     throw InputError(fmt::format("{}{} x {} numbers are more than any file holds", place(1), m, n));
   if (symmetry != Symmetry::general && m != n)
@@ -168,11 +171,10 @@ void MtxText::read_numbers(Take take) {
       throw InputError(
           fmt::format("{}more numbers than the {} of {} x {}", place(1), wanted, m, n));
     if (has_complex) {
-      const std::vector<std::string_view> words = words_of(line);
-      if (words.size() != 2)
+      if (const index_t numbers = count_words(line); numbers != 2)
         throw InputError(fmt::format("{}{} numbers where a real and an imaginary part must stand",
-                                     place(1), words.size()));
-      for (const std::string_view word : words)
+                                     place(1), numbers));
+      for (const std::string_view word : words_of(line))
         take(number_of(static_cast<std::size_t>(word.data() - line.data()), word));
     } else {
       const std::size_t first = line.find_first_not_of(" \t");
@@ -187,7 +189,7 @@ void MtxText::read_numbers(Take take) {
 
 class MtxReader final : public SpooledReader {
  public:
-  MtxReader(int descriptor, const std::string& name, bool as_stored);
+  MtxReader(int descriptor, const std::string& name, std::size_t memory_bytes, bool as_stored);
 
  private:
   double element(index_t matrix, index_t i, index_t j, index_t part) const override;
@@ -195,10 +197,11 @@ class MtxReader final : public SpooledReader {
   Symmetry symmetry_ = Symmetry::general;
 };
 
-MtxReader::MtxReader(int descriptor, const std::string& name, bool as_stored)
+MtxReader::MtxReader(int descriptor, const std::string& name, std::size_t memory_bytes,
+                     bool as_stored)
     : SpooledReader(escape(name)) {
   const FileStamp stamp(descriptor);
-  MtxText text(descriptor, shown_);
+  MtxText text(descriptor, shown_, memory_bytes);
   text.read_numbers([&](double number) { spool_.add(number); });
   stamp.require_unchanged(descriptor, shown_);
   spool_.map();
@@ -238,8 +241,9 @@ double MtxReader::element(index_t, index_t i, index_t j, index_t part) const {
 
 }  // namespace
 
-std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, bool as_stored) {
-  return std::make_unique<MtxReader>(descriptor, name, as_stored);
+std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, std::size_t memory_bytes,
+                                 bool as_stored) {
+  return std::make_unique<MtxReader>(descriptor, name, memory_bytes, as_stored);
 }
 
 FactorFile open_mtx_factor(const std::string& path) {
@@ -247,7 +251,7 @@ FactorFile open_mtx_factor(const std::string& path) {
   if (sniff(path) != Content::matrix_market)
     throw InputError(
         fmt::format("{}: no Matrix Market file, although its name says so", escape(path)));
-  return {open_mtx(open_rereadable(path), path, /*as_stored=*/true),
+  return {open_mtx(open_rereadable(path), path, SIZE_MAX, /*as_stored=*/true),
           [](Reader& reader) { return Checksums{number_hash_of(reader)}; }};
 }
 

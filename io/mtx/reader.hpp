@@ -18,9 +18,10 @@ inline constexpr std::string_view mtx_single_marker = "% float32";
 /// Reads the whole text once, strictly: one number a line, as many as the sizes say, and nothing
 /// after them. The numbers are kept in a temporary file, column by column, and are read from there.
 /// The reader takes over `descriptor`, which can be read at any offset. With `as_stored` the type
-/// may be float32. Errors: InputError, whose message names file, line and column; also where the
-/// matrix is sparse or a pattern.
-std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, bool as_stored = false);
+/// may be float32. A line may take `memory_bytes`. Errors: InputError, whose message names file,
+/// line and column; also where the matrix is sparse or a pattern; LimitError.
+std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name,
+                                 std::size_t memory_bytes = SIZE_MAX, bool as_stored = false);
 
 /// Opens a file of factors, whose checksum is number_hash_of(). Errors: InputError, also where the
 /// file is of another format.

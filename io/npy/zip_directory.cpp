@@ -21,12 +21,11 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-/// Reads bytes of the file: fewer at its end, and none where they cannot be read.
+/// Reads bytes of the file: fewer at its end. Errors: InputError.
 std::string read_some(const OpenFile& file, std::uint64_t position, std::size_t bytes) {
   if (position >= file.size) return {};
   std::string read(std::min<std::uint64_t>(bytes, file.size - position), '\0');
-  const TwoParts parts{{{read.data(), read.size()}, {nullptr, 0}}};
-  read.resize(read_at(file.descriptor, position, parts));
+  read.resize(read_input(file.descriptor, position, read, file.shown));
   return read;
 }
 

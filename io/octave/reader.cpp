@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/choice.hpp"
 #include "io/file/input_file.hpp"
@@ -78,8 +79,8 @@ VariableReader::VariableReader(int descriptor, const InputSpec& spec)
     : SpooledReader(is_standard_input(spec.path) ? std::string(standard_input)
                                                  : escape(spec.path)) {
   const FileStamp stamp(descriptor);
-  TextLines lines(descriptor, shown_);
-  const std::vector<Variable> variables = read_variables(lines);
+  TextLines lines(descriptor, shown_, spec.memory_bytes);
+  const std::vector<Variable> variables = read_variables(lines, spec.memory_bytes);
   const Variable& variable = find(shown_, variables, spec.dataset);
   source_.file = spec.path;
   source_.dataset = path_of(variable);
@@ -104,17 +105,16 @@ void VariableReader::read_numbers(TextLines& lines, const Variable& variable) {
   lines.next();
   index_t found = 0;
   while (found < wanted && lines.next()) {
-    const std::vector<std::string_view> words = words_of(lines.text());
-    if (std::ssize(words) != of_line)
+    if (const index_t numbers = count_words(lines.text()); numbers != of_line)
       throw InputError(fmt::format("{}:{}:1: {} numbers where {} must stand", shown_,
-                                   lines.number(), words.size(), of_line));
-    for (const std::string_view word : words) add_number(lines, word);
+                                   lines.number(), numbers, of_line));
+    for (const std::string_view word : words_of(lines.text())) add_number(lines, word);
     found += of_line;
   }
   if (found < wanted)
     throw InputError(
         fmt::format("{}: the file ends after {} of {} numbers", shown_, found, wanted));
-  if (lines.next() && !words_of(lines.text()).empty() && !lines.text().starts_with('#'))
+  if (lines.next() && count_words(lines.text()) > 0 && !lines.text().starts_with('#'))
     throw InputError(fmt::format("{}:{}:1: more numbers than the {} of {}", shown_, lines.number(),
                                  wanted, escape(source_.dataset)));
 }
@@ -159,7 +159,7 @@ std::unique_ptr<Reader> open_variable(const InputSpec& spec) {
 std::vector<Entry> list_entries(const std::string& file) {
   TextLines lines(open_rereadable(file), escape(file));
   std::vector<Entry> entries;
-  for (const Variable& variable : read_variables(lines))
+  for (const Variable& variable : read_variables(lines, host_limits({}, 1).host_bytes / 2))
     entries.push_back({.name = path_of(variable),
                        .dims = variable.problem.empty() ? variable.dims : std::vector<index_t>{},
                        .stored_type = variable.stored_type,

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool::octave {
@@ -50,6 +51,7 @@ void next(TextLines& lines) {
 
 index_t size_of_word(const TextLines& lines, std::string_view word) {
   index_t size = 0;
+  if (word.empty()) throw_damaged(lines, "the number of rows or columns is missing");
   for (const char c : word) {
     const bool is_digit = c >= '0' && c <= '9';
     if (!is_digit || __builtin_mul_overflow(size, 10, &size) ||
@@ -61,12 +63,20 @@ index_t size_of_word(const TextLines& lines, std::string_view word) {
 
 void read_dims(TextLines& lines, Variable& variable) {
   next(lines);
-  if (lines.text().starts_with("# ndims: ")) {
+  constexpr std::string_view ndims = "# ndims: ";
+  if (lines.text().starts_with(ndims)) {
+    const index_t dimensions = size_of_word(lines, lines.text().substr(ndims.size()));
     next(lines);
     variable.dims.clear();
+    constexpr index_t most_dimensions = 1000;
+    if (dimensions > most_dimensions || count_words(lines.text()) > most_dimensions)
+      throw_damaged(lines, fmt::format("more than {} dimensions", most_dimensions));
     for (const std::string_view word : words_of(lines.text()))
       variable.dims.push_back(size_of_word(lines, word));
     if (variable.dims.size() < 2) throw_damaged(lines, "an array has two or more dimensions");
+    if (std::ssize(variable.dims) != dimensions)
+      throw_damaged(lines,
+                    fmt::format("{} sizes where {} must stand", variable.dims.size(), dimensions));
     variable.is_by_rows = false;
   } else {
     variable.dims[0] = size_of_word(lines, after(lines, "# rows: "));
@@ -105,7 +115,9 @@ bool read_head(TextLines& lines, std::string_view type, Variable& variable) {
 
 }  // namespace
 
-std::vector<Variable> read_variables(TextLines& lines) {
+std::vector<Variable> read_variables(TextLines& lines, std::size_t memory_bytes) {
+  // A name, sizes, and what a message that lists all of them takes.
+  constexpr std::size_t bytes_of_variable = 2 * sizeof(Variable) + 64;
   std::vector<Variable> variables;
   while (lines.next()) {
     if (!lines.text().starts_with("# name: ")) continue;
@@ -117,6 +129,10 @@ std::vector<Variable> read_variables(TextLines& lines) {
     variable.offset = lines.offset();
     variable.line = lines.number();
     variables.push_back(std::move(variable));
+    if (variables.size() > memory_bytes / bytes_of_variable)
+      throw LimitError(fmt::format("{}: more than {} variables, which need {} of memory",
+                                   lines.shown(), variables.size() - 1, format_bytes(memory_bytes)),
+                       "save the variables that are wanted in a file of their own");
     if (!goes_on) {
       variables.back().problem += ", which ends what is read";
       break;

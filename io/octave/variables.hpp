@@ -33,7 +33,8 @@ struct Variable {
 };
 
 /// All variables up to the first one that may hold others, such as a cell or a struct; what these
-/// hold, and what follows them, has no place that could be told from its text. Errors: InputError.
-std::vector<Variable> read_variables(TextLines& lines);
+/// hold, and what follows them, has no place that could be told from its text. Errors: InputError;
+/// LimitError where they take more than `memory_bytes`.
+std::vector<Variable> read_variables(TextLines& lines, std::size_t memory_bytes);
 
 }  // namespace qrtool::octave

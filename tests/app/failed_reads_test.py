@@ -3,6 +3,7 @@
 """Calls that read files fail one after another: the tool says so as an error of the input, and what
 it prints with exit code 0 is what it prints where no call fails."""
 import errno
+import gzip
 import os
 import shutil
 import signal
@@ -106,6 +107,39 @@ class FailedReads(unittest.TestCase):
             for number, (code, _, said) in self.each_failure(
                     "pread", errno.EINTR, "factor", name, "q.h5", "-qf", "--backend", "cpu"):
                 self.assertEqual(code, 0, (name, number, said))
+
+    def compressed(self):
+        """Files of text that gzip compressed, and of HDF5 behind a block of text."""
+        complex_text = ("%%MatrixMarket matrix array complex general\n2 2\n"
+                        "1 2\n3 4\n5 6\n7 9\n")
+        octave = ("# Created by Octave 7.3.0\n# name: S\n# type: sparse matrix\n# nnz: 3\n"
+                  "# rows: 3\n# columns: 3\n1 1 5\n2 2 6\n3 3 7\n")
+        for name, text in (("c.mtx.gz", complex_text), ("s.txt.gz", octave),
+                           ("t.csv.gz", "1,2\n3,4\n5,7\n")):
+            with gzip.open(self.path(name), "wt") as file:
+                file.write(text)
+            yield name
+        with h5py.File(self.path("user.csv"), "w", userblock_size=512) as file:
+            file["A"] = np.eye(3)
+        with open(self.path("user.csv"), "r+b") as file:
+            file.write(b"1,2\n" * 128)
+        yield "user.csv"
+
+    def test_reads_that_fail_while_the_format_is_found(self):
+        for name in self.compressed():
+            command = ("factor", name, "q.csv", "-f", "--mode", "r", "--backend", "cpu")
+            whole = self.run_tool(*command)
+            self.assertIn(whole[0], (0, EXIT_INPUT))
+            for error, short in ((errno.EIO, ""), (errno.EINTR, ""), (0, "1")):
+                runs = 0
+                for number, result in self.each_failure("pread", error, *command,
+                                                        QRTOOL_FAIL_SHORT=short):
+                    where, runs = (name, error, number, result), runs + 1
+                    if error == errno.EIO:
+                        self.assertEqual(result[0], EXIT_INPUT, where)
+                    else:
+                        self.assertEqual((result[0], result[2]), (whole[0], whole[2]), where)
+                self.assertGreater(runs, 1, name)
 
     def test_reads_of_fewer_bytes_go_on(self):
         def content():

@@ -183,6 +183,28 @@ class Tables(FolderTest):
         run("factor", "-", "o.h5", "--header", "no", input="3 3 2\n1 1 5\n2 2 6\n")
         run("factor", "-", "o.h5", "-f", input="3 3 2\n1 1 5\n")
 
+    def test_a_damaged_first_line_of_matrix_market(self):
+        numbers = "2 2\n1 2\n3 4\n5 6\n7 9\n"
+        for first in ("%%MatriMarket matrix array complex general",
+                      "%%MatrixMarkes matrix brray complex general",
+                      "%MatrixMarket matrix array complex general",
+                      "%%MatrixMarketXmatrix array complex general"):
+            text = f"{first}\n{numbers}"
+            with gzip.open("m.mtx.gz", "wt") as file:
+                file.write(text)
+            write("m.txt", text)
+            for name, given in (("m.mtx.gz", None), ("m.txt", None), ("-", text)):
+                self.refused("damaged first line", "factor", name, "o.h5", "-f", text=given)
+            run("factor", "m.txt", "o.h5", "-f", "--skip-rows", "1")
+        lost = f"% a comment\n{numbers}"
+        with gzip.open("m.mtx.gz", "wt") as file:
+            file.write(lost)
+        for name, given in (("m.mtx.gz", None), ("-", lost)):
+            self.refused("Matrix Market without its first line", "factor", name, "o.h5", "-f",
+                         text=given)
+        run("factor", "-", "o.h5", "-f", input=numbers)
+        run("factor", "-", "o.h5", "-f", input="% complex symmetric matrix\n1 2\n3 4\n")
+
     def test_files_of_r(self):
         pathlib.Path("x.rds").write_bytes(b"X\n\0\0\0\x03\0\x04")
         pathlib.Path("x.csv").write_bytes(b"RDX3\nX\n\0\0\0\x03\0\x04")

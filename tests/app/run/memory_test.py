@@ -3,8 +3,10 @@
 """The most memory that a run has resident, for many ways in which a file may be stored: at most a
 tenth and 20 MiB more than --memory. With --all every way goes through all modes. With
 `--random N [SEED]` as many ways are drawn instead."""
+import gzip
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -180,6 +182,28 @@ class Memory(unittest.TestCase):
                 np.savetxt(file, matrix, fmt="%.8g", delimiter=",")
                 file.write("\n")
         self.expect_peaks(self.path("a.csv"), 16, "q.csv")
+
+    def test_text_that_needs_more(self):
+        """Columns of text take memory before the first matrix does, and so do variables."""
+        with gzip.open(self.path("c.csv.gz"), "wt") as file:
+            file.write("1," * (1 << 21) + "1\n")
+        with gzip.open(self.path("c.mtx.gz"), "wt") as file:
+            file.write("%%MatrixMarket matrix array complex general\n1 1\n")
+            file.write("1 " * (1 << 24) + "\n")
+        with gzip.open(self.path("v.txt.gz"), "wt") as file:
+            file.write("".join(f"# name: v{i}\n# type: scalar\n{i}\n" for i in range(200_000)))
+        for name in ("c.csv.gz", "c.mtx.gz", "v.txt.gz"):
+            code, said, peak = self.run_tool("factor", self.path(name), self.path("q.h5"), "-f",
+                                             "--memory", "32MiB")
+            self.assertEqual(code, 6, said)
+            self.assertLess(peak / MIB, 1.1 * 32 + 20, (name, said))
+        _, said, _ = self.run_tool("factor", self.path("c.csv.gz"), self.path("q.h5"), "-f",
+                                   "--memory", "32MiB")
+        followed = re.search("raise --memory to (.*)", said)
+        self.assertIsNotNone(followed, said)
+        code, said, _ = self.run_tool("factor", self.path("c.csv.gz"), self.path("q.h5"), "-f",
+                                      "--memory", followed.group(1))
+        self.assertEqual(code, 0, said)
 
     def store_systems(self, a, b, **how):
         """A, and b stored in some way."""

@@ -152,6 +152,24 @@ TEST_F(OctaveReaderTest, OtherTypes) {
             "x.txt: there is no variable /b | choose one of /a");
 }
 
+/// One variable tells the format where the first line is damaged or missing.
+TEST_F(OctaveReaderTest, TextWithoutTheFirstLine) {
+  const std::string sparse =
+      variable("S", "sparse matrix", "# nnz: 1\n# rows: 1\n# columns: 1\n1 1 5");
+  const std::string dense = variable("a", "matrix", "# rows: 1\n# columns: 2\n 1 2");
+  for (const std::string first :
+       {"", "# Created by 0ctave 7.3.0\n", "X Created by Octave 7.3.0\n"}) {
+    write_text("x.txt", first + sparse);
+    EXPECT_EQ(error_of<InputError>([] { open_input({.path = "x.txt", .dataset = ""}); }),
+              "x.txt: /S is a sparse matrix | in Octave: S = full(S), and save it again");
+    write_text("x.txt", first + dense);
+    EXPECT_EQ(open_input({.path = "x.txt", .dataset = ""})->source().dataset, "/a");
+  }
+  // Comments of a table may begin like this.
+  write_text("x.txt", "# name: height\n# type: metres\n1 2\n3 4\n");
+  EXPECT_EQ(open_input({.path = "x.txt", .dataset = ""})->source().m, 2);
+}
+
 TEST_F(OctaveReaderTest, Damage) {
   const std::pair<std::string, std::string> cases[] = {
       {"# name: a\n", "x.txt: the file ends too early"},
@@ -162,6 +180,11 @@ TEST_F(OctaveReaderTest, Damage) {
        "x.txt:4:1: '-1' is no number of rows or columns"},
       {"# name: a\n# type: matrix\n# ndims: 1\n 3\n",
        "x.txt:5:1: an array has two or more dimensions"},
+      {"# name: a\n# type: matrix\n# ndims: 2\n 3 2 2\n", "x.txt:5:1: 3 sizes where 2 must stand"},
+      {"# name: a\n# type: matrix\n# ndims: 1e400\n 3 2\n",
+       "x.txt:4:1: '1e400' is no number of rows or columns"},
+      {"# name: a\n# type: matrix\n# rows: 3\n# columns: \n",
+       "x.txt:5:1: the number of rows or columns is missing"},
       {"# name: a\n# type: matrix\n# ndims: 3\n 0 9999999999 9999999999\n",
        "x.txt:5:1: more numbers than any file holds"},
       {variable("a", "matrix", "# rows: 2\n# columns: 2\n 1 2\n 3\n"),
