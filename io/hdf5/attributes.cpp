@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/heap_texts.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
+
+constexpr hssize_t most_numbers = 16;
 
 [[noreturn]] void throw_unreadable(const InputFile& file) {
   throw_damaged_attribute(file, innermost_error(take_error()));
@@ -45,15 +48,34 @@ std::string string_attribute(const InputFile& file, hid_t object, const char* na
   return text;
 }
 
+std::vector<std::complex<double>> complex_attribute(const InputFile& file, hid_t object,
+                                                    const char* name) {
+  if (!has_attribute(file, object, name)) return {};
+  const Attribute attribute(file, object, name);
+  const std::optional<PartNames> parts = complex_parts(attribute.type);
+  if (!parts) {
+    const std::vector<double> numbers = number_attribute(file, object, name);
+    return {numbers.begin(), numbers.end()};
+  }
+  const hssize_t count = H5Sget_simple_extent_npoints(attribute.space);
+  const Handle part = part_type(attribute.type);
+  const bool is_sound =
+      has_parts_inside(attribute.type) && H5Tget_precision(part) == 8 * H5Tget_size(part);
+  if (!is_sound || count < 1 || count > most_numbers) return {};
+  std::vector<std::complex<double>> numbers(static_cast<std::size_t>(count));
+  const Handle type = make_complex_type(H5T_NATIVE_DOUBLE, *parts);
+  if (!type || H5Aread(attribute.handle, type, numbers.data()) < 0) throw_unreadable(file);
+  return numbers;
+}
+
 std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name) {
-  constexpr hssize_t most = 16;
   if (!has_attribute(file, object, name)) return {};
   const Attribute attribute(file, object, name);
   const H5T_class_t kind = H5Tget_class(attribute.type);
   const std::size_t size = H5Tget_size(attribute.type), bits = H5Tget_precision(attribute.type);
   const bool is_sound = (size == 1 || size == 2 || size == 4 || size == 8) && bits == 8 * size;
   const hssize_t count = H5Sget_simple_extent_npoints(attribute.space);
-  if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || !is_sound || count < 1 || count > most)
+  if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || !is_sound || count < 1 || count > most_numbers)
     return {};
   std::vector<double> numbers(static_cast<std::size_t>(count));
   if (H5Aread(attribute.handle, H5T_NATIVE_DOUBLE, numbers.data()) < 0) throw_unreadable(file);

@@ -4,6 +4,7 @@
 
 #include <hdf5.h>
 
+#include <complex>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,8 @@ std::string string_attribute(const InputFile& file, hid_t object, const char* na
 /// Returns the numbers of an attribute of `object`, none where there is no such attribute, or where
 /// it holds something else or more than 16. Errors: InputError.
 std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name);
+/// The same of complex numbers. Real ones have the imaginary part 0.
+std::vector<std::complex<double>> complex_attribute(const InputFile& file, hid_t object,
+                                                    const char* name);
 
 }  // namespace qrtool::hdf5

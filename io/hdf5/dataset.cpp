@@ -232,7 +232,10 @@ void describe(const InputFile& file, Dataset& dataset) {
   dataset.is_scale = string_attribute(file, dataset.handle, "CLASS") == "DIMENSION_SCALE";
   if (!dataset.problem.empty()) return;
   dataset.order = find_order(file, dataset.handle);
-  if (!is_complex(dataset.type)) dataset.variable = read_variable(file, dataset.handle);
+  dataset.variable = is_complex(dataset.type) ? read_complex_variable(file, dataset.handle)
+                                              : read_variable(file, dataset.handle);
+  if (!is_complex(dataset.type))
+    add_missing_of_group(file, dataset.path, dataset.handle, dataset.variable);
 }
 
 std::string_view filter_name(H5Z_filter_t filter) {
@@ -396,6 +399,22 @@ Dataset open_dataset(const InputFile& file, const std::string& path) {
   if (H5Iget_type(object) == H5I_GROUP && path != "/" && is_octave_variable(file, object))
     return value_of_octave(open_dataset(file, path + "/value"), path);
   return describe_object(file, path, std::move(object));
+}
+
+Dataset open_mask(const InputFile& file, const std::string& path, const Dataset& of) {
+  Dataset mask = open_dataset(file, path);
+  const Handle type(mask.handle ? H5Dget_type(mask.handle) : H5I_INVALID_HID, H5Tclose);
+  // Truth is stored as an enumeration of one byte.
+  const bool is_mask = type && H5Tget_class(type) == H5T_ENUM && H5Tget_size(type) == 1;
+  if (!is_mask || mask.dims != of.dims)
+    throw InputError(fmt::format("{}: dataset {} is to have a mask of its shape, and {} is none",
+                                 file.shown, of.shown, escape(path)),
+                     "--raw-values takes the numbers as they are stored");
+  mask.problem = external_problem(mask.handle);
+  mask.type = ElementType::float32;
+  mask.variable = {};
+  require_readable(file, mask);
+  return mask;
 }
 
 Dataset open_dataset(const InputFile& file, const FoundDataset& found) {

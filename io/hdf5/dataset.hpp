@@ -59,6 +59,10 @@ Handle open_object(const InputFile& file, const std::string& path);
 /// file or the file is damaged.
 Dataset open_dataset(const InputFile& file, const std::string& path);
 
+/// Opens the dataset of truth values that says where numbers of another one are missing. They are
+/// read as 0 and 1. Errors: InputError, LimitError.
+Dataset open_mask(const InputFile& file, const std::string& path, const Dataset& of);
+
 /// A dataset that a walk over the file has found.
 struct FoundDataset {
   std::string path;  // of an Octave variable that of its group

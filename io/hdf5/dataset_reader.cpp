@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
+#include "core/complex.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
@@ -21,6 +23,16 @@
 namespace qrtool::hdf5 {
 namespace {
 
+/// The numbers of a mask that are read at a time.
+constexpr index_t mask_piece = index_t{1} << 16;
+
+/// Makes the numbers NaN whose mask is not 0.
+template <class T>
+void hide(const T* mask, index_t count, T* numbers) {
+  for (index_t i = 0; i < count; ++i)
+    if (mask[i] != 0) numbers[i] = std::numeric_limits<T>::quiet_NaN();
+}
+
 class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
  public:
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, DatasetPart part);
@@ -28,18 +40,20 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
   template <class T>
   void read_any(index_t first, BatchView<T> out) {
     has_complex() ? read_matrices(first, as_complex(out)) : read_matrices(first, out);
+    for (index_t b = 0; mask_ && b < out.count; ++b) apply_mask(first + b, 0, out[b]);
   }
   template <class T>
   void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
     has_complex() ? read_row_range(matrix, first_row, as_complex(out))
                   : read_row_range(matrix, first_row, out);
+    if (mask_) apply_mask(matrix, first_row, out);
   }
   bool can_read_parts() const override { return !stored_->is_transposed(); }
   void read_part(index_t first, index_t count, float* out) override {
-    read_part_of_row(first, count, out);
+    read_any_part(first, count, out);
   }
   void read_part(index_t first, index_t count, double* out) override {
-    read_part_of_row(first, count, out);
+    read_any_part(first, count, out);
   }
   void require_unchanged() const override {
     file_->stamp->require_unchanged(descriptor_of(file_->handle), file_->shown);
@@ -57,6 +71,11 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
   template <class T>
   void read_part_of_row(index_t first, index_t count, T* out);
+  template <class T>
+  void read_any_part(index_t first, index_t count, T* out);
+  /// Makes numbers NaN that the mask says are missing; `out` are those from a row on.
+  template <class T>
+  void apply_mask(index_t matrix, index_t first_row, MatrixView<T> out);
 
   // These return false where HDF5 reports an error or a number is too large.
   bool read_long(index_t first, BatchView<double> out);
@@ -70,10 +89,17 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
   bool is_stored_unsigned() const {
     return dataset_.variable.is_unsigned != dataset_.variable.reverses_sign;
   }
-  double* wide_numbers(index_t elements);
-  void read_narrowed(index_t first, BatchView<float> out);
-  void read_rows_narrowed(index_t matrix, index_t first_row, MatrixView<float> out);
-  void narrow(index_t matrix, const double* numbers, index_t count, float* out) const;
+  /// Memory for numbers that a float does not hold exactly, in place of those of T.
+  template <class T>
+  using Wide = std::conditional_t<is_complex_number<T>, std::complex<double>, double>;
+  template <class T>
+  Wide<T>* wide_numbers(index_t elements);
+  template <class T>
+  void read_narrowed(index_t first, BatchView<T> out);
+  template <class T>
+  void read_rows_narrowed(index_t matrix, index_t first_row, MatrixView<T> out);
+  template <class T>
+  void narrow(index_t matrix, const Wide<T>* numbers, index_t count, T* out) const;
 
   template <class T>
   [[noreturn]] void throw_failure(index_t first, index_t count);
@@ -84,7 +110,8 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
   Dataset dataset_;
   DatasetPart part_;
   std::optional<StoredNumbers> stored_;
-  std::vector<double> wide_;  // decoded numbers that are still to be rounded to float
+  std::unique_ptr<Hdf5Reader> mask_;  // 1 where a number is missing; null: the dataset has no mask
+  std::vector<double> wide_;  // decoded numbers, or their parts, that are to be rounded to float
 };
 
 Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, DatasetPart part)
@@ -100,6 +127,9 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Dataset
     ranges.push_back({.count = static_cast<index_t>(dataset_.dims[d])});
   stored_.emplace(*file_, dataset_, part_, source_);
   describe_source();
+  if (!dataset_.variable.mask.empty())
+    mask_ = std::make_unique<Hdf5Reader>(file_, open_mask(*file_, dataset_.variable.mask, dataset_),
+                                         part_);
 }
 
 void Hdf5Reader::describe_source() {
@@ -140,10 +170,12 @@ void Hdf5Reader::describe_source() {
 }
 
 std::size_t Hdf5Reader::workspace_bytes(ElementType type) const {
-  if (is_wide() && type == ElementType::float32)
-    return open_file_bytes + static_cast<std::size_t>(stored_->scratch_bytes()) +
-           stored_->workspace_bytes(ElementType::float64);
-  return open_file_bytes + stored_->workspace_bytes(type);
+  if (has_complex()) type = complex_of(type);
+  const std::size_t of_mask = mask_ ? mask_->workspace_bytes(type) + mask_piece * size_of(type) : 0;
+  if (is_wide() && real_of(type) == ElementType::float32)
+    return of_mask + open_file_bytes + static_cast<std::size_t>(stored_->scratch_bytes()) +
+           stored_->workspace_bytes(has_complex() ? ElementType::complex128 : ElementType::float64);
+  return of_mask + open_file_bytes + stored_->workspace_bytes(type);
 }
 
 std::unique_ptr<Reader> Hdf5Reader::another() const {
@@ -161,6 +193,29 @@ index_t Hdf5Reader::piece_end(index_t matrix, index_t first_row) const {
   if (!stored_->is_direct() || end == source_.m) return end;
   const index_t row = stored_->piece_row(matrix, end);
   return row > first_row ? row : end;
+}
+
+template <class T>
+void Hdf5Reader::apply_mask(index_t matrix, index_t first_row, MatrixView<T> out) {
+  if (out.rows == 0 || out.cols == 0) return;
+  const index_t step = std::clamp<index_t>(mask_piece / out.cols, 1, out.rows);
+  const Batch<T> mask(1, step, out.cols);
+  for (index_t i = 0; i < out.rows; i += step) {
+    const MatrixView<T> some = mask.view()[0].row_block(0, std::min(step, out.rows - i));
+    mask_->read_rows(matrix, first_row + i, some);
+    hide(some.data, some.rows * some.cols, &out(i, 0));
+  }
+}
+
+template <class T>
+void Hdf5Reader::read_any_part(index_t first, index_t count, T* out) {
+  read_part_of_row(first, count, out);
+  const Batch<T> mask(1, 1, mask_ ? std::min(mask_piece, count) : 0);
+  for (index_t i = 0; mask_ && i < count; i += mask_piece) {
+    const index_t piece = std::min(mask_piece, count - i);
+    mask_->read_part(first + i, piece, mask.view().data);
+    hide(mask.view().data, piece, out + i);
+  }
 }
 
 /// Reads integers of 64 bits as they are stored into the place of their numbers, and decodes them.
@@ -192,7 +247,7 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
     throw InternalError("read: a range or shape outside the dataset");
   }
   if (out.count == 0 || out.rows == 0 || out.cols == 0) return;
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<Real<T>, float>)
     if (is_wide()) return read_narrowed(first, out);
   stored_->forget_overflow();
   if constexpr (std::is_same_v<T, double>)
@@ -201,9 +256,8 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
       return;
     }
   if (!stored_->read(first, out)) throw_failure<T>(first, out.count);
-  if constexpr (!is_complex_number<T>)
-    if (!dataset_.variable.is_plain())
-      decode(dataset_.variable, out.data, out.count * out.rows * out.cols);
+  if (!dataset_.variable.is_plain())
+    decode(dataset_.variable, out.data, out.count * out.rows * out.cols);
 }
 
 template <class T>
@@ -213,7 +267,7 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
     throw InternalError("read_rows: a range or shape outside the dataset");
   }
   if (out.rows == 0 || out.cols == 0) return;
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<Real<T>, float>)
     if (is_wide()) return read_rows_narrowed(matrix, first_row, out);
   stored_->forget_overflow();
   if constexpr (std::is_same_v<T, double>)
@@ -222,8 +276,7 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
       return;
     }
   if (!stored_->read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
-  if constexpr (!is_complex_number<T>)
-    if (!dataset_.variable.is_plain()) decode(dataset_.variable, out.data, out.rows * out.cols);
+  if (!dataset_.variable.is_plain()) decode(dataset_.variable, out.data, out.rows * out.cols);
 }
 
 /// Reads a part of one row into `out`, and decodes it.
@@ -234,7 +287,7 @@ void Hdf5Reader::read_part_of_row(index_t first, index_t count, T* out) {
       const index_t step = stored_->scratch_bytes() / static_cast<index_t>(sizeof(double));
       for (index_t i = 0; i < count; i += step) {
         const index_t piece = std::min(step, count - i);
-        double* numbers = wide_numbers(piece);
+        double* numbers = wide_numbers<T>(piece);
         read_part_of_row(first + i, piece, numbers);
         narrow(first / (source_.m * source_.n), numbers, piece, out + i);
       }
@@ -257,24 +310,30 @@ void Hdf5Reader::read_part_of_row(index_t first, index_t count, T* out) {
   if (!dataset_.variable.is_plain()) decode(dataset_.variable, out, count);
 }
 
-double* Hdf5Reader::wide_numbers(index_t elements) {
-  if (std::ssize(wide_) < elements) wide_.resize(static_cast<std::size_t>(elements));
-  return wide_.data();
+template <class T>
+Hdf5Reader::Wide<T>* Hdf5Reader::wide_numbers(index_t elements) {
+  const index_t numbers = parts_of<T> * elements;
+  if (std::ssize(wide_) < numbers) wide_.resize(static_cast<std::size_t>(numbers));
+  return reinterpret_cast<Wide<T>*>(wide_.data());
 }
 
-void Hdf5Reader::narrow(index_t matrix, const double* numbers, index_t count, float* out) const {
-  if (!hdf5::narrow(numbers, count, out)) throw_too_large(matrix, ElementType::float32);
+template <class T>
+void Hdf5Reader::narrow(index_t matrix, const Wide<T>* numbers, index_t count, T* out) const {
+  if (!hdf5::narrow(reinterpret_cast<const double*>(numbers), parts_of<T> * count,
+                    reinterpret_cast<float*>(out)))
+    throw_too_large(matrix, element_type<T>);
 }
 
 /// Missing values are compared as stored, and a scale is applied, before numbers become floats.
-void Hdf5Reader::read_narrowed(index_t first, BatchView<float> out) {
+template <class T>
+void Hdf5Reader::read_narrowed(index_t first, BatchView<T> out) {
   const index_t size = out.rows * out.cols;
-  const index_t at_once = stored_->scratch_bytes() / (size * static_cast<index_t>(sizeof(double)));
+  const index_t at_once = stored_->scratch_bytes() / (size * static_cast<index_t>(sizeof(Wide<T>)));
   if (at_once == 0) {
     for (index_t b = 0; b < out.count; ++b) read_rows_narrowed(first + b, 0, out[b]);
     return;
   }
-  double* numbers = wide_numbers(std::min(at_once, out.count) * size);
+  Wide<T>* numbers = wide_numbers<T>(std::min(at_once, out.count) * size);
   for (index_t done = 0; done < out.count; done += at_once) {
     const index_t piece = std::min(at_once, out.count - done);
     read_matrices(first + done, packed(numbers, piece, out.rows, out.cols));
@@ -283,13 +342,14 @@ void Hdf5Reader::read_narrowed(index_t first, BatchView<float> out) {
   }
 }
 
-void Hdf5Reader::read_rows_narrowed(index_t matrix, index_t first_row, MatrixView<float> out) {
-  const index_t n = out.cols, row_bytes = n * static_cast<index_t>(sizeof(double));
+template <class T>
+void Hdf5Reader::read_rows_narrowed(index_t matrix, index_t first_row, MatrixView<T> out) {
+  const index_t n = out.cols, row_bytes = n * static_cast<index_t>(sizeof(Wide<T>));
   const index_t step = std::clamp<index_t>(stored_->scratch_bytes() / row_bytes, 1, out.rows);
-  double* numbers = wide_numbers(step * n);
+  Wide<T>* numbers = wide_numbers<T>(step * n);
   for (index_t i = 0; i < out.rows; i += step) {
     const index_t rows = std::min(step, out.rows - i);
-    read_row_range(matrix, first_row + i, MatrixView<double>{numbers, rows, n, n});
+    read_row_range(matrix, first_row + i, MatrixView<Wide<T>>{numbers, rows, n, n});
     narrow(matrix, numbers, rows * n, &out(i, 0));
   }
 }

@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/complex.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "io/file/fletcher32.hpp"
 #include "io/file/read_write_at.hpp"
+#include "io/hdf5/complex_type.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -24,9 +26,16 @@ constexpr std::size_t contiguous_piece_bytes = std::size_t{1} << 20;
 // Every thread needs memory for a chunk, so that chunks must not be larger.
 constexpr std::size_t most_chunk_bytes = std::size_t{16} << 20;
 
-bool is_native(hid_t dataset) {
-  const Handle type(H5Dget_type(dataset), H5Tclose);
-  return H5Tequal(type, H5T_NATIVE_FLOAT) > 0 || H5Tequal(type, H5T_NATIVE_DOUBLE) > 0;
+bool is_native(const Dataset& dataset) {
+  const Handle type(H5Dget_type(dataset.handle), H5Tclose);
+  const auto is_native_float = [](hid_t number) {
+    return H5Tequal(number, H5T_NATIVE_FLOAT) > 0 || H5Tequal(number, H5T_NATIVE_DOUBLE) > 0;
+  };
+  if (!is_complex(dataset.type)) return is_native_float(type);
+  const Handle part = part_type(type);
+  const std::size_t bytes = H5Tget_size(part);
+  return is_native_float(part) && dataset.stored_bytes == 2 * bytes &&
+         H5Tget_member_offset(type, 0) == 0 && H5Tget_member_offset(type, 1) == bytes;
 }
 
 std::uint64_t elements_of(const Dataset& dataset) {
@@ -66,7 +75,7 @@ std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Da
   const Session session(file.shown);
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   const std::uint64_t elements = elements_of(dataset);
-  if (!creation || elements == 0 || !is_native(dataset.handle)) return nullptr;
+  if (!creation || elements == 0 || !is_native(dataset)) return nullptr;
   std::unique_ptr<DirectReader> reader(new DirectReader(file, dataset, threads));
   reader->descriptor_ = descriptor_of(file.handle);
   std::optional<Stretches> pieces;
@@ -151,7 +160,8 @@ void DirectReader::copy(const std::byte* stored, const Wanted<T>& wanted) const 
   if (dataset_.stored_bytes == sizeof(T)) {
     std::memcpy(wanted.out, stored, wanted.part.count * sizeof(T));
   } else {
-    std::copy_n(reinterpret_cast<const float*>(stored), wanted.part.count, wanted.out);
+    using Narrow = std::conditional_t<is_complex_number<T>, std::complex<float>, float>;
+    std::copy_n(reinterpret_cast<const Narrow*>(stored), wanted.part.count, wanted.out);
   }
 }
 
@@ -205,5 +215,7 @@ void DirectReader::keep_last(const Wanted<T>& wanted) {
 
 template bool DirectReader::read(index_t, index_t, float*);
 template bool DirectReader::read(index_t, index_t, double*);
+template bool DirectReader::read(index_t, index_t, std::complex<float>*);
+template bool DirectReader::read(index_t, index_t, std::complex<double>*);
 
 }  // namespace qrtool::hdf5

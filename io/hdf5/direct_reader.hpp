@@ -14,9 +14,10 @@
 
 namespace qrtool::hdf5 {
 
-/// Reads float32 and float64 in the byte order of the processor. The dataset is contiguous, or it
-/// has chunks that are stretches, without a filter or with fletcher32 only. Several threads read
-/// and check; HDF5 only gives the places of the chunks. Only one thread at a time may use a reader.
+/// Reads float32, float64, complex64 and complex128 in the byte order of the processor. The dataset
+/// is contiguous, or it has chunks that are stretches, without a filter or with fletcher32 only.
+/// Several threads read and check; HDF5 only gives the places of the chunks. Only one thread at a
+/// time may use a reader.
 class DirectReader {
  public:
   /// Creates a reader that uses `threads` threads, or fewer where the chunks that they hold would

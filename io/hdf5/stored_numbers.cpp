@@ -96,7 +96,6 @@ StoredNumbers::StoredNumbers(const InputFile& file, Dataset& dataset, const Data
     count.push_back(static_cast<hsize_t>(range.count));
   }
   storage_->require_possible_size(start, count);
-  if (has_complex()) return;  // the library reads compounds
   open_direct();
   unpacker_ = Unpacker::open(file_, dataset_, *storage_,
                              {.threads = part_.threads,
@@ -165,12 +164,10 @@ bool StoredNumbers::read_block(const Box& box, const Block& block, T* out) {
     start.push_back(static_cast<hsize_t>(range.first) + (range.is_dropped ? 0 : first[kept]));
     count.push_back(range.is_dropped ? 1 : extent[kept++]);
   }
-  if constexpr (!is_complex_number<T>) {
-    if (unpacker_) {
-      const bool is_read = unpacker_->read(start, count, transfer_, out);
-      if (!is_read) error_ = take_error();
-      return is_read && !overflowed_;
-    }
+  if (unpacker_) {
+    const bool is_read = unpacker_->read(start, count, transfer_, out);
+    if (!is_read) error_ = take_error();
+    return is_read && !overflowed_;
   }
   storage_->require_chunks(start, count);  // on several threads, any of which may need the library
   // A part that HDF5 does not fill is NaN.
@@ -213,7 +210,7 @@ index_t StoredNumbers::columns_of_chunk() const {
 template <class T>
 bool StoredNumbers::read_stored(index_t first, index_t count, T* out) {
   const index_t size = source_.m * source_.n;
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (std::is_floating_point_v<Real<T>>)
     if (direct_ && direct_->read(flat_first_ + first * size, count * size, out)) return true;
   const index_t rows = is_transposed_ ? source_.n : source_.m;
   for (const Box& box : cut_into_boxes(source_.leading, first, count)) {
@@ -249,7 +246,7 @@ bool StoredNumbers::read_tile(index_t matrix, index_t first_row, MatrixView<T> o
   const index_t n = source_.n;
   if (!is_transposed_) {
     const index_t before = flat_first_ + (matrix * source_.m + first_row) * n;
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_floating_point_v<Real<T>>)
       if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
     return read_block(box, {first_row, out.rows, 0, n}, out.data);
   }
@@ -276,7 +273,7 @@ bool StoredNumbers::read(index_t first, BatchView<T> out) {
 
 template <class T>
 bool StoredNumbers::read_part_of_row(index_t first, index_t count, T* out) {
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (std::is_floating_point_v<Real<T>>)
     if (direct_ && direct_->read(flat_first_ + first, count, out)) return true;
   const index_t n = source_.n, size = source_.m * n;
   const Box box = cut_into_boxes(source_.leading, first / size, 1).front();

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <utility>
 
+#include "core/complex.hpp"
 #include "core/error.hpp"
 #include "io/file/read_write_at.hpp"
+#include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/watch.hpp"
 
 namespace qrtool::hdf5 {
@@ -44,12 +46,17 @@ std::unique_ptr<Unpacker> Unpacker::open(const InputFile& file, const Dataset& d
   while (unpacker->threads_ > 1 && unpacker->workspace_bytes(dataset.type) > means.memory_bytes)
     --unpacker->threads_;
   unpacker->type_ = Handle(H5Dget_type(dataset.handle), H5Tclose);
+  const bool has_parts = is_complex(dataset.type);
+  unpacker->number_type_ =
+      has_parts ? part_type(unpacker->type_) : Handle(H5Tcopy(unpacker->type_), H5Tclose);
+  for (const unsigned part : {0U, 1U})
+    if (has_parts) unpacker->part_offsets_[part] = H5Tget_member_offset(unpacker->type_, part);
   unpacker->descriptor_ = descriptor_of(file.handle);
   unpacker->memory_.resize(static_cast<std::size_t>(unpacker->threads_));
   unpacker->held_.resize(unpacker->memory_.size());
   unpacker->fill_.resize(dataset.stored_bytes);
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
-  if (!unpacker->type_ || unpacker->descriptor_ < 0 ||
+  if (!unpacker->type_ || !unpacker->number_type_ || unpacker->descriptor_ < 0 ||
       (storage.has_fill_value() &&
        H5Pget_fill_value(creation, unpacker->type_, unpacker->fill_.data()) < 0)) {
     storage.throw_damaged("its type or its fill value cannot be read");
@@ -207,6 +214,19 @@ void Unpacker::read_parts(std::span<const Part> parts, const Box& box) {
   }
 }
 
+/// Moves the parts of complex numbers next to each other, where gaps lie between them or the
+/// imaginary one is first.
+void Unpacker::join_parts(std::size_t elements, std::byte* stored) const {
+  const std::size_t bytes = H5Tget_size(number_type_), from = dataset_.stored_bytes;
+  if (part_offsets_ == std::array<std::size_t, 2>{0, bytes} && from == 2 * bytes) return;
+  std::array<std::byte, 2 * sizeof(double)> parts;
+  for (std::size_t i = 0; i < elements; ++i) {
+    for (const std::size_t part : {0, 1})
+      std::memcpy(&parts[part * bytes], stored + i * from + part_offsets_[part], bytes);
+    std::memcpy(stored + 2 * i * bytes, parts.data(), 2 * bytes);
+  }
+}
+
 template <class T>
 bool Unpacker::read(std::span<const hsize_t> start, std::span<const hsize_t> count, hid_t transfer,
                     T* out) {
@@ -228,18 +248,24 @@ bool Unpacker::read(std::span<const hsize_t> start, std::span<const hsize_t> cou
   std::byte* const stored = is_wide ? wide_.data() : reinterpret_cast<std::byte*>(out);
   read_stored({start, count, stored});
   const Session session(file_.shown);
-  if (H5Tequal(type_, native_type<T>()) > 0) return true;
+  if constexpr (is_complex_number<T>) join_parts(elements, stored);
   const NumbersRead numbers;
-  if (H5Tconvert(type_, native_type<T>(), elements, stored, nullptr, transfer) < 0) return false;
+  const hid_t wanted = native_type<Real<T>>();
+  if (H5Tequal(number_type_, wanted) <= 0 &&
+      H5Tconvert(number_type_, wanted, parts_of<T> * elements, stored, nullptr, transfer) < 0)
+    return false;
   if (is_wide) std::memcpy(out, stored, elements * sizeof(T));
   return true;
 }
 
-template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t, float*);
-template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t, double*);
-template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t,
-                             std::int64_t*);
-template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t,
-                             std::uint64_t*);
+#define QRTOOL_FOR(T) \
+  template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t, T*);
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::int64_t)
+QRTOOL_FOR(std::uint64_t)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
 
 }  // namespace qrtool::hdf5

@@ -3,6 +3,7 @@
 // whose size was compared are those that are used.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -78,6 +79,7 @@ class Unpacker {
   std::string unpack(const Part& part, ChunkBytes& chunk) const;
   void copy(const Part& part, const std::byte* elements, const Box& box) const;
   void keep(const Part& part, Bytes bytes);
+  void join_parts(std::size_t elements, std::byte* stored) const;
 
   const InputFile& file_;
   const Dataset& dataset_;
@@ -85,6 +87,8 @@ class Unpacker {
   int threads_;
   int descriptor_ = -1;
   Handle type_;                                     // of the stored elements
+  Handle number_type_;                              // of their numbers: of complex ones the parts
+  std::array<std::size_t, 2> part_offsets_{};       // of the parts, in bytes
   Bytes fill_;                                      // one element that was never written
   std::vector<ChunkBytes> memory_;                  // of each thread
   std::vector<std::optional<std::uint64_t>> held_;  // the number of the chunk that is there

@@ -11,8 +11,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "io/hdf5/attributes.hpp"
+#include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/dataset.hpp"
 #include "io/variable_record.hpp"
 
@@ -21,7 +23,8 @@ namespace {
 
 /// Says how the elements of a dataset are stored.
 struct StoredType {
-  explicit StoredType(hid_t dataset) : type(H5Dget_type(dataset), H5Tclose) {
+  explicit StoredType(hid_t dataset) : StoredType(Handle(H5Dget_type(dataset), H5Tclose)) {}
+  explicit StoredType(Handle stored) : type(std::move(stored)) {
     is_integer = H5Tget_class(type) == H5T_INTEGER;
     is_signed = is_integer && H5Tget_sign(type) != H5T_SGN_NONE;
     bytes = H5Tget_size(type);
@@ -91,13 +94,35 @@ std::uint64_t bits_of(double value) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
 }
 
+constexpr std::array missing_names{"_FillValue", "missing_value"};
+
+/// Says why attributes that are there mean nothing.
+void note_useless(const char* name, Variable& variable) {
+  variable.notes.push_back(
+      fmt::format("its {} is not between 1 and 16 numbers, and is not used", name));
+}
+
+/// Missing values of complex numbers, whose parts are stored as `part`.
+void add_complex_missing(const InputFile& file, hid_t dataset, const StoredType& part,
+                         Variable& variable) {
+  for (const char* name : missing_names) {
+    const auto values = complex_attribute(file, dataset, name);
+    if (values.empty() && has_attribute(file, dataset, name)) note_useless(name, variable);
+    for (const std::complex<double> value : values) {
+      const std::optional<double> real = as_stored_float(part, value.real()),
+                                  imaginary = as_stored_float(part, value.imag());
+      // NaN is missing anyway.
+      if (real && imaginary && value == value)
+        variable.missing_complex.emplace_back(*real, *imaginary);
+    }
+  }
+}
+
 void add_missing(const InputFile& file, hid_t dataset, const StoredType& stored,
                  Variable& variable) {
-  for (const char* name : {"_FillValue", "missing_value"}) {
+  for (const char* name : missing_names) {
     const std::vector<double> values = number_attribute(file, dataset, name);
-    if (values.empty() && has_attribute(file, dataset, name))
-      variable.notes.push_back(
-          fmt::format("its {} is not between 1 and 16 numbers, and is not used", name));
+    if (values.empty() && has_attribute(file, dataset, name)) note_useless(name, variable);
     std::vector<std::uint64_t> exact;
     if (variable.is_long && !values.empty())
       exact = long_numbers(file, dataset, name, values.size());
@@ -218,7 +243,8 @@ void decode_block(const Variable& v, T* numbers, index_t count) {
 }  // namespace
 
 bool Variable::is_plain() const {
-  return missing.empty() && !default_fill && !scale_factor && !add_offset && !reverses_sign;
+  return missing.empty() && missing_complex.empty() && !default_fill && !scale_factor &&
+         !add_offset && !reverses_sign;
 }
 
 bool is_netcdf(const InputFile& file, hid_t dataset) {
@@ -247,6 +273,44 @@ Variable read_variable(const InputFile& file, hid_t dataset) {
   return variable;
 }
 
+Variable read_complex_variable(const InputFile& file, hid_t dataset) {
+  const Handle complex(H5Dget_type(dataset), H5Tclose);
+  const StoredType part(part_type(complex));
+  Variable variable{.is_single = part.bytes <= 4};
+  add_complex_missing(file, dataset, part, variable);
+  variable.scale_factor = one_number(file, dataset, "scale_factor", variable);
+  variable.add_offset = one_number(file, dataset, "add_offset", variable);
+  return variable;
+}
+
+// AnnData, "On-disk format": categorical arrays and nullable arrays.
+void add_missing_of_group(const InputFile& file, const std::string& path, hid_t dataset,
+                          Variable& variable) {
+  const std::size_t slash = path.rfind('/');
+  const std::string name = path.substr(slash + 1);
+  const bool may_be_codes = name == "codes", may_have_mask = name == "values";
+  // Before version 0.8 the codes stood in the place of the group, with a reference to the
+  // categories.
+  const bool is_old = has_attribute(file, dataset, "categories") &&
+                      H5Tget_class(Attribute(file, dataset, "categories").type) == H5T_REFERENCE;
+  if (!may_be_codes && !may_have_mask && !is_old) return;
+  std::string encoding;
+  if (!is_old) {
+    const Handle group = open_object(file, path.substr(0, slash));
+    if (!group) return;
+    encoding = string_attribute(file, group, "encoding-type");
+  }
+  const StoredType stored(dataset);
+  if ((is_old || (may_be_codes && encoding == "categorical")) && stored.is_signed) {
+    constexpr double none = -1;
+    variable.missing.push_back(none);
+    if (variable.is_long) variable.missing_bits.push_back(bits_of(none));
+    variable.notes.push_back("its numbers are codes of categories; -1 is none, and is read as NaN");
+  }
+  if (may_have_mask && encoding.starts_with("nullable-"))
+    variable.mask = path.substr(0, slash) + "/mask";
+}
+
 OrderEvidence find_order(const InputFile& file, hid_t dataset) {
   if (!string_attribute(file, dataset, "MATLAB_class").empty())
     return {Order::column, "it has the marks of MATLAB"};
@@ -265,6 +329,21 @@ void decode(const Variable& variable, T* numbers, index_t count) {
 }
 template void decode(const Variable&, float*, index_t);
 template void decode(const Variable&, double*, index_t);
+
+template <class R>
+void decode(const Variable& v, std::complex<R>* numbers, index_t count) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (index_t i = 0; i < count; ++i) {
+    std::complex<double> value(numbers[i]);
+    if (contains(v.missing_complex, value)) value = {nan, nan};
+    if (v.scale_factor) value *= *v.scale_factor;
+    if (v.add_offset) value += *v.add_offset;
+    if (v.is_single) value = std::complex<float>(value);
+    numbers[i] = std::complex<R>(value);
+  }
+}
+template void decode(const Variable&, std::complex<float>*, index_t);
+template void decode(const Variable&, std::complex<double>*, index_t);
 
 void decode_long(const Variable& v, double* numbers, index_t count) {
   for (index_t i = 0; i < count; ++i) {
@@ -292,6 +371,8 @@ TextPairs record_of(const Variable& variable) {
   std::string missing;
   for (const double value : variable.missing)
     missing += fmt::format("{}{}", missing.empty() ? "" : " ", value);
+  for (const std::complex<double>& value : variable.missing_complex)
+    missing += fmt::format("{}{}{:+}j", missing.empty() ? "" : " ", value.real(), value.imag());
   if (!missing.empty()) record.emplace_back("netcdf_missing_value", missing);
   if (variable.default_fill)
     record.emplace_back("netcdf_default_fill", fmt::format("{}", *variable.default_fill));

@@ -3,6 +3,7 @@
 // matrices are stored.
 #pragma once
 
+#include <complex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +29,13 @@ struct Variable {
   std::vector<double> missing_rounded = {};
   double lowest = 0, span = 0;
   // Stored numbers, after their sign is reversed, that mean no number.
-  std::vector<double> missing = {};         // _FillValue and missing_value
+  std::vector<double> missing = {};                        // _FillValue and missing_value
+  std::vector<std::complex<double>> missing_complex = {};  // of complex numbers
   std::optional<double> default_fill = {};  // of netCDF, where there is no _FillValue
   std::optional<double> scale_factor = {}, add_offset = {};
+  // The path of a dataset of the same shape whose numbers say where this one's are missing; empty:
+  // there is none.
+  std::string mask = {};
   std::vector<std::string> notes = {};  // what the attributes say and is not applied
   std::string problem = {};             // why the numbers cannot be decoded; empty: they can
 
@@ -47,6 +52,15 @@ struct OrderEvidence {
 /// Reads the attributes of netCDF's conventions, which xarray applies to HDF5 files of any program.
 /// What cannot be applied becomes a `problem` or a note. Errors: InputError for a damaged file.
 Variable read_variable(const InputFile& file, hid_t dataset);
+/// The same of complex numbers: a missing value is complex, or real, and both parts become NaN; the
+/// scale is real, and so is the offset.
+Variable read_complex_variable(const InputFile& file, hid_t dataset);
+
+/// Adds what AnnData's groups say of the integers or floats in them: `codes` of categories, of
+/// which -1 is none, and `values` beside a `mask`. `path` is that of the dataset. Errors:
+/// InputError.
+void add_missing_of_group(const InputFile& file, const std::string& path, hid_t dataset,
+                          Variable& variable);
 
 /// Whether netCDF, or a program that keeps to its conventions, wrote the dataset.
 bool is_netcdf(const InputFile& file, hid_t dataset);
@@ -58,6 +72,8 @@ OrderEvidence find_order(const InputFile& file, hid_t dataset);
 /// for a variable that `is_single`.
 template <class T>
 void decode(const Variable& variable, T* numbers, index_t count);
+template <class R>
+void decode(const Variable& variable, std::complex<R>* numbers, index_t count);
 
 /// Decodes stored integers of 64 bits (`is_long`), in their own place.
 void decode_long(const Variable& variable, double* numbers, index_t count);

@@ -11,6 +11,7 @@ import unittest
 
 import h5py
 import numpy as np
+import xarray
 
 from tool import FolderTest, run, said
 
@@ -192,6 +193,74 @@ class ComplexMatrices(FolderTest):
                         self.check(a.astype(kind[1:]), file["Q"][()], file["R"][()])
                         self.assertEqual(file["Q"].dtype, np.dtype(kind[1:]))
                     run("verify", "a.h5", "o.h5")
+
+    def test_every_storage_of_real_numbers_is_one_of_complex(self):
+        gaps = {"names": ["r", "i"], "offsets": [4, 16], "itemsize": 28}
+        swapped = {"names": ["real", "imag"], "offsets": [8, 0], "itemsize": 16}
+        types = ["<c8", ">c8", "<c16", ">c16", np.dtype({"formats": ["<f8"] * 2, **gaps}),
+                 np.dtype({"formats": [">f4"] * 2, **gaps}),
+                 np.dtype({"formats": ["<f8"] * 2, **swapped})]
+        storages = [{}, {"fletcher32": True}, {"compression": "gzip"}, {"compression": "lzf"},
+                    {"compression": "lzf", "shuffle": True, "fletcher32": True}]
+        a = self.draw((5, 40, 7)).astype("c8")  # which every type holds
+        np.save("a.npy", a)
+        command = "-f", "--mode", "r", "--backend", "cpu", "--precision"
+        expected = {}
+        for precision in ("single", "double"):
+            run("factor", "a.npy", "o.npy", *command, precision)
+            expected[precision] = np.load("o.R.npy").tobytes()
+        cases = [(dtype, chunks, storage)
+                 for dtype in types for chunks in (None, (1, 40, 7), (2, 9, 3))
+                 for storage in (storages if chunks else storages[:1])]
+        for number, (dtype, chunks, storage) in enumerate(cases):
+            stored = a if isinstance(dtype, str) else np.zeros(a.shape, dtype)
+            if not isinstance(dtype, str):
+                stored[dtype.names[0]], stored[dtype.names[1]] = a.real, a.imag
+            with h5py.File("a.h5", "w") as file:
+                file.create_dataset("A", data=stored, dtype=dtype, chunks=chunks, **storage)
+            precision = ("single", "double")[number % 2]
+            with self.subTest(dtype=dtype, chunks=chunks, precision=precision, **storage):
+                run("factor", "a.h5", "o.npy", *command, precision)
+                self.assertEqual(np.load("o.R.npy").tobytes(), expected[precision])
+
+    def test_attributes_of_variables(self):
+        """As xarray applies them, which loses imaginary parts where a scale is given."""
+        for kind in ("c8", "c16"):
+            a = self.draw((6, 3), kind)
+            a[1, 2], a[4, 0] = -9, 5 + 6j
+            for attributes, expected in (
+                    ({"_FillValue": -9.0}, np.where(a == -9, np.nan, a)),
+                    ({"_FillValue": np.dtype(kind).type(-9)}, np.where(a == -9, np.nan, a)),
+                    ({"missing_value": 5 + 6j}, np.where(a == 5 + 6j, np.nan, a)),
+                    ({"scale_factor": 2.0, "add_offset": 3.0}, 2 * a + 3),
+                    ({"scale_factor": 0.1, "_FillValue": 5 + 6j},
+                     0.1 * np.where(a == 5 + 6j, np.nan, a))):
+                with h5py.File("a.h5", "w") as file:
+                    file["A"] = a
+                    file["A"].attrs.update(attributes)
+                    file["b"] = np.arange(6.0)
+                np.save("e.npy", expected.astype(kind))
+                for precision in ("single", "double"):
+                    options = "-f", "--missing", "skip", "--precision", precision
+                    for name in ("a.h5:/A", "e.npy"):
+                        run("solve", name, "a.h5:/b", f"{name[0]}.npz", *options)
+                    np.testing.assert_allclose(
+                        np.load("a.npz")["X"], np.load("e.npz")["X"],
+                        rtol=1e-3 if kind == "c8" or precision == "single" else 1e-12)
+                if "scale_factor" not in attributes:
+                    decoded = xarray.decode_cf(
+                        xarray.Dataset({"a": (("x", "y"), a, attributes)}))["a"].values
+                    np.testing.assert_array_equal(decoded, expected)
+                run("solve", "a.h5:/A", "a.h5:/b", "x.h5", "-f", "--missing", "skip")
+                run("verify", "a.h5:/A", "a.h5:/b", "x.h5")
+                self.assertIn("netcdf_", run("info", "x.h5", "-v").stdout)
+                run("factor", "a.h5:/A", "q.h5", "-f", "--raw-values")
+                with h5py.File("q.h5") as file:
+                    np.testing.assert_allclose(file["Q"][()] @ file["R"][()], a, rtol=1e-4)
+        with h5py.File("a.h5", "r+") as file:
+            file["A"].attrs.update({"scale_factor": 1 + 2j})
+        self.assertIn("scale_factor is not one number",
+                      run("factor", "a.h5:/A", "q.h5", "-f", status=3).stderr)
 
     def test_selections(self):
         a = self.draw((6, 20, 30))

@@ -46,6 +46,67 @@ class Recipes(FolderTest):
                              "(intercept),obs/total_counts,obs/pct_counts_mt")
         run("verify", "pbmc.h5ad", "pbmc.h5ad:/X", "out.h5")
 
+    def test_missing_values_of_anndata(self):
+        """The code -1 is no category, and a mask beside values says which are missing."""
+        cells = 60
+        codes = self.random.integers(-1, 3, cells)
+        masks = {name: self.random.random(cells) < 0.2 for name in ("dose", "size", "is_new")}
+        values = {"dose": self.random.integers(1, 9, cells),
+                  "size": self.random.standard_normal(cells),
+                  "is_new": self.random.integers(0, 2, cells).astype(np.uint8)}
+        x = self.random.standard_normal((cells, 2)).astype("f4")
+
+        def store(kind, **how):
+            with h5py.File("a.h5ad", "w") as file:
+                file["X"] = x
+                file["obs/stage/codes"] = codes.astype(kind)
+                file["obs/stage"].attrs.update({"encoding-type": "categorical", "ordered": True})
+                file["obs/old"] = codes.astype(kind)
+                file["obs/__categories/old"] = [b"a", b"b", b"c"]
+                file["obs/old"].attrs["categories"] = file["obs/__categories/old"].ref
+                for name, mask in masks.items():
+                    group = file.create_group(f"obs/{name}")
+                    group.attrs["encoding-type"] = "nullable-" + (
+                        "boolean" if name == "is_new" else "integer")
+                    group.create_dataset("values", data=values[name], **how)
+                    group.create_dataset("mask", data=mask, **how)
+
+        def solve(names, columns):
+            options = "a.h5ad", "a.h5ad:/X", "o.npz", "-f", "--a", names, "--intercept"
+            run("solve", *options, status=1)
+            said = run("solve", *options, "--missing", "skip").stderr
+            with np.load("o.npz") as file:
+                found = file["X"]
+            design = np.column_stack([np.ones(cells), *columns])
+            rows = ~np.isnan(design).any(axis=1)
+            wanted = np.linalg.lstsq(design[rows], x[rows].astype(float), rcond=None)[0]
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+            return said
+
+        of_codes = np.where(codes < 0, np.nan, codes)
+        hidden = {name: np.where(masks[name], np.nan, values[name]) for name in masks}
+        for kind, how in (("i1", {}), ("i8", {"chunks": (7,), "compression": "gzip"})):
+            store(kind, **how)
+            self.assertIn("-1 is none", solve("obs/stage/codes", [of_codes]))
+            solve("obs/old", [of_codes])
+            solve("obs/stage/codes,obs/dose/values,obs/size/values,obs/is_new/values",
+                  [of_codes, *hidden.values()])
+        run("solve", "a.h5ad", "a.h5ad:/X", "o.npz", "-f", "--a", "obs/stage/codes,obs/dose/values",
+            "--raw-values")
+        part = "a.h5ad:/obs/dose/values[3:40:2]"
+        run("solve", "a.h5ad:/X[3:40:2]", part, "o.npz", "-f", "--missing", "skip")
+        with np.load("o.npz") as file:
+            some = hidden["dose"][3:40:2]
+            is_there = ~np.isnan(some)
+            np.testing.assert_allclose(
+                file["X"], np.linalg.lstsq(x[3:40:2][is_there], some[is_there], rcond=None)[0],
+                rtol=1e-5)
+        with h5py.File("a.h5ad", "r+") as file:
+            del file["obs/dose/mask"]
+            file["obs/dose/mask"] = np.zeros(3, bool)
+        self.assertIn("is to have a mask", run("solve", "a.h5ad", "a.h5ad:/X", "o.npz", "-f", "--a",
+                                               "obs/dose/values", status=3).stderr)
+
     def test_trend_of_each_pixel(self):
         """Of a packed variable with gaps, over the time coordinate, which may be packed itself. The
         numbers of time are those of its `units`, decoded as xarray decodes a variable."""

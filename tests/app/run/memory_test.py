@@ -240,6 +240,19 @@ class Memory(unittest.TestCase):
                                                    compression_opts=1), 48)
         self.expect_solve_peak(*self.store_systems(self.rows, b), 24)
 
+    def test_complex_numbers(self):
+        generator = np.random.default_rng(12)
+        rows = generator.standard_normal((300000, 16)).view(complex)
+        code, said, _ = self.run_tool("factor", self.store(rows), self.path("q.h5"), "-fq",
+                                      "--backend", "cpu")
+        self.assertEqual(code, 0, said)
+        for mebibytes in (8, 40):
+            code, said, peak = self.run_tool("verify", self.path("a.h5"), self.path("q.h5"),
+                                             "--threads", "2", "--memory", f"{mebibytes}MiB")
+            self.assertEqual(code, 0, said)
+            self.assertLess(peak / MIB, 1.1 * mebibytes + 24, mebibytes)
+            self.expect_peak(self.path("q.h5") + ":/Q", mebibytes, "r", "r.h5")
+
     def test_solve_of_numpys_files_by_rows(self):
         rows = np.random.default_rng(9).standard_normal((400000, 16))
         np.save(self.path("a.npy"), rows)
