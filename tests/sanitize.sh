@@ -4,5 +4,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 cmake --preset asan-ubsan -DQRTOOL_TESTS=ON
-cmake --build --preset asan-ubsan --target qrtool_capi_factor qrtool_capi_solve qrtool_capi_abi
+cmake --build --preset asan-ubsan --target qrtool_capi_factor qrtool_capi_solve qrtool_capi_overlap \
+  qrtool_capi_abi
 ctest --preset asan-ubsan --no-tests=error -R '^app/(capi/|python$)'

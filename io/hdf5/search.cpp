@@ -97,16 +97,25 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
                    fmt::format("choose one, as in {}:{}", file.shown, example.shown));
 }
 
+/// Whether a hint may name the dataset: it holds numbers.
+bool holds_numbers(const InputFile& file, const FoundDataset& found) {
+  const Dataset dataset = as_matrices(open_dataset(file, found));
+  return dataset.handle && (dataset.problem.empty() || is_vector(dataset));
+}
+
 [[noreturn]] void throw_missing(const InputFile& file, const std::string& path) {
   std::vector<std::string> inside, all;
-  for (const auto& [other, address, is_octave] : all_datasets(file)) {
-    all.push_back(other);
-    if (other.starts_with(path == "/" ? path : path + "/")) inside.push_back(escape(other));
+  std::string example;
+  for (const FoundDataset& found : all_datasets(file)) {
+    all.push_back(found.path);
+    if (!found.path.starts_with(path == "/" ? path : path + "/")) continue;
+    inside.push_back(escape(found.path));
+    if (example.empty() && holds_numbers(file, found)) example = inside.back();
   }
   if (!inside.empty()) {
     throw InputError(
         fmt::format("{}: {} is a group; it holds {}", file.shown, escape(path), list_text(inside)),
-        fmt::format("choose one, as in {}:{}", file.shown, inside.front()));
+        example.empty() ? "" : fmt::format("choose one, as in {}:{}", file.shown, example));
   }
   throw_unknown(file.shown, "dataset", path, all);
 }

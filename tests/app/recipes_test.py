@@ -59,6 +59,7 @@ class Recipes(FolderTest):
         def store(kind, **how):
             with h5py.File("a.h5ad", "w") as file:
                 file["X"] = x
+                file["obs/stage/categories"] = [b"a", b"b", b"c"]
                 file["obs/stage/codes"] = codes.astype(kind)
                 file["obs/stage"].attrs.update({"encoding-type": "categorical", "ordered": True})
                 file["obs/old"] = codes.astype(kind)
@@ -93,6 +94,10 @@ class Recipes(FolderTest):
                   [of_codes, *hidden.values()])
         run("solve", "a.h5ad", "a.h5ad:/X", "o.npz", "-f", "--a", "obs/stage/codes,obs/dose/values",
             "--raw-values")
+        for name, dataset in (("stage", "codes"), ("dose", "values")):
+            said = run("solve", "a.h5ad", "a.h5ad:/X", "o.npz", "-f", "--a", f"obs/{name}",
+                       status=3).stderr
+            self.assertIn(f"choose one, as in a.h5ad:/obs/{name}/{dataset}\n", said)
         part = "a.h5ad:/obs/dose/values[3:40:2]"
         run("solve", "a.h5ad:/X[3:40:2]", part, "o.npz", "-f", "--missing", "skip")
         with np.load("o.npz") as file:

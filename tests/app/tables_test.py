@@ -187,8 +187,7 @@ class Tables(FolderTest):
         numbers = "2 2\n1 2\n3 4\n5 6\n7 9\n"
         for first in ("%%MatriMarket matrix array complex general",
                       "%%MatrixMarkes matrix brray complex general",
-                      "%MatrixMarket matrix array complex general",
-                      "%%MatrixMarketXmatrix array complex general"):
+                      "%MatrixMarket matrix array complex general"):
             text = f"{first}\n{numbers}"
             with gzip.open("m.mtx.gz", "wt") as file:
                 file.write(text)
