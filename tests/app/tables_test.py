@@ -10,6 +10,7 @@ import lzma
 import os
 import pathlib
 import pickle
+import random
 import struct
 import subprocess
 import sys
@@ -203,6 +204,32 @@ class Tables(FolderTest):
                          text=given)
         run("factor", "-", "o.h5", "-f", input=numbers)
         run("factor", "-", "o.h5", "-f", input="% complex symmetric matrix\n1 2\n3 4\n")
+
+    def test_one_wrong_character_before_numbers(self):
+        """Text of Matrix Market and of Octave is what it was, or refused: never a table."""
+        numbers = "2 2\n1 2\n3 4\n5 6\n7 9\n"
+        texts = {"m.mtx.gz": ("%%MatrixMarket matrix array complex general\n", numbers),
+                 "s.txt.gz": ("# Created by Octave 7.3.0, Sun Nov 29 10:15:41 2026 UTC <u@h>\n"
+                              "# name: S\n# type: sparse matrix\n# nnz: 2\n# rows: 2\n",
+                              "# columns: 2\n1 1 5\n2 2 6\n")}
+        chance = random.Random(3)
+        for name, (head, rest) in texts.items():
+            for _ in range(40):
+                at, other = chance.randrange(len(head)), chr(chance.randrange(33, 127))
+                before, behind = head[:at], head[at + 1:]
+                changed = before + chance.choice((other, "", other + head[at])) + behind
+                with gzip.open(name, "wt") as file:
+                    file.write(changed + rest)
+                with open(name, "rb") as file:
+                    given = file.read() if chance.random() < 0.3 else None
+                done = subprocess.run(
+                    [QRTOOL, "factor", "-" if given else name, "o.npz", "-fq"], input=given,
+                    capture_output=True, check=False, timeout=60)
+                if done.returncode != 0:
+                    self.assertEqual(done.returncode, 3, (changed, done.stderr))
+                    continue
+                with numpy.load("o.npz") as out:
+                    self.assertEqual((out["Q"].dtype, out["R"].shape), ("c16", (2, 2)), changed)
 
     def test_files_of_r(self):
         pathlib.Path("x.rds").write_bytes(b"X\n\0\0\0\x03\0\x04")
