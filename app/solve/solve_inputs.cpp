@@ -463,6 +463,34 @@ template void read_numbers(Reader&, index_t, index_t, std::complex<float>*);
 template void read_numbers(Reader&, index_t, index_t, std::complex<double>*);
 
 template <class T>
+void read_sides(Reader& reader, const SidePlace& place, index_t first, MatrixView<T> to) {
+  if (to.cols == 0) return;
+  if (to.cols == place.step) {
+    read_numbers(reader, place.in_b + first * place.step, to.rows * to.cols, to.data);
+    return;
+  }
+  // A few rows at a time, beside which the memory of a chunk is large.
+  constexpr index_t numbers_at_once = 1 << 16;
+  const bool are_rows = place.step == 1;
+  const index_t step = std::max<index_t>(1, numbers_at_once / place.step);
+  const Batch<T> some(1, std::min(step, to.rows), place.step);
+  for (index_t i0 = 0; i0 < to.rows; i0 += step) {
+    const MatrixView<T> read = some.view()[0].row_block(0, std::min(step, to.rows - i0));
+    const index_t start = place.in_b + (first + i0) * place.step;
+    if (!are_rows) read_numbers(reader, start - place.column, read.rows * read.cols, read.data);
+    for (index_t c = 0; c < to.cols; ++c) {
+      if (are_rows) read_numbers(reader, start + c * place.next, read.rows, read.data);
+      for (index_t i = 0; i < read.rows; ++i)
+        to(i0 + i, c) = read(i, are_rows ? 0 : place.column + c);
+    }
+  }
+}
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<float>);
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<double>);
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<std::complex<float>>);
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<std::complex<double>>);
+
+template <class T>
 void require_weights(const Reader& reader, const T* w, index_t count, index_t first, index_t step) {
   const T* bad = std::find_if_not(w, w + count, is_weight<T>);
   if (bad == w + count) return;

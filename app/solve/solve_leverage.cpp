@@ -15,14 +15,16 @@ namespace qrtool {
 namespace {
 
 /// Reads right sides: NaN where a row is missing.
-ReadOfRows gaps_of(Reader& reader, index_t m) {
+ReadOfRows gaps_of(const SolveInputs& inputs) {
+  Reader& reader = *inputs.b;
+  const RightSides& sides = inputs.sides;
   if (!is_complex(reader.source().type))
-    return [&reader, m](index_t matrix, index_t first, index_t count, double* numbers) {
-      read_numbers(reader, matrix * m + first, count, numbers);
+    return [&](index_t matrix, index_t first, index_t count, double* numbers) {
+      read_numbers(reader, sides.place(matrix).in_b + first, count, numbers);
     };
-  return [&reader, m](index_t matrix, index_t first, index_t count, double* numbers) {
+  return [&](index_t matrix, index_t first, index_t count, double* numbers) {
     std::vector<std::complex<double>> b(static_cast<std::size_t>(count));
-    read_numbers(reader, matrix * m + first, count, b.data());
+    read_numbers(reader, sides.place(matrix).in_b + first, count, b.data());
     std::ranges::transform(b, numbers, [](auto x) { return is_nan(x) ? not_measured : 0; });
   };
 }
@@ -55,11 +57,11 @@ LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
                   .problem = problem,
                   .limits = limits,
                   .has_report = has_report};
-  if (problem.skips_missing) job.b = gaps_of(*inputs.b, problem.m);
+  if (problem.skips_missing) job.b = gaps_of(inputs);
   if (inputs.w)
-    job.w = [&inputs, m = problem.m](index_t matrix, index_t first, index_t count,
-                                     double* numbers) {
-      read_numbers(*inputs.w, inputs.w_is_shared ? first : matrix * m + first, count, numbers);
+    job.w = [&inputs](index_t matrix, index_t first, index_t count, double* numbers) {
+      const index_t start = inputs.w_is_shared ? 0 : inputs.sides.place(matrix).in_b;
+      read_numbers(*inputs.w, start + first, count, numbers);
     };
   return job;
 }

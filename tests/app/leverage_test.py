@@ -124,6 +124,19 @@ class Leverage(FolderTest):
                     rank = {(1, 3): 2, (1, 5): 0}.get(index, 3)
                     np.testing.assert_allclose(found[index], hat(a[index], rank), atol=1e-13)
 
+    def test_one_b_for_several_a(self):
+        for kind, lead in (("f8", (3,)), ("c16", (1, 2)), ("f8", (2, 1))):
+            a, b = self.draw((*lead, 10, 2), kind), self.draw(10, kind)
+            w = self.random.uniform(0.1, 2, 10)
+            weighted = self.solve(A=a, b=b, w=w)
+            b[4] = np.nan
+            found, kept = self.solve("--missing", "skip", A=a, b=b), np.arange(10) != 4
+            self.assertTrue(np.isnan(found[..., 4]).all())
+            for index in np.ndindex(lead):
+                np.testing.assert_allclose(weighted[index], hat(a[index] * np.sqrt(w)[:, None]),
+                                           atol=1e-13)
+                np.testing.assert_allclose(found[index][kept], hat(a[index][kept]), atol=1e-13)
+
     def test_rank_ridge_and_weights(self):
         for kind, m in itertools.product(("f8", "c16"), (40, 60000)):
             a, b = self.draw((m, 5), kind), self.draw(m, kind)
