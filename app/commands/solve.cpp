@@ -64,6 +64,7 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
       if (run.has_device()) last = run.device()->backend;
       run.create_output();
       run.run_stages();
+      run.compare_ranks();
       run.write_leverages();
       run.commit();
       if (kept != nullptr) *kept = last;

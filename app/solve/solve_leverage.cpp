@@ -19,12 +19,12 @@ ReadOfRows gaps_of(const SolveInputs& inputs) {
   Reader& reader = *inputs.b;
   const RightSides& sides = inputs.sides;
   if (!is_complex(reader.source().type))
-    return [&](index_t matrix, index_t first, index_t count, double* numbers) {
-      read_numbers(reader, sides.place(matrix).in_b + first, count, numbers);
+    return [&](index_t side, index_t first, index_t count, double* numbers) {
+      read_sides<double>(reader, sides.place(side), first, {numbers, count, 1, 1});
     };
-  return [&](index_t matrix, index_t first, index_t count, double* numbers) {
+  return [&](index_t side, index_t first, index_t count, double* numbers) {
     std::vector<std::complex<double>> b(static_cast<std::size_t>(count));
-    read_numbers(reader, sides.place(matrix).in_b + first, count, b.data());
+    read_sides<std::complex<double>>(reader, sides.place(side), first, {b.data(), count, 1, 1});
     std::ranges::transform(b, numbers, [](auto x) { return is_nan(x) ? not_measured : 0; });
   };
 }
@@ -51,18 +51,25 @@ void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem
 }
 
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
-                         const Limits& limits, bool has_report) {
+                         const Limits& limits, std::span<const std::int32_t> ranks) {
   LeverageJob job{.a = *inputs.a,
                   .matrices = count_of(inputs.sides.a_leading),
                   .problem = problem,
                   .limits = limits,
-                  .has_report = has_report};
+                  .ranks = ranks};
   if (problem.skips_missing) job.b = gaps_of(inputs);
   if (inputs.w)
-    job.w = [&inputs](index_t matrix, index_t first, index_t count, double* numbers) {
-      const index_t start = inputs.w_is_shared ? 0 : inputs.sides.place(matrix).in_b;
-      read_numbers(*inputs.w, start + first, count, numbers);
+    job.w = [&inputs](index_t side, index_t first, index_t count, double* numbers) {
+      const SidePlace place = inputs.w_is_shared ? SidePlace{} : inputs.sides.place(side);
+      read_sides<double>(*inputs.w, place, first, {numbers, count, 1, 1});
     };
+  return job;
+}
+
+LeverageJob job_of_sides(const SolveInputs& inputs, const SolveProblem& problem,
+                         const Limits& limits) {
+  LeverageJob job = leverage_job(inputs, problem, limits, {});
+  job.a_of = [&sides = inputs.sides](index_t side) { return sides.place(side).a; };
   return job;
 }
 
