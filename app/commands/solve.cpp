@@ -40,6 +40,7 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
     if (!input.empty()) refuse_same_file(input, o.output);
   require_named_device(o.backend);
   check_output_names(o.output, /*report=*/"", o.force);
+  if (!o.system.response.empty()) check_table_names(o.output, o.force);
   SolveInputs inputs = open_solve_inputs(
       {.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values}, o.system, o.order, limits);
   if (!o.quiet) print_notes(inputs, o.verbose);

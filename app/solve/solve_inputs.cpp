@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "app/run/verdict_text.hpp"
@@ -137,8 +138,12 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
     return labels[static_cast<std::size_t>(columns[static_cast<std::size_t>(place)])];
   };
   std::vector<std::string> names;
-  for (const index_t place : roles.others) names.push_back(label(place));
-  Design design = design_of(o, names, std::ssize(names), files.a);
+  std::vector<index_t> numbers;
+  for (const index_t place : roles.others) {
+    names.push_back(label(place));
+    numbers.push_back(columns[static_cast<std::size_t>(place)] + 1);
+  }
+  Design design = design_of(o, names, numbers, files.a);
   inputs.names = std::move(design.names);
   for (ColumnPower& each : design.columns)
     each.column = roles.others[static_cast<std::size_t>(each.column)];
@@ -259,7 +264,13 @@ void match_numbers(SolveInputs& inputs) {
 void complete_design(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
   if (!o.intercept && o.polynomial.empty() && o.a.empty()) return;
   const std::vector<std::string> names = o.a.empty() ? std::vector<std::string>{} : split(o.a, ',');
-  Design design = design_of(o, names, inputs.n(), files.a);
+  std::vector<index_t> numbers = inputs.a->source().table.read_columns();
+  if (numbers.empty()) {
+    numbers.resize(static_cast<std::size_t>(inputs.n()));
+    std::iota(numbers.begin(), numbers.end(), index_t{0});
+  }
+  for (index_t& number : numbers) ++number;
+  Design design = design_of(o, names, numbers, files.a);
   inputs.added_columns = std::ssize(design.columns) + (o.intercept ? 1 : 0) - inputs.n();
   inputs.names = std::move(design.names);
   inputs.a = read_powers(std::move(inputs.a), std::move(design.columns), o.intercept);
