@@ -57,7 +57,7 @@ def as_columns(a, b, rows):
 def reference(a, b, rows, w):
     """X, residuals and fitted values. w: None, m numbers, or the shape of B."""
     columns, restore = as_columns(a, b, rows)
-    if w is None or w.size == a.shape[-2] != b.size:
+    if w is None or w.shape != b.shape:
         root = np.ones(a.shape[-2]) if w is None else np.sqrt(w.reshape(-1))
         x = np.linalg.pinv(a * root[:, None]) @ (columns * root[:, None])
     else:  # one system for each right side
@@ -97,7 +97,8 @@ class RightSides(FolderTest):
         b = chance.standard_normal([m if extent == "m" else extent for extent in dims])
         if kind == "csv" and (a.ndim > 2 or b.ndim > 2):
             kind = "npy"
-        w = (None, chance.random(m) + 0.5, None, chance.random(b.shape) + 0.5)[number % 4]
+        of_w = (None, (m,), b.shape, None, (m, 1), b.shape, (1, m))[number % 7]
+        w = None if of_w is None else chance.random(of_w) + 0.5
         x, residuals, fitted = reference(a, b, rows, w)
         turned = (lambda z: np.swapaxes(z, -1, -2) if z.ndim > 1 else z) if kind == "column" else (
             lambda z: z)
