@@ -181,5 +181,7 @@ void refuse_existing(const std::string& name);
 /// that the run would replace or remove, and `force` is not given. `report` is empty where there is
 /// none.
 void check_output_names(const std::string& output, const std::string& report, bool force);
+/// The same of the files that a table of coefficients (OutputSpec::coefficients) would be.
+void check_table_names(const std::string& output, bool force);
 
 }  // namespace qrtool

@@ -35,6 +35,7 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
       run.say_plan();
       run.take_outputs(std::move(outputs));
       run.run_stages(alone);
+      run.compare_ranks();
       run.write_leverages();
       run.commit();
       if (kept != nullptr) *kept = last;

@@ -40,6 +40,7 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
     if (!input.empty()) refuse_same_file(input, o.output);
   require_named_device(o.backend);
   check_output_names(o.output, /*report=*/"", o.force);
+  if (!o.system.response.empty()) check_table_names(o.output, o.force);
   SolveInputs inputs = open_solve_inputs(
       {.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values}, o.system, o.order, limits);
   if (!o.quiet) print_notes(inputs, o.verbose);
@@ -64,6 +65,7 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
       if (run.has_device()) last = run.device()->backend;
       run.create_output();
       run.run_stages();
+      run.compare_ranks();
       run.write_leverages();
       run.commit();
       if (kept != nullptr) *kept = last;

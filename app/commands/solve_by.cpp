@@ -138,6 +138,7 @@ ExitCode solve_by(const SolveOptions& o) {
   for (const std::string& file : {o.a, o.b, o.system.weights, o.groups})
     if (!file.empty()) refuse_same_file(file, o.output);
   check_output_names(o.output, /*report=*/"", o.force);
+  check_table_names(o.output, o.force);
   if (o.dry_run) return dry_run(o, limits);
   set_interrupt_message("qrtool: interrupted; nothing written\n");
   KeyedInput input = read_keyed_input(o, limits, KeepRows::store);

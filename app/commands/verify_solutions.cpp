@@ -10,6 +10,7 @@
 
 #include "app/commands/factors_as_solutions.hpp"
 #include "app/commands/verify_answer.hpp"
+#include "app/commands/verify_sides.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/run/source_notes.hpp"
@@ -122,11 +123,15 @@ void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveIn
     print_other_reading(o.solutions, files.recorded_b, inputs.b->source());
 }
 
-void check_solutions(const SolveInputs& inputs, const Reader& x) {
-  const Dims dims = dims_of(x.source()), &expected = inputs.sides.x_dims;
-  // Text has no shapes but m x n.
-  const bool is_text = x.source().dataset.empty() && count_of(dims) == count_of(expected);
-  if (dims == expected || is_text) return;
+/// Whether the numbers of a file are those of an array. Text has no shapes but m x n.
+bool has_shape(const Source& source, const Dims& expected) {
+  const Dims dims = dims_of(source);
+  return dims == expected || (source.dataset.empty() && count_of(dims) == count_of(expected));
+}
+
+void check_solutions(const SolveInputs& inputs, const Reader& x, const Dims& expected) {
+  const Dims dims = dims_of(x.source());
+  if (has_shape(x.source(), expected)) return;
   throw InputError(fmt::format("{}: the shapes do not fit: X is {}, and for A {} and B {} it is {}",
                                escape(x.source().file), join(dims, "x"),
                                format_shape(inputs.a->source().leading, inputs.m(), inputs.n()),
@@ -150,12 +155,12 @@ struct FitsBeside {
   }
 };
 
-void require_shape_of_b(const SolveInputs& inputs, const Reader& beside, std::string_view name) {
-  const Dims found = dims_of(beside.source()), b = dims_of(inputs.b->source());
-  if (count_of(found) == count_of(b)) return;
-  throw InputError(fmt::format("{}: {} has the shape {}, and B is {}", escape(beside.source().file),
-                               name, join(found, "x"), join(b, "x")),
-                   fmt::format("it belongs to another B: solve again with --{} --force", name));
+void require_shape_of_fits(const Reader& beside, const Dims& expected, std::string_view name) {
+  if (has_shape(beside.source(), expected)) return;
+  throw InputError(
+      fmt::format("{}: {} has the shape {}, and for A and B it is {}", escape(beside.source().file),
+                  name, join(dims_of(beside.source()), "x"), join(expected, "x")),
+      fmt::format("it belongs to another B: solve again with --{} --force", name));
 }
 
 /// The type that x is judged by. Text is read as float64, but may say that it holds float32.
@@ -174,13 +179,13 @@ void match_numbers(SolveInputs& inputs, std::unique_ptr<Reader>& x) {
 }
 
 /// Opens residuals and fitted values, and says in `inputs` that they are checked.
-FitsBeside open_fits(const VerifyOptions& o, const Limits& limits, bool as_complex,
-                     SolveInputs& inputs) {
+FitsBeside open_fits(const VerifyOptions& o, const Limits& limits, const Dims& dims,
+                     bool as_complex, SolveInputs& inputs) {
   const auto open = [&](const char* name) {
     std::unique_ptr<Reader> reader =
         open_beside_solutions(o.solutions, name, limits.threads, memory_of_file(limits));
     if (!reader) return reader;
-    require_shape_of_b(inputs, *reader, name);
+    require_shape_of_fits(*reader, dims, name);
     if (as_complex) reader = read_as_complex(std::move(reader), {});
     inputs.fits.type = type_of_solutions(reader->source());
     return reader;
@@ -311,10 +316,11 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   if (!o.quiet) print_doubts(o, files, inputs);
   std::unique_ptr<Reader> x = open_solutions(o.solutions, all.threads, memory_of_file(all));
   if (o.system.response.empty()) refuse_factors(inputs, *x);
-  check_solutions(inputs, *x);
+  const SideAxes axes = side_axes(inputs, inputs.sides.rows);
+  check_solutions(inputs, *x, axes.x_dims);
   match_numbers(inputs, x);
   fit_weights(inputs, real_of(type_of_solutions(x->source())));
-  const FitsBeside fits = open_fits(o, all, is_complex(x->source().type), inputs);
+  const FitsBeside fits = open_fits(o, all, axes.fit_dims, is_complex(x->source().type), inputs);
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
   problem.only_checks = true;
   // Another program's solutions are not held to the least norm, which only this tool promises.
@@ -322,21 +328,21 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const Limits limits = limits_beside_files(
       inputs, problem.type, x->workspace_bytes(problem.type) + fits.workspace_bytes(problem.type),
       all);
-  const SolvePlan plan = plan_solve(inputs.shape(), problem, limits);
-  const SolveJob job{.inputs = inputs,
+  const PlainSides plain = plain_sides(inputs, axes, *x, fits.fitted.get(), fits.residuals.get());
+  const SolvePlan plan = plan_solve(plain.inputs.shape(), problem, limits);
+  const SolveJob job{.inputs = plain.inputs,
                      .problem = problem,
                      .plan = plan,
                      .limits = limits,
-                     .x = x.get(),
-                     .fitted = fits.fitted.get(),
-                     .residuals = fits.residuals.get()};
+                     .x = plain.x.get(),
+                     .fitted = plain.fitted.get(),
+                     .residuals = plain.residuals.get()};
   const VerifiedSolutions found =
       with_type(problem.type, [&](auto zero) { return verify_typed<decltype(zero)>(o, job); });
   inputs.require_unchanged();
   x->require_unchanged();
   fits.require_unchanged();
-  const VerifyAnswer answer =
-      answer_of(found, o.solutions, inputs.sides.solution_dims, problem.type);
+  const VerifyAnswer answer = answer_of(found, o.solutions, axes.solution_dims, problem.type);
   if (o.json) {
     print_json(o, found, inputs, watch.seconds());
   } else {

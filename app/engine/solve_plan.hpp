@@ -43,10 +43,6 @@ struct SolvePlan {
   /// The right sides of a system, at least one, and the systems of a group.
   index_t system_size() const { return splits ? 1 : std::max<index_t>(group_size, 1); }
   index_t systems_of_group() const { return group_size / system_size(); }
-  /// Whether the groups are single right sides, where one A has several.
-  bool divides_items(const RightSides& sides) const {
-    return group_size == 1 && groups != sides.items();
-  }
 };
 
 /// Plans how the CPU factors [A b] of `systems` systems with p right sides each. `forced` as in

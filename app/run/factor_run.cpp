@@ -239,6 +239,8 @@ void FactorRun::take_outputs(Outputs outputs) {
   outputs_ = std::move(outputs);
   for (const auto& [name, value] : attributes_of(plan(), backend_))
     outputs_.factors->add_attribute(name, value);
+  if (plan().problem.pivots)
+    outputs_.ranks.resize(static_cast<std::size_t>(plan().problem.count), -1);
   result_.name = outputs_.name;
   result_.files = outputs_.factors->files();
 }
@@ -329,6 +331,30 @@ void FactorRun::run_stages(Comm& comm) {
   together(comm, [&] { input_.require_unchanged(); });
 }
 
+void FactorRun::compare_ranks() {
+  const Problem& problem = plan().problem;
+  if (real_of(problem.type) != ElementType::float32) return;
+  std::vector<DependentColumns> dependent;
+  for (index_t b = 0; b < std::ssize(outputs_.ranks); ++b) {
+    const std::int32_t rank = outputs_.ranks[static_cast<std::size_t>(b)];
+    if (rank >= 0 && rank < problem.k() && dependent.size() < most_compared_ranks)
+      dependent.push_back({b, rank});
+  }
+  if (dependent.empty()) return;
+  const SolveProblem systems{
+      .type = problem.type,
+      .m = problem.m,
+      .n = problem.n,
+      .rank = {.tolerance = default_rank_tolerance(ElementType::float64, problem.n)}};
+  const Limits limits = backend_.limits();
+  const RankComparison found = qrtool::compare_ranks(
+      {.a = input_, .matrices = problem.count, .problem = systems, .limits = limits}, dependent);
+  outputs_.factors->add_attribute(other_ranks_name, static_cast<std::int64_t>(found.different));
+  const std::string note = note_of(found, input_.source().file);
+  if (!options_.quiet && !note.empty()) print_message(note);
+  result_.free_seconds += laps_.lap();
+}
+
 void FactorRun::write_leverages() {
   if (!options_.leverage) return;
   const Problem& problem = plan().problem;
@@ -338,9 +364,12 @@ void FactorRun::write_leverages() {
       .n = problem.n,
       .rank = {.tolerance = default_rank_tolerance(problem.type, problem.n)}};
   const Limits limits = backend_.limits();
-  result_.wrong_leverages = qrtool::write_leverages(
-      {.a = input_, .matrices = problem.count, .problem = systems, .limits = limits},
-      *outputs_.factors);
+  result_.wrong_leverages = qrtool::write_leverages({.a = input_,
+                                                     .matrices = problem.count,
+                                                     .problem = systems,
+                                                     .limits = limits,
+                                                     .ranks = outputs_.ranks},
+                                                    *outputs_.factors);
   input_.require_unchanged();
   result_.leverage_seconds = laps_.lap();
 }

@@ -51,6 +51,8 @@ class FactorRun {
   /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
   /// alone has outputs.
   void run_stages(Comm& comm);
+  /// Where pivoting has found dependent columns in float32: what float64 says of them.
+  void compare_ranks();
   /// Only where leverages are wanted.
   void write_leverages();
   void commit();

@@ -42,7 +42,9 @@ class LeverageReader {
   void read(index_t matrix, index_t first, index_t count, LeverageRows<S>& rows) const {
     const index_t n = problem_.n;
     if (rows.a.view().rows < count) rows.a = Batch<S>(1, count, n);
-    if (n > 0) in_.a.read_rows(matrix, first, interleaved(rows.a.view()[0].row_block(0, count)));
+    if (n > 0)
+      in_.a.read_rows(in_.a_of ? in_.a_of(matrix) : matrix, first,
+                      interleaved(rows.a.view()[0].row_block(0, count)));
     rows.factors.assign(static_cast<std::size_t>(count), 1.0);
     if (in_.w) {
       rows.w.resize(rows.factors.size());
@@ -82,8 +84,9 @@ class LeverageReader {
 template <class S>
 class LeverageRun {
  public:
-  LeverageRun(const LeverageJob& job, Writer& output)
-      : problem_(job.problem),
+  explicit LeverageRun(const LeverageJob& job, Writer* output = nullptr)
+      : job_(job),
+        problem_(job.problem),
         limits_(job.limits),
         output_(output),
         has_report_(job.has_report),
@@ -103,6 +106,12 @@ class LeverageRun {
     return failed_;
   }
 
+  /// The rank of one matrix.
+  index_t rank(index_t number) const {
+    Wave wave;
+    return rank_of_rows<S>(problem_, threads(), rows_of(number, wave));
+  }
+
  private:
   static constexpr index_t chunk_bytes = index_t{32} << 20;
 
@@ -116,7 +125,7 @@ class LeverageRun {
       const std::span<double> own(&leverages[k * m], static_cast<std::size_t>(m));
       const Batch<S> rows(1, m, problem_.n);
       if (reader_.weigh(small_[k], 0, rows.view()[0])) {
-        reports[k] = small_leverages<S>(problem_, rows.view()[0], own);
+        reports[k] = small_leverages<S>(problem_, job_.rank_of(first + k), rows.view()[0], own);
       } else {
         std::fill(own.begin(), own.end(), not_measured);
       }
@@ -127,26 +136,38 @@ class LeverageRun {
   }
 
   void run_large(index_t matrix) {
+    Wave wave;
+    const LeverageReport report =
+        large_leverages<S>(problem_, job_.rank_of(matrix), threads(), rows_of(matrix, wave),
+                           [&](index_t first, std::span<const double> found) {
+                             std::vector<double> leverages(found.begin(), found.end());
+                             if (!wave.all_are_finite)
+                               std::fill(leverages.begin(), leverages.end(), not_measured);
+                             mark(wave.rows, first - wave.first, leverages);
+                             write(matrix * problem_.m + first, leverages);
+                           });
+    keep(matrix, wave.all_are_finite ? report : LeverageReport{});
+  }
+
+  /// The rows of a large matrix that are in memory.
+  struct Wave {
     LeverageRows<S> rows;
-    index_t at = 0;
-    bool all_are_finite = true;
-    const LeverageReport report = large_leverages<S>(
-        problem_, threads(),
-        [&](index_t first, index_t count) {
-          reader_.read(matrix, first, count, rows);
-          at = first;
-          const Batch<S> weighted(1, 1, problem_.n);
-          for (index_t i = 0; i < count; ++i)
-            all_are_finite = reader_.weigh(rows, i, weighted.view()[0]) && all_are_finite;
-        },
-        [&](index_t first, MatrixView<S> to) { reader_.weigh(rows, first - at, to); },
-        [&](index_t first, std::span<const double> found) {
-          std::vector<double> leverages(found.begin(), found.end());
-          if (!all_are_finite) std::fill(leverages.begin(), leverages.end(), not_measured);
-          mark(rows, first - at, leverages);
-          write(matrix * problem_.m + first, leverages);
-        });
-    keep(matrix, all_are_finite ? report : LeverageReport{});
+    index_t first = 0;
+    bool all_are_finite = true;  // of all waves so far
+  };
+  LargeRows<S> rows_of(index_t matrix, Wave& wave) const {
+    return {.read =
+                [this, matrix, &wave](index_t first, index_t count) {
+                  reader_.read(matrix, first, count, wave.rows);
+                  wave.first = first;
+                  const Batch<S> weighted(1, 1, problem_.n);
+                  for (index_t i = 0; i < count; ++i)
+                    wave.all_are_finite =
+                        reader_.weigh(wave.rows, i, weighted.view()[0]) && wave.all_are_finite;
+                },
+            .rows = [this, &wave](
+                        index_t first,
+                        MatrixView<S> to) { reader_.weigh(wave.rows, first - wave.first, to); }};
   }
 
   /// Fewer threads where their blocks do not fit the memory.
@@ -177,21 +198,22 @@ class LeverageRun {
 
   void write(index_t first, std::span<const double> leverages) {
     if (real_of(problem_.type) == ElementType::float64) {
-      output_.write_part("leverage", first, leverages);
+      output_->write_part("leverage", first, leverages);
       return;
     }
     const std::vector<float> rounded(leverages.begin(), leverages.end());
-    output_.write_part("leverage", first, std::span<const float>(rounded));
+    output_->write_part("leverage", first, std::span<const float>(rounded));
   }
 
   void keep(index_t matrix, const LeverageReport& report) {
-    if (has_report_) output_.write_numbers(column_name, matrix, {&report.error, 1});
+    if (has_report_) output_->write_numbers(column_name, matrix, {&report.error, 1});
     if (report.error > bar_of(problem_)) ++failed_;
   }
 
+  const LeverageJob& job_;
   const SolveProblem& problem_;
   const Limits& limits_;
-  Writer& output_;
+  Writer* output_;
   bool has_report_;
   LeverageReader<S> reader_;
   std::vector<LeverageRows<S>> small_;
@@ -227,8 +249,34 @@ NumberDataset leverage_column(const std::vector<index_t>& leading, const SolvePr
 
 index_t write_leverages(const LeverageJob& job, Writer& output) {
   if (is_complex(job.problem.type))
-    return LeverageRun<std::complex<double>>(job, output).run(job.matrices);
-  return LeverageRun<double>(job, output).run(job.matrices);
+    return LeverageRun<std::complex<double>>(job, &output).run(job.matrices);
+  return LeverageRun<double>(job, &output).run(job.matrices);
+}
+
+RankComparison compare_ranks(const LeverageJob& job, std::span<const DependentColumns> dependent) {
+  // The numbers that are read again; the first matrix is, whatever it has.
+  constexpr index_t most_numbers = index_t{1} << 28;
+  const index_t each = job.problem.m * std::max<index_t>(job.problem.n, 1);
+  RankComparison comparison;
+  for (const DependentColumns& one :
+       dependent.first(std::min(dependent.size(), most_compared_ranks))) {
+    if (comparison.compared > 0 && comparison.compared * each > most_numbers) break;
+    const index_t rank = is_complex(job.problem.type)
+                             ? LeverageRun<std::complex<double>>(job).rank(one.number)
+                             : LeverageRun<double>(job).rank(one.number);
+    ++comparison.compared;
+    if (rank != one.rank) ++comparison.different;
+  }
+  return comparison;
+}
+
+std::string note_of(const RankComparison& found, const std::string& file) {
+  if (found.different == 0) return {};
+  return fmt::format(
+      "note: {}: of {} matri{} with dependent columns in single precision, {} ha{} another rank in "
+      "double precision; --precision double decides by it",
+      escape(file), format_count(found.compared), found.compared == 1 ? "x" : "ces",
+      format_count(found.different), found.different == 1 ? "s" : "ve");
 }
 
 }  // namespace qrtool

@@ -2,7 +2,11 @@
 // leverage_run.hpp: the leverages of the rows of every A, after the factors or the solutions.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/solve/packing.hpp"
@@ -24,6 +28,16 @@ struct LeverageJob {
   const SolveProblem& problem;
   const Limits& limits;
   bool has_report = false;  // their errors have a column of numbers in the output
+  /// The matrix of A that a number means; empty: the number itself.
+  std::function<index_t(index_t number)> a_of = {};
+  /// What the report says of each matrix; empty, or negative: nothing.
+  std::span<const std::int32_t> ranks = {};
+
+  std::optional<index_t> rank_of(index_t matrix) const {
+    const bool has_rank = !ranks.empty() && ranks[static_cast<std::size_t>(matrix)] >= 0;
+    return has_rank ? std::optional<index_t>(ranks[static_cast<std::size_t>(matrix)])
+                    : std::nullopt;
+  }
 };
 
 /// The dataset: a number for each row of every A.
@@ -34,5 +48,22 @@ NumberDataset leverage_column(const std::vector<index_t>& leading, const SolvePr
 /// Reads every A again, and writes its leverages and their errors. Returns how many A have an
 /// error above the bar.
 index_t write_leverages(const LeverageJob& job, Writer& output);
+
+/// A matrix that has dependent columns in float32, and its rank there.
+struct DependentColumns {
+  index_t number = 0;  // as the functions of the job count
+  std::int32_t rank = 0;
+};
+/// How many of them were read again and have another rank in float64.
+struct RankComparison {
+  index_t compared = 0, different = 0;
+};
+inline constexpr std::size_t most_compared_ranks = 1000;
+inline constexpr const char* other_ranks_name = "other_rank_in_float64";
+/// Compares the first of them, as far as reading them again is little work. The tolerance of the
+/// job is that of float64.
+RankComparison compare_ranks(const LeverageJob& job, std::span<const DependentColumns> dependent);
+/// Says so for `file`; empty where all are the same.
+std::string note_of(const RankComparison& comparison, const std::string& file);
 
 }  // namespace qrtool

@@ -25,6 +25,8 @@ Outputs Outputs::create_in(OutputFile& file, const OutputSpec& spec) {
 void Outputs::write_report(index_t first, std::span<const MatrixReport> lines) {
   factors->write_report(first, lines);
   if (report) report->write(lines);
+  for (auto at = static_cast<std::size_t>(first); const MatrixReport& line : lines)
+    if (at < ranks.size()) ranks[at++] = line.rank;
 }
 
 void Outputs::commit() {

@@ -2,9 +2,11 @@
 // outputs.hpp: the files that a run writes, which appear together or not at all.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/report.hpp"
 #include "io/report_file.hpp"
@@ -18,7 +20,8 @@ struct Outputs {
   std::unique_ptr<Writer> factors;
   std::unique_ptr<ReportFile> report;  // only with --report
   bool is_part = false;
-  std::string name = {};  // of the part
+  std::string name = {};                 // of the part
+  std::vector<std::int32_t> ranks = {};  // as the report says them; empty: nobody needs them
 
   /// Creates the temporary files. `report`: the file of --report; empty: none.
   static Outputs create(const OutputSpec& spec, const std::string& report);

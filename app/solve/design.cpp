@@ -24,18 +24,20 @@ namespace {
 /// Powers beyond this are no fit, but rounding errors.
 constexpr int most_degree = 20;
 
-/// The place of a column by its name, or by its number from 1.
-index_t place_of(const std::string& column, const std::vector<std::string>& names, index_t count,
-                 const std::string& file) {
+/// The place of a column by its name, or by its number in `numbers`.
+index_t place_of(const std::string& column, const std::vector<std::string>& names,
+                 const std::vector<index_t>& numbers, const std::string& file) {
   const auto found = std::find(names.begin(), names.end(), column);
   if (found != names.end()) return found - names.begin();
-  const index_t number = whole_number(column).value_or(0);
-  if (number >= 1 && number <= count) return number - 1;
+  const auto number = std::find(numbers.begin(), numbers.end(), whole_number(column).value_or(0));
+  if (number != numbers.end()) return number - numbers.begin();
   const std::string text =
       fmt::format("{}: --polynomial: A has no column {}", escape(file), escape(column));
-  throw InputError(text, names.empty()
-                             ? fmt::format("its columns are the numbers 1 to {}", count)
-                             : fmt::format("its columns are {}", escape(join(names, ", "))));
+  throw InputError(text, names.empty() ? fmt::format("its columns are the numbers {} to {}",
+                                                     numbers.front(), numbers.back())
+                                       : fmt::format("its columns are {}; a number counts the "
+                                                     "columns of the file",
+                                                     escape(join(names, ", "))));
 }
 
 /// Vectors of m numbers each, as the columns of one matrix.
@@ -160,12 +162,13 @@ std::vector<Polynomial> parse_polynomial(std::string_view text) {
   return all;
 }
 
-Design design_of(const SystemOptions& o, const std::vector<std::string>& names, index_t count,
-                 const std::string& file) {
+Design design_of(const SystemOptions& o, const std::vector<std::string>& names,
+                 const std::vector<index_t>& numbers, const std::string& file) {
+  const index_t count = std::ssize(numbers);
   std::vector<int> degrees(static_cast<std::size_t>(count), 1);
   if (!o.polynomial.empty())
     for (const auto& [column, degree] : parse_polynomial(o.polynomial))
-      degrees[static_cast<std::size_t>(place_of(column, names, count, file))] = degree;
+      degrees[static_cast<std::size_t>(place_of(column, names, numbers, file))] = degree;
   Design design;
   // A table may have no column left for A but the ones.
   const bool has_names = !names.empty() || count == 0;

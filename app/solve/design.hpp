@@ -31,10 +31,11 @@ struct Design {
   std::vector<std::string> names;  // empty: the columns have none
 };
 
-/// Adds powers to columns of a matrix with these names, or with `count` columns without names.
-/// Errors: InputError where there is no such column; `file` begins the message.
-Design design_of(const SystemOptions& options, const std::vector<std::string>& names, index_t count,
-                 const std::string& file);
+/// Adds powers to the columns of a matrix. An option names a column by its name (empty: they have
+/// none) or by its number, which of a table is the one in the file, from 1. Errors: InputError
+/// where there is no such column; `file` begins the message.
+Design design_of(const SystemOptions& options, const std::vector<std::string>& names,
+                 const std::vector<index_t>& numbers, const std::string& file);
 
 /// The arrays of one dimension that --a names in a file, side by side. Errors: InputError where one
 /// has another number of entries, or more dimensions.

@@ -13,25 +13,8 @@
 namespace qrtool {
 namespace {
 
-/// The shape of X with m in the place of n.
-Dims observation_dims(const RightSides& sides, index_t m) {
-  Dims dims = sides.rows == RowsOfB::first ? Dims{} : sides.batch;
-  if (sides.rows == RowsOfB::first) {
-    dims = sides.solution_dims;
-    dims.insert(dims.begin(), m);
-  } else if (sides.rows == RowsOfB::last) {
-    dims = sides.solution_dims;
-    dims.push_back(m);
-  } else if (sides.as_rows) {
-    dims.insert(dims.end(), {sides.p, m});
-  } else {
-    dims.insert(dims.end(), {m, sides.p});
-  }
-  return dims;
-}
-
 MatrixDataset dataset_of(const char* name, const char* description, const SolveInputs& inputs) {
-  Dims leading = observation_dims(inputs.sides, inputs.m());
+  Dims leading = inputs.sides.fit_dims;
   MatrixDataset dataset{
       .name = name, .type = inputs.fits.type, .rows = 1, .description = description};
   dataset.cols = leading.back();

@@ -14,59 +14,17 @@ void RowSweeper<T>::read(RowsChunk<T>& chunk) {
   const index_t rows = data_rows(chunk);
   if (rows == 0) return;
   const SolveInputs& in = job_.inputs;
-  in.a->read_rows(is_single() ? 0 : in.sides.a_of(group_), chunk.first,
-                  interleaved(chunk.a.view()[0].row_block(0, rows)));
-  // A vector is read a part at a time, whichever way it belongs to A.
-  if (in.b->source().n == 1) {
-    read_numbers(*in.b, first_of_b() + chunk.first, rows, chunk.b.view().data);
-  } else {
-    read_columns<T>(*in.b, chunk.first, {chunk.b.view().data, rows, p_, p_});
-  }
+  in.a->read_rows(place_.a, chunk.first, interleaved(chunk.a.view()[0].row_block(0, rows)));
+  read_sides<T>(*in.b, place_, chunk.first, {chunk.b.view().data, rows, p_, p_});
   if (in.w) read_weights(chunk.first, rows, chunk.w.view().data);
-}
-
-/// to := rows `first`, .. of the system's columns in a file of right sides, or of their weights.
-template <class T>
-template <class E>
-void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<E> to) {
-  const index_t m = job_.problem.m, size = group_size(), item = first_of_b();
-  const bool as_rows = job_.inputs.sides.as_rows;
-  if (size == p_ && !as_rows) {
-    read_numbers(reader, item + first * size, to.rows * size, to.data);
-    return;
-  }
-  // A few rows at a time, beside which the memory of a chunk is large.
-  constexpr index_t numbers_at_once = 1 << 16;
-  const index_t step = std::max<index_t>(1, as_rows ? numbers_at_once : numbers_at_once / size);
-  const Batch<E> some(1, std::min(step, to.rows), as_rows ? 1 : size);
-  for (index_t i0 = 0; i0 < to.rows; i0 += step) {
-    const index_t rows = std::min(step, to.rows - i0);
-    const MatrixView<E> read = some.view()[0].row_block(0, rows);
-    if (!as_rows) read_numbers(reader, item + (first + i0) * size, rows * size, read.data);
-    for (index_t c = 0; c < p_; ++c) {
-      if (as_rows) read_numbers(reader, item + (column_ + c) * m + first + i0, rows, read.data);
-      for (index_t i = 0; i < rows; ++i) to(i0 + i, c) = read(i, as_rows ? 0 : column_ + c);
-    }
-  }
 }
 
 template <class T>
 void RowSweeper<T>::read_weights(index_t first, index_t rows, Real<T>* w) {
   const SolveInputs& in = job_.inputs;
-  // The first of these weights in the file, and how far from it the next one is.
-  index_t start = in.w_is_shared ? first : first_of_b() + first, step = 1;
-  if (in.w->source().n == 1 || in.w_is_shared) {
-    read_numbers(*in.w, start, rows, w);
-  } else {
-    read_columns<Real<T>>(*in.w, first, {w, rows, 1, 1});
-    if (in.sides.as_rows) {
-      start += column_ * job_.problem.m;
-    } else {
-      step = group_size();
-      start = first_of_b() + first * step + column_;
-    }
-  }
-  require_weights(*in.w, w, rows, start, step);
+  const SidePlace place = in.w_is_shared ? SidePlace{} : place_;
+  read_sides<Real<T>>(*in.w, place, first, {w, rows, 1, 1});
+  require_weights(*in.w, w, rows, place.in_b + first * place.step, place.step);
 }
 
 /// Leaf by leaf, so that the bits do not depend on how many leaves are in memory.

@@ -40,8 +40,7 @@ class RowSweeper {
 
   /// Goes to the system of this group. Its right sides are the columns first_column, ...
   void go_to(index_t group, index_t first_column) {
-    group_ = group;
-    column_ = first_column;
+    place_ = job_.inputs.sides.place(group * job_.plan.group_size + first_column);
     found_ = {};
     in_memory_ = false;
     spread_exponents_.assign(static_cast<std::size_t>(p_), 0);
@@ -55,8 +54,6 @@ class RowSweeper {
 
  private:
   void read(RowsChunk<T>& chunk);
-  template <class E>
-  void read_columns(Reader& reader, index_t first, MatrixView<E> to);
   void read_weights(index_t first, index_t rows, Real<T>* w);
   void add_spreads(MatrixView<const T> b, const RowFactors& factors);
   void forget_spreads() {
@@ -71,19 +68,13 @@ class RowSweeper {
   }
   void bring_into_range();
   void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
-  bool is_single() const { return job_.plan.divides_items(job_.inputs.sides); }
-  index_t group_size() const { return std::max<index_t>(job_.plan.group_size, 1); }
-  /// Returns the number of the group's first entry of b in its file.
-  index_t first_of_b() const {
-    const index_t item = is_single() ? group_ : job_.inputs.sides.b_of(group_);
-    return item * job_.problem.m * group_size();
-  }
   index_t data_rows(const RowsChunk<T>& chunk) const {
     return std::clamp<index_t>(job_.problem.m - chunk.first, 0, chunk.count);
   }
 
   const SolveJob& job_;
-  index_t p_, group_ = 0, column_ = 0, rows_at_once_ = 0;
+  index_t p_, rows_at_once_ = 0;
+  SidePlace place_;  // of the first right side
   TallShape shape_;
   StageSeconds& seconds_;
   std::vector<RowsChunk<T>> chunks_;

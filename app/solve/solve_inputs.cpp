@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "app/run/verdict_text.hpp"
@@ -137,8 +138,12 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
     return labels[static_cast<std::size_t>(columns[static_cast<std::size_t>(place)])];
   };
   std::vector<std::string> names;
-  for (const index_t place : roles.others) names.push_back(label(place));
-  Design design = design_of(o, names, std::ssize(names), files.a);
+  std::vector<index_t> numbers;
+  for (const index_t place : roles.others) {
+    names.push_back(label(place));
+    numbers.push_back(columns[static_cast<std::size_t>(place)] + 1);
+  }
+  Design design = design_of(o, names, numbers, files.a);
   inputs.names = std::move(design.names);
   for (ColumnPower& each : design.columns)
     each.column = roles.others[static_cast<std::size_t>(each.column)];
@@ -259,7 +264,13 @@ void match_numbers(SolveInputs& inputs) {
 void complete_design(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
   if (!o.intercept && o.polynomial.empty() && o.a.empty()) return;
   const std::vector<std::string> names = o.a.empty() ? std::vector<std::string>{} : split(o.a, ',');
-  Design design = design_of(o, names, inputs.n(), files.a);
+  std::vector<index_t> numbers = inputs.a->source().table.read_columns();
+  if (numbers.empty()) {
+    numbers.resize(static_cast<std::size_t>(inputs.n()));
+    std::iota(numbers.begin(), numbers.end(), index_t{0});
+  }
+  for (index_t& number : numbers) ++number;
+  Design design = design_of(o, names, numbers, files.a);
   inputs.added_columns = std::ssize(design.columns) + (o.intercept ? 1 : 0) - inputs.n();
   inputs.names = std::move(design.names);
   inputs.a = read_powers(std::move(inputs.a), std::move(design.columns), o.intercept);
@@ -461,6 +472,34 @@ template void read_numbers(Reader&, index_t, index_t, float*);
 template void read_numbers(Reader&, index_t, index_t, double*);
 template void read_numbers(Reader&, index_t, index_t, std::complex<float>*);
 template void read_numbers(Reader&, index_t, index_t, std::complex<double>*);
+
+template <class T>
+void read_sides(Reader& reader, const SidePlace& place, index_t first, MatrixView<T> to) {
+  if (to.cols == 0) return;
+  if (to.cols == place.step) {
+    read_numbers(reader, place.in_b + first * place.step, to.rows * to.cols, to.data);
+    return;
+  }
+  // A few rows at a time, beside which the memory of a chunk is large.
+  constexpr index_t numbers_at_once = 1 << 16;
+  const bool are_rows = place.step == 1;
+  const index_t step = std::max<index_t>(1, numbers_at_once / place.step);
+  const Batch<T> some(1, std::min(step, to.rows), place.step);
+  for (index_t i0 = 0; i0 < to.rows; i0 += step) {
+    const MatrixView<T> read = some.view()[0].row_block(0, std::min(step, to.rows - i0));
+    const index_t start = place.in_b + (first + i0) * place.step;
+    if (!are_rows) read_numbers(reader, start - place.column, read.rows * read.cols, read.data);
+    for (index_t c = 0; c < to.cols; ++c) {
+      if (are_rows) read_numbers(reader, start + c * place.next, read.rows, read.data);
+      for (index_t i = 0; i < read.rows; ++i)
+        to(i0 + i, c) = read(i, are_rows ? 0 : place.column + c);
+    }
+  }
+}
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<float>);
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<double>);
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<std::complex<float>>);
+template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<std::complex<double>>);
 
 template <class T>
 void require_weights(const Reader& reader, const T* w, index_t count, index_t first, index_t step) {

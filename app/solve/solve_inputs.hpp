@@ -87,6 +87,11 @@ ElementType type_of(const SolveInputs& inputs, std::optional<ElementType> precis
 template <class T>
 void read_numbers(Reader& reader, index_t first, index_t count, T* out);
 
+/// to (rows x p) := rows `first`, ... of p right sides, the first of which is at `place`, in B or
+/// in weights of its shape.
+template <class T>
+void read_sides(Reader& reader, const SidePlace& place, index_t first, MatrixView<T> to);
+
 /// `w` are the numbers `first`, first + step, ... of the array. Errors: InputError where a weight
 /// is negative, NaN or infinite.
 template <class T>

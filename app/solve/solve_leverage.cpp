@@ -15,14 +15,16 @@ namespace qrtool {
 namespace {
 
 /// Reads right sides: NaN where a row is missing.
-ReadOfRows gaps_of(Reader& reader, index_t m) {
+ReadOfRows gaps_of(const SolveInputs& inputs) {
+  Reader& reader = *inputs.b;
+  const RightSides& sides = inputs.sides;
   if (!is_complex(reader.source().type))
-    return [&reader, m](index_t matrix, index_t first, index_t count, double* numbers) {
-      read_numbers(reader, matrix * m + first, count, numbers);
+    return [&](index_t side, index_t first, index_t count, double* numbers) {
+      read_sides<double>(reader, sides.place(side), first, {numbers, count, 1, 1});
     };
-  return [&reader, m](index_t matrix, index_t first, index_t count, double* numbers) {
+  return [&](index_t side, index_t first, index_t count, double* numbers) {
     std::vector<std::complex<double>> b(static_cast<std::size_t>(count));
-    read_numbers(reader, matrix * m + first, count, b.data());
+    read_sides<std::complex<double>>(reader, sides.place(side), first, {b.data(), count, 1, 1});
     std::ranges::transform(b, numbers, [](auto x) { return is_nan(x) ? not_measured : 0; });
   };
 }
@@ -49,18 +51,25 @@ void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem
 }
 
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
-                         const Limits& limits, bool has_report) {
+                         const Limits& limits, std::span<const std::int32_t> ranks) {
   LeverageJob job{.a = *inputs.a,
                   .matrices = count_of(inputs.sides.a_leading),
                   .problem = problem,
                   .limits = limits,
-                  .has_report = has_report};
-  if (problem.skips_missing) job.b = gaps_of(*inputs.b, problem.m);
+                  .ranks = ranks};
+  if (problem.skips_missing) job.b = gaps_of(inputs);
   if (inputs.w)
-    job.w = [&inputs, m = problem.m](index_t matrix, index_t first, index_t count,
-                                     double* numbers) {
-      read_numbers(*inputs.w, inputs.w_is_shared ? first : matrix * m + first, count, numbers);
+    job.w = [&inputs](index_t side, index_t first, index_t count, double* numbers) {
+      const SidePlace place = inputs.w_is_shared ? SidePlace{} : inputs.sides.place(side);
+      read_sides<double>(*inputs.w, place, first, {numbers, count, 1, 1});
     };
+  return job;
+}
+
+LeverageJob job_of_sides(const SolveInputs& inputs, const SolveProblem& problem,
+                         const Limits& limits) {
+  LeverageJob job = leverage_job(inputs, problem, limits, {});
+  job.a_of = [&sides = inputs.sides](index_t side) { return sides.place(side).a; };
   return job;
 }
 

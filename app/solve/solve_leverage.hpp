@@ -11,8 +11,12 @@ namespace qrtool {
 /// leverages of their own.
 void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem);
 
-/// The arguments outlive the job.
+/// The arguments outlive the job. ranks: of each A, as the report says it.
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
-                         const Limits& limits, bool has_report);
+                         const Limits& limits, std::span<const std::int32_t> ranks);
+
+/// The same, for which a number means the matrix of that right side.
+LeverageJob job_of_sides(const SolveInputs& inputs, const SolveProblem& problem,
+                         const Limits& limits);
 
 }  // namespace qrtool

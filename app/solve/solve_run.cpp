@@ -287,6 +287,35 @@ void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> find
   write_column("condition", first, findings, &MatrixFindings::condition);
   write_column("scaled_condition", first, findings, &MatrixFindings::scaled_condition);
   for (const MatrixFindings& each : findings) result_.verdict.add_matrix(each, problem_.k());
+  keep_ranks(first, findings);
+}
+
+/// Findings are of the one A, of the places of the batch, or of right sides (findings_dims()).
+void SolveRun::keep_ranks(index_t first, std::span<const MatrixFindings> findings) {
+  const RightSides& sides = inputs_.sides;
+  const bool may_differ = real_of(problem_.type) == ElementType::float32;
+  if (options_.leverage) ranks_.resize(static_cast<std::size_t>(count_of(sides.a_leading)), -1);
+  for (const MatrixFindings& each : findings) {
+    const index_t side = plan_.splits ? first : first * sides.p;
+    if (options_.leverage) ranks_[static_cast<std::size_t>(sides.place(side).a)] = each.rank;
+    if (may_differ && each.rank >= 0 && each.rank < problem_.k() &&
+        dependent_.size() < most_compared_ranks)
+      dependent_.push_back({side, each.rank});
+    ++first;
+  }
+}
+
+void SolveRun::compare_ranks() {
+  if (dependent_.empty()) return;
+  SolveProblem problem = problem_;
+  if (!options_.system.rank_tolerance)
+    problem.rank.tolerance = default_rank_tolerance(ElementType::float64, problem.n);
+  const RankComparison found =
+      qrtool::compare_ranks(job_of_sides(inputs_, problem, limits_), dependent_);
+  output_->add_attribute(other_ranks_name, static_cast<std::int64_t>(found.different));
+  const std::string note = note_of(found, result_.a.file);
+  if (!options_.quiet && !note.empty()) print_message(note);
+  result_.free_seconds += laps_.lap();
 }
 
 /// Whether X has the names of a table's columns.
@@ -348,8 +377,9 @@ void SolveRun::run_stages() {
 
 void SolveRun::write_leverages() {
   if (!options_.leverage) return;
-  result_.wrong_leverages =
-      qrtool::write_leverages(leverage_job(inputs_, problem_, limits_, has_report()), *output_);
+  LeverageJob job = leverage_job(inputs_, problem_, limits_, ranks_);
+  job.has_report = has_report();
+  result_.wrong_leverages = qrtool::write_leverages(job, *output_);
   inputs_.require_unchanged();
   result_.leverage_seconds = laps_.lap();
 }

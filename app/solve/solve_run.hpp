@@ -8,6 +8,7 @@
 #include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
 #include "app/run/laps.hpp"
+#include "app/run/leverage_run.hpp"
 #include "app/solve/solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
@@ -26,6 +27,8 @@ class SolveRun {
   void make_plan(const std::shared_ptr<Backend>& before = nullptr);
   void create_output();
   void run_stages();
+  /// Where float32 has found dependent columns: what float64 says of them.
+  void compare_ranks();
   /// Only where leverages are wanted.
   void write_leverages();
   void commit();
@@ -52,6 +55,7 @@ class SolveRun {
   void keep_fits(index_t first, std::span<const FitReport> fits);
   void write_fits(index_t first, index_t count, const void* residuals, const void* fitted);
   void keep_findings(index_t first, std::span<const MatrixFindings> findings);
+  void keep_ranks(index_t first, std::span<const MatrixFindings> findings);
   bool is_table() const;
   CoefficientTable coefficients() const;
   std::string device() const;
@@ -69,6 +73,8 @@ class SolveRun {
   SolvePlan plan_;
   std::optional<SolveDevice> device_;  // none: the CPU
   std::unique_ptr<Writer> output_;
+  std::vector<std::int32_t> ranks_;          // of each A, where leverages are wanted
+  std::vector<DependentColumns> dependent_;  // the first ones in float32
   SolveResult result_;
 };
 

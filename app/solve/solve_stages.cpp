@@ -90,23 +90,20 @@ class GroupSteps {
     }
     const SolveProblem& p = job_.problem;
     const index_t size = p.m * job_.plan.group_size;
-    for_runs(
-        chunk, [&](index_t g) { return a_index(g); },
-        [&](index_t i, index_t g, index_t count) {
-          if (chunk.a.view().data != nullptr && p.m * p.n > 0)
-            job_.inputs.a->read(g, interleaved(chunk.a.view().slice(i, count)));
-        });
-    for_runs(
-        chunk, [&](index_t g) { return b_index(g); },
-        [&](index_t i, index_t g, index_t count) {
-          if (size == 0) return;
-          read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
-          read_given(job_, g * size, count * size, i * size, chunk.given);
-          if (!has_own_weights()) return;
-          Real<T>* w = chunk.w.view()[i].data;
-          read_numbers(*job_.inputs.w, g * size, count * size, w);
-          require_weights(*job_.inputs.w, w, count * size, g * size);
-        });
+    if (chunk.a.view().data != nullptr && p.m * p.n > 0)
+      for_runs(chunk, 1, &SidePlace::a, [&](index_t i, index_t first, index_t count) {
+        job_.inputs.a->read(first, interleaved(chunk.a.view().slice(i, count)));
+      });
+    for_runs(chunk, size, &SidePlace::in_b, [&](index_t i, index_t first, index_t count) {
+      if (size == 0) return;
+      read_numbers(*job_.inputs.b, first, count * size, chunk.b.view()[i].data);
+      if (!has_own_weights()) return;
+      Real<T>* w = chunk.w.view()[i].data;
+      read_numbers(*job_.inputs.w, first, count * size, w);
+      require_weights(*job_.inputs.w, w, count * size, first);
+    });
+    if (size > 0)
+      read_given(job_, place_of(chunk.first).in_fits, chunk.count * size, 0, chunk.given);
     const index_t of_x = p.n * job_.plan.group_size;
     if (job_.x != nullptr && of_x > 0)
       read_numbers(*job_.x, chunk.first * of_x, chunk.count * of_x, chunk.x.view().data);
@@ -165,19 +162,22 @@ class GroupSteps {
     return a;
   }
   bool has_own_weights() const { return job_.inputs.w && !job_.inputs.w_is_shared; }
-  index_t a_index(index_t group) const { return job_.inputs.sides.a_of(group); }
-  index_t b_index(index_t group) const {
-    const RightSides& sides = job_.inputs.sides;
-    return job_.plan.divides_items(sides) ? group : sides.b_of(group);
+  /// Of the first right side of a group.
+  SidePlace place_of(index_t group) const {
+    return job_.inputs.sides.place(group * job_.plan.group_size);
   }
 
-  /// read(place in the chunk, first number, count) for runs of neighbours in the file.
-  template <class Index, class Read>
-  void for_runs(const GroupChunk<T>& chunk, Index index, Read read) const {
+  /// read(place in the chunk, first number, count) for runs of groups whose places are `step` apart
+  /// in a file.
+  template <class Read>
+  void for_runs(const GroupChunk<T>& chunk, index_t step, index_t SidePlace::*number,
+                Read read) const {
     for (index_t i = 0; i < chunk.count;) {
-      const index_t first = index(chunk.first + i);
+      const index_t first = place_of(chunk.first + i).*number;
       index_t count = 1;
-      while (i + count < chunk.count && index(chunk.first + i + count) == first + count) ++count;
+      while (i + count < chunk.count &&
+             place_of(chunk.first + i + count).*number == first + count * step)
+        ++count;
       read(i, first, count);
       i += count;
     }

@@ -60,9 +60,9 @@ TallFits<T>::TallFits(const SolveJob& job, const SolveSink<T>& sink, StageSecond
 }
 
 template <class T>
-index_t TallFits<T>::item_of(index_t group) const {
-  const RightSides& sides = job_.inputs.sides;
-  return job_.plan.divides_items(sides) ? group : sides.b_of(group);
+SidePlace TallFits<T>::Steps::place() const {
+  const SolveJob& job = fits.job_;
+  return job.inputs.sides.place(group * job.plan.group_size + first_side);
 }
 
 template <class T>
@@ -74,29 +74,28 @@ void TallFits<T>::Steps::begin(Chunk& chunk, index_t number) const {
 template <class T>
 void TallFits<T>::Steps::read(Chunk& chunk) const {
   const SolveInputs& in = fits.job_.inputs;
-  const index_t m = fits.job_.problem.m, sides = fits.sides_;
-  const bool is_single = fits.job_.plan.divides_items(in.sides);
+  const SidePlace at = place();
+  const index_t numbers = chunk.count * fits.sides_;
   if (fits.job_.problem.n > 0)
-    in.a->read_rows(is_single ? 0 : in.sides.a_of(group), chunk.first,
-                    interleaved(chunk.a.view()[0].row_block(0, chunk.count)));
-  const index_t of_group = m * std::max<index_t>(fits.job_.plan.group_size, 1);
-  const index_t start = fits.item_of(group) * of_group + first_side * m + chunk.first * sides;
-  read_numbers(*in.b, start, chunk.count * sides, chunk.b.view().data);
-  if (fits.job_.problem.skips_missing) make_missing(chunk.b.view().data, chunk.count * sides);
-  read_given(fits.job_, start, chunk.count * sides, 0, chunk.given);
-  if (in.w) fits.read_weights(chunk, start);
+    in.a->read_rows(at.a, chunk.first, interleaved(chunk.a.view()[0].row_block(0, chunk.count)));
+  read_sides<T>(*in.b, at, chunk.first, fits.rows_of(chunk, chunk.b.view().data));
+  if (fits.job_.problem.skips_missing) make_missing(chunk.b.view().data, numbers);
+  read_given(fits.job_, at.in_fits + chunk.first * at.step, numbers, 0, chunk.given);
+  if (in.w) fits.read_weights(chunk, at);
 }
 
-/// Reads the weights of the right sides from number `start` on. A complex right side has its
-/// weights twice, for the real and for the imaginary part.
+/// Reads the weights of the right sides from `place` on. A complex right side has its weights
+/// twice, for the real and for the imaginary part.
 template <class T>
-void TallFits<T>::read_weights(Chunk& chunk, index_t start) const {
+void TallFits<T>::read_weights(Chunk& chunk, SidePlace place) const {
   const SolveInputs& in = job_.inputs;
   R* const w = chunk.w.view().data;
-  const index_t first = in.w_is_shared ? chunk.first : start;
-  const index_t count = in.w_is_shared ? chunk.count : chunk.count * sides_;
-  read_numbers(*in.w, first, count, w);
-  require_weights(*in.w, w, count, first);
+  if (in.w_is_shared) place = {};
+  MatrixView<R> to = rows_of(chunk, w);
+  if (in.w_is_shared) to.cols = to.ld = 1;
+  read_sides<R>(*in.w, place, chunk.first, to);
+  const index_t count = to.rows * to.cols;
+  require_weights(*in.w, w, count, place.in_b + chunk.first * place.step);
   for (index_t i = count; !in.w_is_shared && i-- > 0;) std::fill_n(w + parts * i, parts, w[i]);
 }
 
@@ -131,10 +130,9 @@ void TallFits<T>::Steps::work(Chunk& chunk) {
 template <class T>
 void TallFits<T>::Steps::keep(Chunk& chunk) const {
   if (again != nullptr || !fits.sink_.keep_fitted) return;
-  const index_t m = fits.job_.problem.m, sides = fits.sides_;
-  const index_t of_group = m * std::max<index_t>(fits.job_.plan.group_size, 1);
-  fits.sink_.keep_fitted(group * of_group + first_side * m + chunk.first * sides,
-                         chunk.count * sides, chunk.residuals.get(), chunk.fitted.get());
+  const SidePlace at = place();
+  fits.sink_.keep_fitted(at.in_fits + chunk.first * at.step, chunk.count * fits.sides_,
+                         chunk.residuals.get(), chunk.fitted.get());
 }
 
 template <class T>

@@ -59,6 +59,7 @@ class TallFits {
     void read(Chunk& chunk) const;
     void work(Chunk& chunk);
     void keep(Chunk& chunk) const;
+    SidePlace place() const;
   };
   /// The sums and x of one right side, whose parts were added as two.
   struct Side {
@@ -70,8 +71,11 @@ class TallFits {
     return judge_fit<S>(job_.problem, job_.inputs.fits, side.sums, side.gradient.data(),
                         side.x.data(), report, scales);
   }
-  void read_weights(Chunk& chunk, index_t start) const;
-  index_t item_of(index_t group) const;
+  template <class E>
+  MatrixView<E> rows_of(const Chunk& chunk, E* numbers) const {
+    return {numbers, chunk.count, sides_, sides_};
+  }
+  void read_weights(Chunk& chunk, SidePlace place) const;
   void sweep(Steps& steps);
   FitReport judge_scaled(const Steps& first, index_t side, SolutionReport& report);
 

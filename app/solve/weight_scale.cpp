@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/reader_of.hpp"
 
 namespace qrtool {
 namespace {
@@ -55,17 +56,14 @@ WeightRange range_of(Reader& reader) {
 }
 
 /// The weights of another reader, divided by 2^exponent before they are rounded.
-class ScaledReader final : public Reader {
+class ScaledReader final : public ReaderOf<ScaledReader> {
  public:
   ScaledReader(std::unique_ptr<Reader> inner, int exponent)
       : inner_(std::move(inner)), exponent_(exponent) {
     source_ = inner_->source();
   }
-  void read(index_t first, BatchView<float> out) override {
-    for (index_t b = 0; b < out.count; ++b) read_rows(first + b, 0, out[b]);
-  }
-  void read(index_t first, BatchView<double> out) override { inner_->read(first, out); }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
+  template <class T>
+  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out) {
     const index_t step = std::max<index_t>(1, numbers_at_once / std::max<index_t>(out.cols, 1));
     const Batch<double> memory(1, std::min(step, out.rows), out.cols);
     for (index_t i = 0; i < out.rows; i += step) {
@@ -73,11 +71,8 @@ class ScaledReader final : public Reader {
       inner_->read_rows(matrix, first_row + i, rows);
       for (index_t r = 0; r < rows.rows; ++r)
         for (index_t j = 0; j < out.cols; ++j)
-          out(i + r, j) = static_cast<float>(std::ldexp(rows(r, j), -exponent_));
+          out(i + r, j) = static_cast<T>(std::ldexp(rows(r, j), -exponent_));
     }
-  }
-  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
-    inner_->read_rows(matrix, first_row, out);
   }
   void require_unchanged() const override { inner_->require_unchanged(); }
   std::size_t workspace_bytes(ElementType) const override {

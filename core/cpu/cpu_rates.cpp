@@ -169,8 +169,11 @@ double one_thread_seconds(const Problem& p, double MeasuredMatrix::*time) {
 
 double cpu_seconds(const Problem& p, int threads) {
   if (p.is_empty()) return 0;
-  const auto time = p.wants_q() ? &MeasuredMatrix::factors_us : &MeasuredMatrix::r_us;
-  return one_thread_seconds(p, time) / speed_of(p, threads);
+  Problem with_q = p;
+  if (!p.wants_q()) with_q.mode = Mode::reduced;
+  double seconds = one_thread_seconds(with_q, &MeasuredMatrix::factors_us);
+  if (!p.wants_q()) seconds = std::min(seconds, one_thread_seconds(p, &MeasuredMatrix::r_us));
+  return seconds / speed_of(p, threads);
 }
 
 double cpu_solve_seconds(const Problem& p, index_t sides, int threads) {

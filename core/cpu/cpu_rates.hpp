@@ -7,7 +7,8 @@
 namespace qrtool {
 
 /// The seconds in which `threads` threads factor a problem and measure its errors, by the rate of
-/// the nearest shape that was measured. Processors differ by a few times.
+/// the nearest shape that was measured; R alone by no more than Q and R. Processors differ by a few
+/// times.
 double cpu_seconds(const Problem& problem, int threads);
 
 /// The same for solutions of least squares with their check, `sides` right sides for each matrix.

@@ -43,8 +43,8 @@
 #include <vector>
 
 #include "core/host.hpp"
-#include "core/measure/error_meter.hpp"
 #include "core/measure/strips.hpp"
+#include "core/measure/wide_residual.hpp"
 #include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
@@ -71,8 +71,9 @@ constexpr index_t many_strips = 32;
 
 /// The sizes of a meter's memory. Sizes of strips count doubles.
 struct Layout {
-  Layout(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads)
-      : keeps_a(q_cols == 0 && m < n),
+  Layout(index_t m, index_t n, index_t q_cols, index_t all_r_rows, int most_threads)
+      : is_wide(q_cols == 0 && is_very_wide(m, n)),
+        keeps_a(q_cols == 0 && m < n),
         x_columns(q_cols > 0 ? q_cols : n),
         x_strips(ceiling(x_columns, width)),
         n_strips(ceiling(n, width)),
@@ -83,10 +84,11 @@ struct Layout {
         n_groups(ceiling(n_strips, tile_strips)),
         rows(keeps_a ? m : std::min(m, x_strips > 1 ? slab_rows : call_rows)),
         x_strip_size(strip_size_of(rows)),
+        r_rows(all_r_rows),
         r_strip_size(strip_size_of(r_rows)),
         a_strip_size(q_cols > 0 ? strip_size_of(std::min(rows, tile_rows)) : 0),
         squares(keeps_a ? 0 : x_strips * (x_strips + 1) / 2),
-        packs(ceiling(std::max(rows, r_rows), pack_rows)),
+        packs(ceiling(std::max(rows, all_r_rows), pack_rows)),
         threads(static_cast<int>(std::min<index_t>(std::min(most_threads, machine_cores()),
                                                    std::max<index_t>(1, tiles())))) {}
 
@@ -102,18 +104,21 @@ struct Layout {
   /// task.
   index_t slots() const { return std::max({2 * tiles(), packs, group_pairs()}); }
   index_t size() const {
+    if (is_wide) return (rows + r_rows) * x_columns;
     return 2 * gram_size() + x_strips * x_strip_size + n_strips * r_strip_size +
            threads * tile_size() + slots();
   }
 
   /// A'A of a wide matrix is larger than A and R. Its squares are computed one after another from
   /// all rows of A, and none is stored.
+  /// A and R stay as they are, row after row.
+  bool is_wide;
   bool keeps_a;
   index_t x_columns, x_strips, n_strips;     // X is Q, or A where there is no Q
   index_t group_strips, x_groups;            // the strips that one task of X'X takes
   index_t tile_rows, tile_strips, n_groups;  // what one task of A - QR takes of each
   index_t rows;                              // of X that are packed at a time
-  index_t x_strip_size, r_strip_size, a_strip_size;
+  index_t x_strip_size, r_rows, r_strip_size, a_strip_size;
   index_t squares;  // 32 x 32, of X'X
   index_t packs;    // the most tasks of packing
   int threads;
@@ -151,6 +156,11 @@ struct ErrorMeter::State {
         memory(allocate_host(static_cast<std::size_t>(layout.size()) * sizeof(double))) {
     double* at = reinterpret_cast<double*>(memory.get());
     const auto take = [&](index_t size) { return std::exchange(at, at + size); };
+    if (layout.is_wide) {
+      x = take(layout.rows * n);
+      r = take(r_rows * n);
+      return;
+    }
     gram = take(layout.gram_size());
     lost = take(layout.gram_size());
     x = take(layout.x_strips * layout.x_strip_size);
@@ -240,6 +250,13 @@ struct ErrorMeter::State {
     is_cleared = false;
     const index_t packs = ceiling(r_rows, pack_rows);
     scaling = Scaling(scale);
+    if (layout.is_wide) {
+      keep_rows(from, r);
+      lower = 0;
+      for (index_t i = 1; i < r_rows; ++i)
+        for (index_t j = 0; j < i; ++j) lower += r_at(i, j) * r_at(i, j);
+      return;
+    }
     for_tasks(packs, entries(r_rows, n), [&](index_t task, int) {
       const index_t first = task * pack_rows;
       pack_some(from, first, scaling, r, layout.r_strip_size);
@@ -261,7 +278,23 @@ struct ErrorMeter::State {
     is_cleared = true;
   }
 
+  /// Copies rows of a wide matrix, scaled. Returns the sum of squares.
+  template <class T>
+  double keep_rows(MatrixView<const T> from, double* to) const {
+    CompensatedSum squares;
+    for (index_t i = 0; i < from.rows; ++i) {
+      double of_row = 0;
+      for (index_t j = 0; j < from.cols; ++j) {
+        to[i * n + j] = static_cast<double>(from(i, j)) * scaling.half * scaling.rest;
+        of_row += to[i * n + j] * to[i * n + j];
+      }
+      squares.add(of_row);
+    }
+    return squares.sum;
+  }
+
   double r_at(index_t i, index_t j) const {
+    if (layout.is_wide) return r[i * n + j];
     return r[j / width * layout.r_strip_size + i * width + j % width];
   }
 
@@ -298,6 +331,11 @@ struct ErrorMeter::State {
 
   template <class T>
   void add_slab_of_a(MatrixView<const T> a) {
+    if (layout.is_wide) {
+      norm_a.add(keep_rows(a, x + rows_added * n));
+      rows_added += a.rows;
+      return;
+    }
     double* const to = x + (layout.keeps_a ? rows_added * width : 0);
     const index_t packs = ceiling(a.rows, pack_rows);
     for_tasks(packs, entries(a.rows, n), [&](index_t task, int) {
@@ -425,6 +463,13 @@ struct ErrorMeter::State {
 
   /// ||A'A - R'R||, where there is no Q.
   double r_residual() const {
+    if (layout.is_wide && !is_complex)
+      return wide_residual<double>({x, rows_added, n, n}, {r, r_rows, n, n});
+    if (layout.is_wide) {
+      using S = std::complex<double>;
+      const auto *a = reinterpret_cast<const S*>(x), *triangle = reinterpret_cast<const S*>(r);
+      return wide_residual<S>({a, rows_added, n / 2, n / 2}, {triangle, r_rows, n / 2, n / 2});
+    }
     const double each = entries(r_rows, width * width);
     return norm_of(each, [&](Strips at) {
       alignas(64) double sums[4][width * width] = {};
@@ -488,10 +533,10 @@ struct ErrorMeter::State {
   Scaling scaling;
   Layout layout;
   HostMemory memory;
-  double *gram, *lost;  // X'X in squares, and what the rounding of its sums lost
-  double *x, *r;        // packed
-  double* a_tiles;      // for every thread
-  double* slots;        // what each task found
+  double *gram = nullptr, *lost = nullptr;  // X'X in squares, and what rounding of its sums lost
+  double *x, *r;                            // packed
+  double* a_tiles = nullptr;                // for every thread
+  double* slots = nullptr;                  // what each task found
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
   bool is_double = true, r_is_upper = true;
@@ -519,7 +564,8 @@ std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, in
                                         int most_threads, bool is_complex) {
   const Layout layout = layout_of(m, n, q_cols, r_rows, most_threads, is_complex);
   const index_t embedded = is_complex && q_cols > 0 ? 4 * r_rows * n : 0;
-  return sizeof(double) * static_cast<std::size_t>(layout.size() + embedded);
+  const std::size_t own = sizeof(double) * static_cast<std::size_t>(layout.size() + embedded);
+  return layout.is_wide ? own + wide_residual_bytes(m, n, is_complex) : own;
 }
 
 template <class T>

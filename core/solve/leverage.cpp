@@ -1,52 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// leverage.cpp: pivoted QR of scaled columns, and blocks of rows merged in order.
+// leverage.cpp: reflectors of the columns that the rank leaves, and blocks of rows merged in a
+// tree.
 #include "core/solve/leverage.hpp"
 
-#include <Eigen/QR>
+#include <Eigen/Core>
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 
+#include "core/cpu/reference/householder.hpp"
+#include "core/measure/strips.hpp"
 #include "core/parallel.hpp"
 #include "core/solve/rows.hpp"
+#include "core/solve/truncated_qr.hpp"
 
 namespace qrtool {
 namespace {
 
+using strips::CompensatedSum;
 template <class S>
 using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
 template <class S>
 using RowMajor = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// The columns of A to norm 1, by which the rank is decided; a column of zeros stays.
+/// The columns of A by powers of two to norms in [1/2, 1), which changes no digit of them; a column
+/// of zeros stays.
 template <class S>
 Eigen::VectorXd scale_columns(Matrix<S>& a) {
   Eigen::VectorXd factors = Eigen::VectorXd::Ones(a.cols());
+  // Squares of very large and very small numbers leave the range of float64.
+  constexpr int most_exponent = 1023;
   for (Eigen::Index j = 0; j < a.cols(); ++j) {
-    // Squares of very large and very small numbers leave the range of float64.
     const Eigen::Map<const Eigen::VectorXd> numbers(
         reinterpret_cast<const double*>(a.col(j).data()), parts_of<S> * a.rows());
     const double largest = numbers.cwiseAbs().maxCoeff();
     if (!(largest > 0)) continue;
-    factors(j) = std::ldexp(1.0, -std::ilogb(largest));
+    factors(j) = std::ldexp(1.0, std::min(-std::ilogb(largest), most_exponent));
+    int exponent = 0;
+    std::frexp((a.col(j) * factors(j)).norm(), &exponent);
+    factors(j) = std::ldexp(factors(j), -exponent);
     a.col(j) *= factors(j);
-    const double norm = a.col(j).norm();
-    factors(j) /= norm;
-    a.col(j) /= norm;
   }
   return factors;
 }
 
+/// R (k x n) of rows, with zeros below the diagonal, by reflectors with compensated sums.
 template <class S>
-index_t rank_of(const Eigen::ColPivHouseholderQR<Matrix<S>>& qr, double tolerance) {
-  const auto diagonal = qr.matrixQR().diagonal().cwiseAbs();
+Matrix<S> triangle_of(Matrix<S> rows) {
+  householder::Vector<S> tau;
+  householder::factor<S>(rows, tau);
+  return rows.topRows(tau.size()).template triangularView<Eigen::Upper>();
+}
+
+/// The columns that count, the first `rank` of an order by which every next one has the most left.
+struct CountedColumns {
   index_t rank = 0;
-  while (rank < diagonal.size() && diagonal(rank) > tolerance * diagonal(0)) ++rank;
-  return rank;
+  std::vector<int> order;
+};
+template <class S>
+CountedColumns counted_columns(const Matrix<S>& r, const SolveProblem& problem,
+                               const std::optional<index_t>& rank) {
+  const TruncatedQr<S> pivoted(r, problem.rank.tolerance, /*is_complete=*/true);
+  return {rank ? std::min<index_t>(*rank, r.rows()) : pivoted.rank(), pivoted.permutation()};
+}
+
+/// Column j of the result is column order[j].
+template <class M>
+Matrix<typename M::Scalar> columns_of(const M& all, const CountedColumns& counted) {
+  Matrix<typename M::Scalar> some(all.rows(), counted.rank);
+  for (index_t j = 0; j < counted.rank; ++j)
+    some.col(j) = all.col(counted.order[static_cast<std::size_t>(j)]);
+  return some;
 }
 
 /// Clamps a leverage between 0 and 1, and adds what it lacks to the error.
-double within_bounds(double h, LeverageReport& report, double& sum) {
-  sum += h;
+double within_bounds(double h, LeverageReport& report, CompensatedSum& sum) {
+  sum.add(h);
   report.error = std::max({report.error, -h, h - 1});
   return std::clamp(h, 0.0, 1.0);
 }
@@ -57,13 +87,6 @@ void judge_sum(const SolveProblem& problem, double sum, LeverageReport& report) 
   // With a ridge the sum is at most the rank.
   report.error = std::max(report.error, problem.ridge > 0 ? apart : std::abs(apart));
   if (std::isnan(sum)) report.error = sum;
-}
-
-/// R of rows below each other, k x n.
-template <class S>
-Matrix<S> triangle_of(Matrix<S> rows) {
-  const Eigen::HouseholderQR<Eigen::Ref<Matrix<S>>> qr(rows);  // in place
-  return rows.topRows(std::min(rows.rows(), rows.cols())).template triangularView<Eigen::Upper>();
 }
 
 template <class S>
@@ -85,17 +108,16 @@ Matrix<S> ridge_rows(const SolveProblem& problem) {
 /// Calls work(number in the wave, first row, rows) for the blocks of all waves, and merge(number)
 /// in order.
 template <class S, class Work, class Merge>
-void for_blocks(const SolveProblem& problem, int threads,
-                const std::function<void(index_t, index_t)>& read, const WeightedRows<S>& rows,
-                Work work, Merge merge) {
+void for_blocks(const SolveProblem& problem, int threads, const LargeRows<S>& in, Work work,
+                Merge merge) {
   const index_t step = leverage_block_rows(problem.n), wave = step * threads;
   for (index_t first = 0; first < problem.m; first += wave) {
     const index_t count = std::min(wave, problem.m - first), blocks = (count + step - 1) / step;
-    read(first, count);
+    in.read(first, count);
     parallel_for(blocks, threads, [&](index_t i, int) {
       const index_t start = first + i * step;
       RowMajor<S> block(std::min(step, problem.m - start), problem.n);
-      rows(start, {block.data(), block.rows(), block.cols(), block.cols()});
+      in.rows(start, {block.data(), block.rows(), block.cols(), block.cols()});
       work(i, block);
     });
     for (index_t i = 0; i < blocks; ++i) merge(i, first + i * step);
@@ -121,17 +143,77 @@ Matrix<S> cholesky(const Matrix<S>& gram) {
   return u;
 }
 
+/// Kahan's sum of matrices.
+template <class S>
+struct MatrixSum {
+  explicit MatrixSum(index_t n) : sum(Matrix<S>::Zero(n, n)), lost(sum) {}
+  void add(const Matrix<S>& term) {
+    const Matrix<S> corrected = term - lost, next = sum + corrected;
+    lost = (next - sum) - corrected;
+    sum = next;
+  }
+  Matrix<S> sum, lost;
+};
+
+/// Z Z^H. Where rows of A are alike all terms are equal, and a plain sum of many rounds one way.
+template <class S>
+Matrix<S> gram_of(const Matrix<S>& z) {
+  MatrixSum<S> gram(z.rows());
+  for (Eigen::Index i = 0; i < z.cols(); i += householder::part_rows) {
+    const auto part = z.middleCols(i, std::min(householder::part_rows, z.cols() - i));
+    gram.add(part * part.adjoint());
+  }
+  return gram.sum;
+}
+
+/// R of blocks of rows that come one after another. Two R of equally many blocks are merged, so
+/// that rounding errors grow with the logarithm of the blocks.
+template <class S>
+class TriangleTree {
+ public:
+  void add(Matrix<S> r) {
+    index_t blocks = 1;
+    for (; !parts_.empty() && parts_.back().first == blocks; blocks *= 2) merge_last(r);
+    parts_.emplace_back(blocks, std::move(r));
+  }
+  /// R of all blocks and of `rows`.
+  Matrix<S> finish(const Matrix<S>& rows) {
+    Matrix<S> r = rows;
+    while (!parts_.empty()) merge_last(r);
+    return r;
+  }
+
+ private:
+  void merge_last(Matrix<S>& r) {
+    r = triangle_of<S>(stacked(parts_.back().second, r));
+    parts_.pop_back();
+  }
+
+  std::vector<std::pair<index_t, Matrix<S>>> parts_;
+};
+
+/// R of all rows of a matrix and of the ridge.
+template <class S>
+Matrix<S> triangle_of_rows(const SolveProblem& problem, int threads, const LargeRows<S>& in) {
+  std::vector<Matrix<S>> parts(static_cast<std::size_t>(threads));
+  TriangleTree<S> tree;
+  for_blocks(
+      problem, threads, in,
+      [&](index_t i, const RowMajor<S>& block) { parts[i] = triangle_of<S>(block); },
+      [&](index_t i, index_t) { tree.add(std::move(parts[i])); });
+  return tree.finish(ridge_rows<S>(problem));
+}
+
 /// Z^H for Z = A P R^-1 of some rows, r columns.
 template <class S>
 struct Whitener {
   Eigen::VectorXd factors;
-  Eigen::PermutationMatrix<Eigen::Dynamic> order;
+  CountedColumns counted;
   Matrix<S> r;  // r x r, upper
 
   Matrix<S> operator()(const RowMajor<S>& rows) const {
-    const Matrix<S> ordered = rows * factors.asDiagonal() * order;
     // Z R = A P D
-    Matrix<S> z = ordered.leftCols(r.cols()).adjoint();
+    Matrix<S> z = columns_of(rows * factors.asDiagonal(), counted).adjoint();
     solve_adjoint(r, z);
     return z;
   }
@@ -148,60 +230,61 @@ index_t leverage_block_rows(index_t n) { return std::max<index_t>(2 * n, 2048); 
 
 std::size_t leverage_bytes(const SolveProblem& problem, int threads) {
   const index_t n = problem.n, of_block = 3 * leverage_block_rows(n) * n + 2 * n * n;
-  return static_cast<std::size_t>((of_block * threads + 6 * n * n) * parts_in(problem.type)) *
+  const auto blocks = static_cast<std::size_t>(problem.m / leverage_block_rows(n) + 1);
+  const index_t of_tree = (8 + std::bit_width(blocks)) * n * n;
+  return static_cast<std::size_t>((of_block * threads + of_tree) * parts_in(problem.type)) *
          sizeof(double);
 }
 
 template <class S>
-LeverageReport small_leverages(const SolveProblem& problem, MatrixView<S> rows,
-                               std::span<double> leverages) {
+LeverageReport small_leverages(const SolveProblem& problem, const std::optional<index_t>& rank,
+                               MatrixView<S> rows, std::span<double> leverages) {
   using Strided = Eigen::Map<const RowMajor<S>>;
   LeverageReport report{.rank = 0, .error = 0};
   std::fill(leverages.begin(), leverages.end(), 0.0);
   if (rows.rows == 0 || rows.cols == 0) return report;
   Matrix<S> a = stacked<S>(Strided(rows.data, rows.rows, rows.cols), ridge_rows<S>(problem));
   scale_columns(a);
-  const Eigen::ColPivHouseholderQR<Matrix<S>> qr(a);
-  report.rank = rank_of<S>(qr, problem.rank.tolerance);
-  Matrix<S> q = Matrix<S>::Identity(a.rows(), report.rank);
-  q = qr.householderQ() * q;
-  double sum = 0;
+  Matrix<S> reflectors = a;
+  householder::Vector<S> tau;
+  householder::factor<S>(reflectors, tau);
+  const Matrix<S> r = reflectors.topRows(tau.size()).template triangularView<Eigen::Upper>();
+  const CountedColumns counted = counted_columns(r, problem, rank);
+  if (counted.rank < a.cols()) {
+    reflectors = columns_of(a, counted);
+    householder::factor<S>(reflectors, tau);
+  }
+  report.rank = counted.rank;
+  Matrix<S> q(a.rows(), report.rank);
+  householder::form_q<S>(reflectors, tau, q);
+  CompensatedSum sum;
   for (index_t i = 0; i < rows.rows; ++i)
     leverages[static_cast<std::size_t>(i)] = within_bounds(q.row(i).squaredNorm(), report, sum);
-  judge_sum(problem, sum, report);
+  judge_sum(problem, sum.sum, report);
   return report;
 }
 
 template <class S>
-LeverageReport large_leverages(const SolveProblem& problem, int threads,
-                               const std::function<void(index_t first, index_t count)>& read,
-                               const WeightedRows<S>& rows, const KeepLeverages& keep) {
+LeverageReport large_leverages(const SolveProblem& problem, const std::optional<index_t>& rank,
+                               int threads, const LargeRows<S>& in, const KeepLeverages& keep) {
   LeverageReport report{.rank = 0, .error = 0};
   std::vector<Matrix<S>> parts(static_cast<std::size_t>(threads));
-  Matrix<S> r = ridge_rows<S>(problem);
+  Matrix<S> r = triangle_of_rows(problem, threads, in);
+  Whitener<S> whitener{.factors = scale_columns(r), .counted = {}, .r = {}};
+  whitener.counted = counted_columns(r, problem, rank);
+  report.rank = whitener.counted.rank;
+  whitener.r = triangle_of<S>(columns_of(r, whitener.counted));
+  MatrixSum<S> gram(report.rank);
+  gram.add(gram_of(whitener(ridge_rows<S>(problem))));
   for_blocks(
-      problem, threads, read, rows,
-      [&](index_t i, const RowMajor<S>& block) { parts[i] = triangle_of<S>(block); },
-      [&](index_t i, index_t) { r = triangle_of<S>(stacked(r, parts[i])); });
-  Whitener<S> whitener{.factors = scale_columns(r), .order = {}, .r = {}};
-  const Eigen::ColPivHouseholderQR<Matrix<S>> qr(r);
-  report.rank = rank_of<S>(qr, problem.rank.tolerance);
-  whitener.order = qr.colsPermutation();
-  whitener.r = qr.matrixQR().topLeftCorner(report.rank, report.rank);
-  const Matrix<S> of_ridge = whitener(ridge_rows<S>(problem));
-  Matrix<S> gram = of_ridge * of_ridge.adjoint();
-  for_blocks(
-      problem, threads, read, rows,
-      [&](index_t i, const RowMajor<S>& block) {
-        const Matrix<S> z = whitener(block);
-        parts[i] = z * z.adjoint();
-      },
-      [&](index_t i, index_t) { gram += parts[i]; });
-  const Matrix<S> u = cholesky(gram);
+      problem, threads, in,
+      [&](index_t i, const RowMajor<S>& block) { parts[i] = gram_of(whitener(block)); },
+      [&](index_t i, index_t) { gram.add(parts[i]); });
+  const Matrix<S> u = cholesky(gram.sum);
   std::vector<Eigen::VectorXd> found(parts.size());
-  double sum = 0;
+  CompensatedSum sum;
   for_blocks(
-      problem, threads, read, rows,
+      problem, threads, in,
       [&](index_t i, const RowMajor<S>& block) {
         Matrix<S> z = whitener(block);
         solve_adjoint(u, z);
@@ -211,15 +294,24 @@ LeverageReport large_leverages(const SolveProblem& problem, int threads,
         for (double& h : found[i]) h = within_bounds(h, report, sum);
         keep(first, std::span(found[i].data(), static_cast<std::size_t>(found[i].size())));
       });
-  judge_sum(problem, sum, report);
+  judge_sum(problem, sum.sum, report);
   return report;
 }
 
-#define QRTOOL_FOR(S)                                                                             \
-  template LeverageReport small_leverages(const SolveProblem&, MatrixView<S>, std::span<double>); \
-  template LeverageReport large_leverages(const SolveProblem&, int,                               \
-                                          const std::function<void(index_t, index_t)>&,           \
-                                          const WeightedRows<S>&, const KeepLeverages&);
+template <class S>
+index_t rank_of_rows(const SolveProblem& problem, int threads, const LargeRows<S>& in) {
+  Matrix<S> r = triangle_of_rows(problem, threads, in);
+  if (r.size() == 0) return 0;
+  scale_columns(r);
+  return counted_columns<S>(r, problem, std::nullopt).rank;
+}
+
+#define QRTOOL_FOR(S)                                                                              \
+  template LeverageReport small_leverages(const SolveProblem&, const std::optional<index_t>&,      \
+                                          MatrixView<S>, std::span<double>);                       \
+  template LeverageReport large_leverages(const SolveProblem&, const std::optional<index_t>&, int, \
+                                          const LargeRows<S>&, const KeepLeverages&);              \
+  template index_t rank_of_rows(const SolveProblem&, int, const LargeRows<S>&);
 QRTOOL_FOR(double)
 QRTOOL_FOR(std::complex<double>)
 #undef QRTOOL_FOR

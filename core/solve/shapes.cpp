@@ -50,28 +50,25 @@ using Reading = std::optional<RightSides>;
 Reading read_last(const SystemShapes& s) {
   if (s.b_dims.empty() || s.b_dims.back() != s.m) return {};
   const Dims leading(s.b_dims.begin(), s.b_dims.end() - 1);
-  RightSides out{.rows = RowsOfB::last, .batch = s.a_leading, .as_rows = true};
+  const bool is_vector = leading.empty();
+  if (!is_vector && !s.a_leading.empty() && leading != s.a_leading) return {};
+  RightSides out{.rows = RowsOfB::last, .batch = s.a_leading, .m = s.m, .as_rows = true};
   out.a_leading = s.a_leading;
-  if (leading.empty()) {
-    out.x_dims = joined(s.a_leading, {s.n});
-    out.solution_dims = s.a_leading;
-    return out;
-  }
-  if (!s.a_leading.empty() && leading != s.a_leading) return {};
-  out.b_leading = s.a_leading;
+  if (!is_vector) out.b_leading = s.a_leading;
   out.p = s.a_leading.empty() ? count_of(leading) : 1;
-  out.x_dims = joined(leading, {s.n});
-  out.solution_dims = leading;
+  out.solution_dims = is_vector ? s.a_leading : leading;
+  out.x_dims = joined(out.solution_dims, {s.n});
+  out.fit_dims = joined(out.solution_dims, {s.m});
   return out;
 }
 
 /// [m, ...]
 Reading read_first(const SystemShapes& s) {
   if (s.b_dims.size() < 2 || s.b_dims.front() != s.m || !s.a_leading.empty()) return {};
-  RightSides out{.rows = RowsOfB::first};
+  RightSides out{.rows = RowsOfB::first, .m = s.m};
   out.solution_dims.assign(s.b_dims.begin() + 1, s.b_dims.end());
   out.p = count_of(out.solution_dims);
-  out.x_dims = s.b_dims;
+  out.fit_dims = out.x_dims = s.b_dims;
   out.x_dims.front() = s.n;
   return out;
 }
@@ -85,8 +82,13 @@ Reading read_matrix(const SystemShapes& s) {
   const Dims leading(s.b_dims.begin(), s.b_dims.end() - 2);
   const auto batch = broadcast(s.a_leading, leading);
   if (!batch) return {};
-  RightSides out{.rows = RowsOfB::matrix, .batch = *batch, .p = cols, .as_rows = s.is_column};
-  out.x_dims = s.is_column ? joined(*batch, {cols, s.n}) : joined(*batch, {s.n, cols});
+  RightSides out{
+      .rows = RowsOfB::matrix, .batch = *batch, .m = s.m, .p = cols, .as_rows = s.is_column};
+  const auto dims_with = [&](index_t r) {
+    return s.is_column ? joined(*batch, {cols, r}) : joined(*batch, {r, cols});
+  };
+  out.x_dims = dims_with(s.n);
+  out.fit_dims = dims_with(s.m);
   out.solution_dims = joined(*batch, {cols});
   out.a_leading = s.a_leading;
   out.b_leading = leading;
@@ -124,8 +126,16 @@ index_t count_of(const Dims& dims) {
 }
 
 index_t RightSides::items() const { return count_of(batch); }
-index_t RightSides::a_of(index_t item) const { return place_in(a_leading, batch, item); }
-index_t RightSides::b_of(index_t item) const { return place_in(b_leading, batch, item); }
+SidePlace RightSides::place(index_t side) const {
+  const index_t each = std::max<index_t>(p, 1), item = side / each, column = side % each;
+  const index_t step = as_rows ? 1 : each, next = as_rows ? m : 1;
+  return {.a = place_in(a_leading, batch, item),
+          .in_b = place_in(b_leading, batch, item) * m * p + column * next,
+          .in_fits = item * m * p + column * next,
+          .step = step,
+          .next = next,
+          .column = column};
+}
 
 std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked) {
   using Read = Reading (*)(const SystemShapes&);

@@ -19,21 +19,32 @@ using Dims = std::vector<index_t>;
 enum class RowsOfB { automatic, first, last, matrix };
 std::string_view name_of(RowsOfB rows);
 
+/// Where one right side is. Numbers of arrays count from 0, in their stored order.
+struct SidePlace {
+  index_t a = 0;        // its matrix
+  index_t in_b = 0;     // its first number in B, and in weights that have the shape of B
+  index_t in_fits = 0;  // its first number in residuals and fitted values
+  index_t step = 1;     // from its number in one row to that in the next row
+  index_t next = 1;     // to the same row of the next right side of this matrix
+  index_t column = 0;   // the right sides of this matrix before it
+};
+
 /// One way to read B. The systems are A_i x = b for each place of `batch` and each of its `p` right
 /// sides. A dataset of shape `x_dims` holds the solutions in the places of the right sides.
 struct RightSides {
   RowsOfB rows = RowsOfB::matrix;
   Dims batch = {};          // of A and B, broadcast
-  index_t p = 1;            // right sides for each place of the batch
+  index_t m = 0, p = 1;     // rows; right sides for each place of the batch
   bool as_rows = false;     // a right side is a row of m neighbours; otherwise a column of m x p
-  Dims x_dims = {};         // as B, with m replaced by n
+  Dims x_dims = {};         // as B, broadcast, with m replaced by n
+  Dims fit_dims = {};       // as B, broadcast: of residuals and fitted values
   Dims solution_dims = {};  // one place for each right side
   Dims a_leading = {}, b_leading = {};  // the leading dimensions, before they are broadcast
 
   index_t items() const;  // places of the batch
-  /// The matrix of A, and the right sides (m x p, or p x m) of B, that belong to a place.
-  index_t a_of(index_t item) const;
-  index_t b_of(index_t item) const;
+  /// Where a right side is; they count as solution_dims does. Whoever reads or writes numbers of
+  /// right sides finds them by this function alone.
+  SidePlace place(index_t side) const;
   bool shares_a() const { return a_leading.empty(); }
 };
 

@@ -140,7 +140,7 @@ StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& s
   factors.is_mixed = recorded.is_mixed;
   factors.q = open_factor(file, "/Q", "/q", place);
   factors.r = open_factor(file, "/R", "/r", place);
-  factors.p = open_factor(file, "/P", "/P", place);
+  factors.p = open_factor(file, "/P", "/p", place);
   factors.v = open_factor(file, "/V", "/v", place);
   factors.tau = open_factor(file, "/tau", "/Tau", place);
   if (factors.by_qrtool) {

@@ -91,7 +91,7 @@ StoredFactors open_npz_factors(const std::string& path, int threads) {
     std::string lower = name;
     lower.front() = static_cast<char>(lower.front() | 0x20);
     index_t member = archive->find(name);
-    if (member < 0 && name != "P") member = archive->find(lower);
+    if (member < 0) member = archive->find(lower);
     if (member < 0) continue;
     const InputSpec spec{.path = path, .dataset = {}, .threads = threads, .scratch = {}};
     factor_of(factors, name) =

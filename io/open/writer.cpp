@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_output.hpp"
@@ -153,6 +154,12 @@ void check_output_names(const std::string& output, const std::string& report, bo
   std::vector<std::string> names = format_of_output(output).files_of_output(output);
   if (!report.empty()) names.push_back(report);
   for (const std::string& name : names) refuse_existing(name);
+}
+
+void check_table_names(const std::string& output, bool force) {
+  if (force || is_standard_output(output) || !format_of_output(output).takes_csv_options) return;
+  refuse_existing(output);
+  refuse_existing(report_file(output, ".json"));
 }
 
 }  // namespace qrtool

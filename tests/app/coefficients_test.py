@@ -122,6 +122,15 @@ class Coefficients(FolderTest):
         run("solve", "t.csv", "o.csv", "--response", "y", status=5)
         run("verify", "t.csv", "o.csv")
 
+    def test_an_output_that_exists_is_refused_before_the_table_is_read(self):
+        write("t.csv", "a,y,g\n1,2,1\n2,bad,1\n3,9,1\n")
+        for name in ("o.csv", "o.report.json"):
+            write(name, "")
+            for more in ((), ("--by", "g")):
+                done = run("solve", "t.csv", "o.csv", "--response", "y", *more, status=5)
+                self.assertIn(f"'{name}' exists", done)
+            os.remove(name)
+
     def test_several_responses_and_names_in_quotes(self):
         write("t.csv", 'a,"b, c","y ""1""",y2\n1,2,3,1\n2,5,4,7\n3,7,9,2\n4,1,1,5\n5,2,2,2\n')
         said = run("solve", "t.csv", "o.csv", "--response", "3-4", "--covariance")

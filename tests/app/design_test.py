@@ -193,6 +193,23 @@ class Design(FolderTest):
         self.assertIn("--a names a column that is the response",
                       said("solve", "t.csv", "y.csv", "--response", "y", "--a", "t,y", status=3))
 
+    def test_a_number_counts_the_columns_of_the_file(self):
+        y, t, u = self.random.standard_normal((3, 30))
+        np.savetxt("t.csv", np.column_stack([y, t, u]), delimiter=",", header="y,t,u", comments="")
+        for response in ("y", "1"):
+            run("solve", "t.csv", "x.csv", "-f", "--response", response, "--polynomial", "2:2")
+            with open("x.csv", encoding="utf-8") as file:
+                self.assertEqual([line.split(",")[0] for line in file], ["term", "t", "t^2", "u"])
+            run("verify", "t.csv", "x.csv", "--response", response)
+        self.assertIn("its columns are t, u; a number counts the columns of the file",
+                      said("solve", "t.csv", "z.csv", "--response", "y", "--polynomial", "1:2",
+                           status=3))
+        np.savetxt("a.csv", np.column_stack([y, t, u]), delimiter=",")
+        np.save("b.npy", y)
+        run("solve", "a.csv", "b.npy", "x.npz", "--columns", "2,3", "--polynomial", "3:2")
+        wanted = np.linalg.lstsq(np.column_stack([t, u, u * u]), y, rcond=None)[0]
+        np.testing.assert_allclose(np.load("x.npz")["X"], wanted, rtol=1e-9)
+
     def test_the_other_order_is_named(self):
         a, b = self.random.standard_normal((20, 3)), self.random.standard_normal(20)
         with h5py.File("in.h5", "w") as file:

@@ -124,6 +124,19 @@ class Leverage(FolderTest):
                     rank = {(1, 3): 2, (1, 5): 0}.get(index, 3)
                     np.testing.assert_allclose(found[index], hat(a[index], rank), atol=1e-13)
 
+    def test_one_b_for_several_a(self):
+        for kind, lead in (("f8", (3,)), ("c16", (1, 2)), ("f8", (2, 1))):
+            a, b = self.draw((*lead, 10, 2), kind), self.draw(10, kind)
+            w = self.random.uniform(0.1, 2, 10)
+            weighted = self.solve(A=a, b=b, w=w)
+            b[4] = np.nan
+            found, kept = self.solve("--missing", "skip", A=a, b=b), np.arange(10) != 4
+            self.assertTrue(np.isnan(found[..., 4]).all())
+            for index in np.ndindex(lead):
+                np.testing.assert_allclose(weighted[index], hat(a[index] * np.sqrt(w)[:, None]),
+                                           atol=1e-13)
+                np.testing.assert_allclose(found[index][kept], hat(a[index][kept]), atol=1e-13)
+
     def test_rank_ridge_and_weights(self):
         for kind, m in itertools.product(("f8", "c16"), (40, 60000)):
             a, b = self.draw((m, 5), kind), self.draw(m, kind)
@@ -141,6 +154,34 @@ class Leverage(FolderTest):
             kept = np.isfinite(b) & np.isfinite(a).all(axis=1)
             self.assertTrue(np.isnan(found[~kept]).all())
             np.testing.assert_allclose(found[kept], hat(a[kept], 4), atol=1e-12)
+
+    def test_the_rank_is_that_of_the_report(self):
+        """Dummies that add up to the intercept, beside which sums of many rows round."""
+        for kind, m, seed in itertools.product(("f8", "c16"), (1000, 3000, 10000, 100000), (0, 1)):
+            chance = np.random.default_rng(seed)
+            one = chance.integers(0, 2, m)
+            a = np.stack([np.ones(m), one, 1 - one], 1).astype(kind)
+            np.testing.assert_allclose(self.solve(A=a, b=self.draw(m, kind)), hat(a, 2),
+                                       atol=1e-12)
+            np.save("a.npy", a)
+            for more in ((), ("--pivot",)):
+                run("factor", "a.npy", "q.npz", "-f", "--mode", "r", "--leverage", *more)
+                np.testing.assert_allclose(np.load("q.npz")["leverage"], hat(a, 2), atol=1e-12)
+        # The rank that float32 sees is one less than that of the same numbers in float64.
+        a = np.stack([np.ones(40), 1 + 1e-7 * np.arange(40) % 2], 1).astype("f4")
+        for m in (40, 200000):
+            some = np.resize(a, (m, 2))
+            found = self.solve(A=some, b=self.draw(m, "f4"))
+            with h5py.File("x.h5") as file:
+                rank = int(file["report/rank"][...].flat[0])
+            np.testing.assert_allclose(found, hat(some, rank), atol=1e-5)
+
+    def test_weights_and_a_ridge_beyond_float32(self):
+        a, b = self.draw((20, 3), "f4"), self.draw(20, "f4")
+        w = (self.random.random(20) + 0.1) * 1e-42
+        root = np.sqrt(w * 1e42)[:, None]
+        np.testing.assert_allclose(self.solve("--ridge", "1e-42", A=a, b=b, w=w),
+                                   hat(a * root, ridge=1.0), atol=1e-6)
 
     def test_hard_columns(self):
         """Near dependencies and scales, to what the condition of scaled columns allows."""
@@ -272,4 +313,4 @@ class Leverage(FolderTest):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -163,6 +163,17 @@ class NumPyFiles(FolderTest):
             left = {f for f in os.listdir() if f.startswith("o.") and f.endswith(".npy")}
             self.assertEqual(left, {f"o.{name}.npy" for name in factors})
 
+    def test_wide_matrices_and_matrices_without_rows_end(self):
+        """R of 1 x n has n entries, and work or memory of n x n entries would not end."""
+        for shape, mode in (((65536, 0, 65536), "reduced"), ((65536, 0, 65536), "r"),
+                            ((1, 1 << 20), "r"), ((2, 1 << 19), "r")):
+            np.save("a.npy", np.ones(shape))
+            for command in (("factor", "a.npy", "q.h5", "-f", "--mode", mode),
+                            ("verify", "a.npy", "q.h5")):
+                done = subprocess.run([QRTOOL, *command, "--memory", "200MiB"], timeout=60,
+                                      check=False, capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_formats_cross(self):
         a = self.numbers((4, 5, 3), "f4")
         np.save("a.npy", a)

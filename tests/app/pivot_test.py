@@ -134,6 +134,34 @@ class Pivot(FolderTest):
                 self.expect_pivoted(a.astype(kind), q, r, p)
                 self.assertIn("rank below 8 of 4 of 6, the least 0 (matrix 3)", said)
 
+    def test_another_rank_in_float64_is_said(self):
+        """A line through x = 100 +- 1e-4 has rank 1 in float32, and its numbers have rank 2."""
+        a = np.stack([np.ones((3, 50)), 100 + self.random.uniform(-1e-4, 1e-4, (3, 50))], 2)
+        a[2, :, 1] = 100
+        a, name = a.astype("f4"), "other_rank_in_float64"
+        b = self.random.standard_normal((3, 50)).astype("f4")
+        note = "of 3 matrices with dependent columns in single precision, 2 have another rank in"
+        q, r, p, report, said = self.factor(a)
+        np.testing.assert_array_equal(report["rank"], 1)
+        self.assertIn(note, said)
+        self.assertIn("--precision double", said)
+        with h5py.File("q.h5") as file:
+            self.assertEqual(file.attrs[name], 2)
+        np.save("b.npy", b)
+        np.save("w.npy", np.ones((3, 50), "f4"))
+        for more in ((), ("--weights", "w.npy"), ("--missing", "skip"), ("--leverage",)):
+            said = self.run_tool("solve", "a.h5", "b.npy", "x.h5", "-f", "--rows", "last", *more)
+            self.assertIn(note, said)
+            with h5py.File("x.h5") as file:
+                self.assertEqual(file.attrs[name], 2)
+        said = self.run_tool("solve", "a.h5:/A[0]", "b.npy", "x.npz", "-f")
+        self.assertIn("of 1 matrix with dependent columns in single precision, 1 has", said)
+        for more in (("--precision", "double"), ("--rank-tolerance", "1e-3")):
+            said = self.run_tool("solve", "a.h5", "b.npy", "x.h5", "-f", "--rows", "last", *more)
+            self.assertNotIn("another rank", said)
+        self.assertNotIn("another rank", self.run_tool("solve", "a.h5", "b.npy", "x.h5", "-f", "-q",
+                                                       "--rows", "last"))
+
     def test_signs_of_lapack_are_those_of_the_permuted_matrix(self):
         for kind in ("f8", "c16"):
             for shape in ((4, 12, 7), (4, 6, 6), (3, 5, 9), (2, 3000, 4), (3, 1, 1)):
@@ -326,6 +354,11 @@ class Pivot(FolderTest):
             with h5py.File("other.h5", "w") as file:
                 file["Q"], file["R"], file["P"] = q, r, p
             self.run_tool("verify", "a.h5", "other.h5")
+            with h5py.File("small.h5", "w") as file:
+                file["q"], file["r"], file["p"] = q, r, p.astype("i4")
+            np.savez("small.npz", q=q, r=r, p=p.astype("i4"))
+            for file in ("small.h5", "small.npz"):
+                self.run_tool("verify", "a.h5", file)
         self.run_tool("verify", "a.h5", "other.h5", "--memory", "1MiB")
         with h5py.File("other.h5", "a") as file:
             del file["P"]

@@ -171,11 +171,7 @@ void ArrayRows::read(index_t first, MatrixView<double> rows, std::vector<double>
   const index_t n = in_.n(), p = in_.sides.p;
   const Batch<double> a(1, rows.rows, n), b(1, rows.rows, p), w(1, rows.rows, 1);
   in_.a->read_rows(0, first, a.view()[0]);
-  if (!in_.sides.as_rows) read_numbers(*in_.b, first * p, rows.rows * p, b.view().data);
-  for (index_t r = 0; r < p && in_.sides.as_rows; ++r) {
-    read_numbers(*in_.b, r * m() + first, rows.rows, w.view().data);
-    for (index_t i = 0; i < rows.rows; ++i) b.view()[0](i, r) = w.view().data[i];
-  }
+  read_sides(*in_.b, in_.sides.place(0), first, b.view()[0]);
   if (in_.w) read_numbers(*in_.w, first, rows.rows, w.view().data);
   read_numbers(*groups_, first, rows.rows, groups.data());
   for (index_t i = 0; i < rows.rows; ++i) {

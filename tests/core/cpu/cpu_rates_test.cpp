@@ -29,6 +29,7 @@ TEST(CpuSeconds, AreFiniteForEveryShape) {
         const double seconds = cpu_seconds({3, m, n, type}, 2);
         EXPECT_GT(seconds, 0) << m << 'x' << n;
         EXPECT_TRUE(std::isfinite(seconds)) << m << 'x' << n;
+        EXPECT_LE(cpu_seconds({3, m, n, type, Mode::r}, 2), seconds) << m << 'x' << n;
       }
     }
   }

@@ -171,6 +171,23 @@ void expect_accurate(const Factored<T>& f, const std::string& what, double part 
   }
 }
 
+/// ||A'A - R'R|| / ||A||^2.
+template <class T>
+double true_residual_without_q(const Factored<T>& f) {
+  double squares = 0, norm = 0;
+  for (index_t i = 0; i < f.n; ++i) {
+    for (index_t j = i; j < f.n; ++j) {
+      TwiceSum sum;
+      for (index_t p = 0; p < f.m; ++p) sum.add_product(f.view_a()(p, i), f.view_a()(p, j));
+      if (i == j) norm += sum.value();
+      for (index_t p = 0; p < f.k; ++p)
+        sum.add_product(-static_cast<double>(f.view_r()(p, i)), f.view_r()(p, j));
+      squares += (i == j ? 1 : 2) * sum.value() * sum.value();
+    }
+  }
+  return norm > 0 ? std::sqrt(squares) / norm : 0;
+}
+
 template <class T>
 class ErrorMeterTest : public testing::Test {};
 using Types = testing::Types<float, double>;
@@ -220,6 +237,34 @@ TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarWhereQIsPerfect) {
   }
   for (const index_t n : {1, 2, 4, 16})
     expect_accurate(of_walsh_functions<TypeParam>(65536, n), "walsh");
+}
+
+/// R alone of matrices with more than 32 columns for each row, and beside them.
+TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarOfRAloneOfWideMatrices) {
+  for (const std::string_view kind :
+       {"gauss", "constant", "graded-rows", "graded-columns", "hilbert", "rank-deficient",
+        "near-deficient", "clustered", "offset", "tiny", "huge"}) {
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{1, 33},
+                               {1, 700},
+                               {2, 65},
+                               {5, 161},
+                               {5, 160},
+                               {16, 600},
+                               {20, 700}}) {
+      Factored<TypeParam> f = by_reflectors<TypeParam>(kind, m, n);
+      const int scale = magnitude_of<TypeParam>(f.view_a()).scale();
+      ErrorMeter meter(m, n, 0, f.k);
+      for (const double factor : {1.0, 1.0 + 1e-3}) {
+        f.view_r()(m - 1, n - 1) *= static_cast<TypeParam>(factor);
+        const Errors errors = meter.measure<TypeParam>(f.view_a(), {}, f.view_r(), scale);
+        const double bar =
+            standard_bars(m, n, precision_of(element_type<TypeParam>), errors).residual;
+        const double wanted = true_residual_without_q(f);
+        EXPECT_LE(std::abs(errors.residual - wanted), 0.1 * bar + 1e-9 * wanted)
+            << kind << ' ' << m << 'x' << n << ": " << errors.residual << ", " << wanted;
+      }
+    }
+  }
 }
 
 /// The residual is that of one known entry, wherever the tile of A - QR begins or ends.

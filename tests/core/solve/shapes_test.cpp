@@ -88,16 +88,21 @@ TEST(Shapes, GiveEachPlaceItsMatrixAndItsRightSides) {
   const RightSides sides = readings({{3, 1}, 9, 4, {1, 5, 9, 2}}, any).front();
   ASSERT_EQ(sides.items(), 15);
   for (index_t i = 0; i < 15; ++i) {
-    EXPECT_EQ(sides.a_of(i), i / 5);
-    EXPECT_EQ(sides.b_of(i), i % 5);
+    const SidePlace place = sides.place(2 * i + 1);
+    EXPECT_EQ(place.a, i / 5);
+    EXPECT_EQ(place.in_b, i % 5 * 18 + 1);
+    EXPECT_EQ(place.in_fits, i * 18 + 1);
+    EXPECT_EQ(place.step, 2);
+    EXPECT_EQ(place.column, 1);
   }
 }
 
 TEST(Shapes, AVectorBelongsToEveryMatrix) {
   const RightSides sides = readings({{7}, 9, 4, {9}}, any).front();
   EXPECT_EQ(sides.items(), 7);
-  EXPECT_EQ(sides.a_of(6), 6);
-  EXPECT_EQ(sides.b_of(6), 0);
+  EXPECT_EQ(sides.place(6).a, 6);
+  EXPECT_EQ(sides.place(6).in_b, 0);
+  EXPECT_EQ(sides.place(6).in_fits, 54);
 }
 
 }  // namespace

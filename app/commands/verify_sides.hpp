@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify_sides.hpp: how A, B, X and what lies beside X belong together, as `verify` finds it for
+// itself. It follows the axes of the stored arrays, and shares with `solve` neither the reading of
+// shapes (core/solve/shapes) nor the places of right sides, so that a mistake in them is found.
+#pragma once
+
+#include <memory>
+
+#include "app/solve/solve_inputs.hpp"
+
+namespace qrtool {
+
+/// Right sides by the axes of B. Strides count numbers, of A matrices.
+struct SideAxes {
+  Dims batch = {};                      // the axes of the items
+  Dims a_strides = {}, b_strides = {};  // for each of them; 0 where the one place serves all
+  index_t m = 0, p = 1;                 // an item has p right sides of m numbers
+  bool rows_are_last = false;           // an item is p x m, not m x p
+  Dims solution_dims = {};              // one place for each right side
+  Dims x_dims = {}, fit_dims = {};      // of X; of residuals and fitted values
+};
+
+/// The axes of B beside A; `rows` says which axis has the rows. Errors: InputError where that axis
+/// has another extent than A has rows, or the others do not fit.
+SideAxes side_axes(const SolveInputs& inputs, RowsOfB rows);
+
+/// The arrays of a run, of which each is items of one shape, in order. They read through the
+/// readers that they are made of, which outlive them.
+struct PlainSides {
+  SolveInputs inputs;
+  std::unique_ptr<Reader> x, fitted, residuals;  // the last two are null where they are not given
+};
+PlainSides plain_sides(const SolveInputs& inputs, const SideAxes& axes, Reader& x, Reader* fitted,
+                       Reader* residuals);
+
+}  // namespace qrtool
