@@ -2,6 +2,7 @@
 // reader.hpp: reads matrices from a file, a few at a time, never the whole file at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,9 +32,12 @@ struct InputSpec {
   std::size_t memory_bytes = SIZE_MAX;
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
-  CsvOptions csv = {};          // only for text
-  bool takes_vectors = false;   // an array of one dimension is m numbers
-  bool is_one_table = false;    // text: a blank line within it is skipped, and ends no matrix
+  CsvOptions csv = {};         // only for text
+  bool takes_vectors = false;  // an array of one dimension is m numbers
+  bool is_one_table = false;   // text: a blank line within it is skipped, and ends no matrix
+  // Columns of text that the run needs beside others, by name or number. A hint keeps them.
+  std::vector<std::string> needed_columns = {};
+  bool remainders = false;      // in place of each integer what float64 leaves of it, mostly 0
   bool raw_values = false;      // HDF5: numbers as they are stored, whatever the attributes say
   bool takes_complex = false;   // complex matrices are refused otherwise
   bool order_is_guess = false;  // `order` was guessed by the run that made the factors
@@ -54,6 +58,8 @@ struct Source {
   std::string order_reason = {};        // HDF5: what states it; empty where the user does
   TextPairs details = {};               // how the file is written, for the attributes of an output
   std::vector<std::string> notes = {};  // what the user should know of how it was read
+  // Integers of 64 bits: whether one was read that float64 does not hold. Null: there are none.
+  std::shared_ptr<std::atomic<bool>> rounds = {};
   bool needs_copy = false;  // the data are copied to a scratch file before the first is read
   // The dimensions of an array (open_array) that are not leading x m x n; empty: they are. The
   // numbers have the same order.

@@ -11,6 +11,7 @@
 #include "app/process/process_clock.hpp"
 #include "app/run/attempts.hpp"
 #include "app/run/make_backend.hpp"
+#include "app/run/source_notes.hpp"
 #include "app/solve/solve_dry_run.hpp"
 #include "app/solve/solve_notes.hpp"
 #include "app/solve/solve_run.hpp"
@@ -69,6 +70,8 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
       run.write_leverages();
       run.commit();
       if (kept != nullptr) *kept = last;
+      for (const Reader* reader : {inputs.a.get(), inputs.b.get(), inputs.w.get()})
+        if (reader != nullptr && !o.quiet) note_rounded(reader->source());
       return run.finish();
     } catch (const Error& error) {
       attempts.go_on(error, run.has_device());

@@ -39,6 +39,7 @@ void print_notes_of(const SolveOptions& o, const Source& source) {
   if (o.quiet) return;
   for (const std::string& note : source.notes)
     print_message(fmt::format("note: {}: {}", escape(source.file), note));
+  note_rounded(source);
   if (o.verbose) print_source_details(source);
 }
 

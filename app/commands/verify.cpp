@@ -311,6 +311,7 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   if (!o.report.empty()) report = create_report_file(o.report, o.force, report_columns({}));
   measure_all(plan, report.get(), result);
   a->require_unchanged();
+  if (!o.quiet) note_rounded(a->source());
   for (const auto* factor : {&factors.q, &factors.r, &factors.p, &factors.v, &factors.tau})
     if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();

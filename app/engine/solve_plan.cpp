@@ -62,6 +62,7 @@ void fit_chunks(const SystemsShape& shape, const SolveProblem& problem, const Li
              FitEngine<T>::workspace_bytes(problem, shape.fits, limits.threads);
     });
   const std::size_t least = plan.route == SolveRoute::shared ? fixed + group : 2 * group;
+  const bool may_be_rows = !shape.sides.as_rows && !shape.is_table;
   if (fixed + group > limits.host_bytes)
     throw LimitError(
         fmt::format("{}: {} right sides of one {}x{} A need {} of host memory; the limit is {}",
@@ -69,7 +70,7 @@ void fit_chunks(const SystemsShape& shape, const SolveProblem& problem, const Li
                     format_bytes(least + limits.file_bytes),
                     format_bytes(limits.host_bytes + limits.file_bytes)),
         hint_of_memory(least + limits.file_bytes) +
-            "; or store each right side as a row, [..., m]");
+            (may_be_rows ? "; or store each right side as a row, [..., m]" : ""));
   const std::size_t room = limits.host_bytes - fixed;
   for (plan.buffers = cut.buffers; plan.buffers > 1 && group * plan.buffers > room;
        --plan.buffers) {

@@ -19,6 +19,7 @@ struct SystemsShape {
   bool has_weights = false, shares_weights = false;  // m weights serve all right sides
   FitWishes fits = {};
   std::string name = {};  // of B, in messages
+  bool is_table = false;  // whose columns B is
 
   bool has_own_weights() const { return has_weights && !shares_weights; }
 };

@@ -385,6 +385,7 @@ FactorResult FactorRun::finish() {
   if (const std::string& trouble = checked_.tries().reflectors().trouble(); !trouble.empty())
     print_message(fmt::format("note: {}; the CPU made the second try", in_one_line(trouble)));
   if (!options_.quiet) note_slow_copies(backend_);
+  if (!options_.quiet) note_rounded(input_.source());
   result_.total_seconds = laps_.total();
   return std::move(result_);
 }

@@ -61,9 +61,10 @@ void refuse_common_files(const std::vector<InputInto>& all) {
     for (const std::string& name : names_of(each.output)) {
       const auto [found, is_new] = writers.emplace(name, &each);
       if (is_new) continue;
-      throw UsageError(fmt::format("'{}' would be the output of '{}' and of '{}'", escape(name),
-                                   escape(found->second->input), escape(each.input)),
-                       "give them in two runs, each with another --into");
+      throw UsageError(
+          fmt::format("'{}' would be the output of '{}' and of '{}'", escape(each.output),
+                      escape(found->second->input), escape(each.input)),
+          "give them in two runs, each with another --into");
     }
   }
 }

@@ -50,6 +50,13 @@ void print_source_notes(const Source& source) {
     print_message(fmt::format("note: {}: {}", escape(source.file), note));
 }
 
+void note_rounded(const Source& source) {
+  if (!source.rounds || !*source.rounds) return;
+  print_message(fmt::format("note: {}{}{}: holds integers beyond 2^53, which float64 rounds",
+                            escape(source.file), source.dataset.empty() ? "" : ":",
+                            escape(source.dataset)));
+}
+
 void print_order_note(const Source& source) {
   if (!has_doubtful_order(source)) return;
   print_message(fmt::format("note: {}: {}", escape(source.file), note_of_assumed_order(source)));

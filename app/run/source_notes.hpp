@@ -14,6 +14,9 @@ std::vector<std::string> source_notes(const Source& source);
 /// Prints these, a line for each.
 void print_source_notes(const Source& source);
 
+/// Call it after the last read. Prints a note where float64 does not hold an integer of the file.
+void note_rounded(const Source& source);
+
 /// Prints the one about a matrix whose order only the user knows, where it is such a matrix.
 void print_order_note(const Source& source);
 

@@ -19,6 +19,7 @@
 #include "core/text.hpp"
 #include "io/contents.hpp"
 #include "io/csv/columns.hpp"
+#include "io/csv/guide.hpp"
 #include "io/file/input_file.hpp"
 #include "io/part_reader.hpp"
 #include "io/variable_record.hpp"
@@ -96,6 +97,15 @@ TableRoles roles_of(const Source& source, const SystemOptions& o) {
   return roles;
 }
 
+std::vector<std::string> needed_columns(const SystemOptions& o) {
+  std::vector<std::string> lists = {o.response};
+  if (!o.a.empty()) lists.push_back(o.a);
+  const bool may_be_file =
+      o.weights.find(':') != std::string::npos || std::filesystem::exists(o.weights);
+  if (!o.weights.empty() && !may_be_file) lists.push_back(o.weights);
+  return lists;
+}
+
 void refuse_dataset_as_file(const std::string& file, const std::string& a) {
   const std::string of_a = split_location(a).file;
   if (file.empty() || std::filesystem::exists(split_location(file).file)) return;
@@ -111,11 +121,13 @@ void refuse_dataset_as_file(const std::string& file, const std::string& a) {
 }
 
 void require_table(const std::string& path) {
-  if (!takes_csv_options(path))
-    throw InputError(fmt::format("{}: --response is for tables in CSV", escape(path)),
-                     fmt::format("for CSV let the name end in .csv, .tsv or .txt, or use standard "
-                                 "input: - < {}; for other files give A and B, without --response",
-                                 escape(path)));
+  if (takes_csv_options(path)) return;
+  const std::string other_hint = "for other files give A and B, without --response";
+  const std::string csv_hint =
+      fmt::format("for CSV let the name end in .csv, .tsv or .txt, or use standard input: - < {}",
+                  escape(path));
+  throw InputError(fmt::format("{}: --response is for tables in CSV", escape(path)),
+                   reads_as_table(path) ? csv_hint : other_hint);
 }
 
 namespace {
@@ -128,7 +140,8 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
                                                              .dataset = {},
                                                              .memory_bytes = memory_of_file(limits),
                                                              .csv = files.csv,
-                                                             .is_one_table = true},
+                                                             .is_one_table = true,
+                                                             .needed_columns = needed_columns(o)},
                                                             files.recorded_a);
   const Source& source = table->source();
   const TableRoles roles = roles_of(source, o);
@@ -157,12 +170,13 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
 }
 
 /// Whether B is stored by columns: as --order says, as its file states, or as A is. An input with
-/// an order of its own has B's rows first.
+/// an order of its own has B's rows first, and says nothing of another file.
 bool is_by_columns(const SolveInputs& inputs, Order asked) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
   if (!takes_order(b.file)) return false;
   if (asked != Order::automatic) return asked == Order::column;
-  return (b.order == Order::automatic ? a.order : b.order) == Order::column;
+  const Order of_a = takes_order(a.file) ? a.order : Order::row;
+  return (b.order == Order::automatic ? of_a : b.order) == Order::column;
 }
 
 SystemShapes shapes_of(const SolveInputs& inputs) {
@@ -327,7 +341,8 @@ SystemsShape SolveInputs::shape() const {
           .has_weights = w != nullptr,
           .shares_weights = w_is_shared,
           .fits = fits,
-          .name = escape(b->source().file)};
+          .name = escape(b->source().file),
+          .is_table = !responses.empty()};
 }
 
 void SolveInputs::require_unchanged() const {

@@ -47,6 +47,9 @@ struct TableRoles {
 /// The roles by --response and, where it names a column, --weights. Errors: InputError.
 TableRoles roles_of(const Source& table, const SystemOptions& options);
 
+/// The columns of a table that the options name, as far as nobody has to read the table to know.
+std::vector<std::string> needed_columns(const SystemOptions& options);
+
 /// The files that a run reads.
 struct SolveFiles {
   std::string a, b;         // b: empty where A is a table

@@ -278,9 +278,8 @@ std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
   }
   const std::vector<DeviceInfo> found = find_devices(devices, wanted);
   if (found.empty()) {
-    throw DeviceError(
-        fmt::format("--device or QRTOOL_DEVICE: there is no OpenCL device '{}'", escape(wanted)),
-        hint_of_devices(devices));
+    throw DeviceError(fmt::format("there is no OpenCL device '{}'", escape(wanted)),
+                      hint_of_devices(devices));
   }
   return found;
 }

@@ -109,16 +109,16 @@ std::string item_of(std::size_t column, const Table& table) {
 
 namespace {
 
-std::string hint_of_columns(const char* option, const Table& table) {
+std::string hint_of_columns(const Table& table) {
   return table.has_header ? fmt::format("the columns are {}", list_of_names(table))
-                          : fmt::format("give the columns by their numbers, from 1: {} 1", option);
+                          : fmt::format("the columns are 1 to {}", table.columns.size());
 }
 
 [[noreturn]] void throw_no_column(const char* option, const std::string& name, const Table& table,
                                   const std::string& place) {
   if (!table.has_header)
     throw InputError(fmt::format("{}there is no header with a column '{}'", place, escape(name)),
-                     hint_of_columns(option, table));
+                     hint_of_columns(table));
   std::vector<std::string_view> candidates;
   for (const TableColumn& column : table.columns) candidates.push_back(column.name);
   const std::string what = fmt::format("{}there is no column '{}'", place, escape(name));
@@ -126,7 +126,7 @@ std::string hint_of_columns(const char* option, const Table& table) {
     throw InputError(what, fmt::format("ranges are by number: {} {}", option, range));
   const std::string_view near = nearest(name, candidates);
   throw InputError(what + (near.empty() ? "" : fmt::format("; did you mean '{}'?", escape(near))),
-                   hint_of_columns(option, table));
+                   hint_of_columns(table));
 }
 
 index_t find_name(const char* option, const std::string& name, const Table& table,
@@ -203,7 +203,7 @@ std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
     if (is_outside)
       throw InputError(fmt::format("{}{} {}: there are {} columns", place, list.option,
                                    escape(item.text), width),
-                       hint_of_columns(list.option, table));
+                       hint_of_columns(table));
     refuse_two_meanings(list.option, item, table, place);
     for (index_t column = item.first; column <= last; ++column) add(column - 1, item.text);
   }

@@ -41,7 +41,9 @@ std::unique_ptr<Reader> open_text(const InputSpec& spec) {
   return open_csv(descriptor, name, spec.csv,
                   {.is_one_table = spec.is_one_table,
                    .kept_bytes = spec.is_one_table ? spec.memory_bytes / 2 : 0,
-                   .memory_bytes = spec.memory_bytes});
+                   .memory_bytes = spec.memory_bytes,
+                   .remainders = spec.remainders,
+                   .needed = spec.needed_columns});
 }
 
 std::unique_ptr<Writer> create_text(const OutputSpec& spec) {

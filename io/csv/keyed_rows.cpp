@@ -19,9 +19,12 @@ Source read_keyed_rows(const InputSpec& spec, const std::string& keys, KeyedRows
   const int descriptor = open_rereadable(spec.path, spec.scratch);
   const std::string name(is_standard ? std::string(standard_input) : spec.path);
   refuse_foreign_format(head_of_text(descriptor, escape(name)), spec.path);
-  const std::unique_ptr<Reader> reader = open_csv(
-      descriptor, name, spec.csv,
-      {.is_one_table = true, .memory_bytes = spec.memory_bytes, .keys = keys, .rows = &rows});
+  const std::unique_ptr<Reader> reader = open_csv(descriptor, name, spec.csv,
+                                                  {.is_one_table = true,
+                                                   .memory_bytes = spec.memory_bytes,
+                                                   .keys = keys,
+                                                   .rows = &rows,
+                                                   .needed = spec.needed_columns});
   reader->require_unchanged();
   return reader->source();
 }

@@ -16,27 +16,32 @@ bool begins_with_error_of_excel(std::string_view text) {
                      [&](std::string_view error) { return text.starts_with(error); });
 }
 
-/// Returns where a comment begins, or npos where there is none.
-std::size_t find_comment(std::string_view line) {
-  // Nearly all lines have none of the two: memchr is the fastest way to see that.
-  const bool may_have = std::memchr(line.data(), '#', line.size()) != nullptr ||
-                        std::memchr(line.data(), '%', line.size()) != nullptr;
-  if (!may_have) return std::string_view::npos;
-  bool in_quotes = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"') in_quotes = !in_quotes;
-    if (in_quotes) continue;
-    if (line[i] == '#' && !begins_with_error_of_excel(line.substr(i))) return i;
-    const bool is_after_blank = i == 0 || blanks.find(line[i - 1]) != std::string_view::npos;
-    if (line[i] == '%' && is_after_blank) return i;
-  }
-  return std::string_view::npos;
+bool is_comment_sign(std::string_view text) {
+  return text.starts_with('%') || (text.starts_with('#') && !begins_with_error_of_excel(text));
 }
 
 }  // namespace
 
-LineKind classify(std::string_view& line) {
-  const std::size_t comment = line.empty() ? std::string_view::npos : find_comment(line);
+std::size_t find_comment(std::string_view line, Comments comments) {
+  const std::size_t first = std::min(line.find_first_not_of(blanks), line.size());
+  if (is_comment_sign(line.substr(first))) return first;
+  // Nearly all lines have none of the two: memchr is the fastest way to see that.
+  const bool may_have =
+      comments == Comments::anywhere && (std::memchr(line.data(), '#', line.size()) != nullptr ||
+                                         std::memchr(line.data(), '%', line.size()) != nullptr);
+  if (!may_have) return std::string_view::npos;
+  bool in_quotes = false;
+  for (std::size_t i = first + 1; i < line.size(); ++i) {
+    if (line[i - 1] == '"') in_quotes = !in_quotes;
+    const bool is_after_blank = blanks.find(line[i - 1]) != std::string_view::npos;
+    if (in_quotes || !is_after_blank || !is_comment_sign(line.substr(i))) continue;
+    if (line.find_first_not_of(blanks, i + 1) != std::string_view::npos || line[i] == '#') return i;
+  }
+  return std::string_view::npos;
+}
+
+LineKind classify(std::string_view& line, Comments comments) {
+  const std::size_t comment = line.empty() ? std::string_view::npos : find_comment(line, comments);
   line = line.substr(0, comment);
   const std::size_t first = line.find_first_not_of(blanks);
   if (first == std::string_view::npos) {

@@ -14,9 +14,16 @@ namespace qrtool {
 /// as a blank line.
 enum class LineKind { blank, separators, comment, data };
 
-/// Says what `line` is, and cuts a comment off it: from # on, or from a % that begins the line or
-/// follows a blank. Within quotes, and in the errors of Excel (#N/A), they begin none.
-LineKind classify(std::string_view& line);
+/// Whether a comment may begin within a line: only blanks separate the fields of such a text.
+enum class Comments { whole_lines, anywhere };
+
+/// Returns where a comment begins, or npos where there is none: at a # or % before which there are
+/// blanks alone or, where it may begin anywhere, that follows a blank. Within quotes, and in the
+/// errors of Excel (#N/A), they begin none; neither does a % at the end ("12 %").
+std::size_t find_comment(std::string_view line, Comments comments);
+
+/// Says what `line` is, and cuts a comment off it.
+LineKind classify(std::string_view& line, Comments comments);
 
 /// Returns the separator of a data line: the first of ';', tab, ',' and ' ' that occurs between its
 /// fields, or 0 for a line with one field. A decimal comma is no separator.

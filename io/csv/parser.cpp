@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/error.hpp"
+#include "io/remainder.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {
@@ -18,13 +21,26 @@ namespace {
 constexpr std::string_view usual_na_texts[] = {"",     "NA",   "N/A",  "n/a",  "#N/A",
                                                "NULL", "null", "None", "<NA>", "NaT"};
 
+/// What `value` leaves of an integer of at most 64 bits.
+double remainder_of_text(std::string_view text, double value) {
+  if (std::abs(value) < first_inexact || !is_whole_number(text)) return 0;
+  const bool is_negative = text[0] == '-';
+  if (is_negative || text[0] == '+') text.remove_prefix(1);
+  std::uint64_t integer = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
+  if (error != std::errc()) return 0;
+  return is_negative ? -remainder_of(integer) : remainder_of(integer);
+}
+
 }  // namespace
 
 CsvParser::CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor,
                      std::string key_columns)
     : lines_(lines),
+      asked_(options),
       found_(options),
       is_factor_(is_factor),
+      comments_(options.delimiter == ' ' ? Comments::anywhere : Comments::whole_lines),
       separator_(options.delimiter),
       key_columns_(std::move(key_columns)) {
   for (const std::string& text : options.na_texts) {
@@ -33,6 +49,11 @@ CsvParser::CsvParser(const TextLines& lines, const CsvOptions& options, bool is_
     if (parse_number(text, value, ElementType::float64, decimal) == Parsed::number)
       na_numbers_.push_back(value);
   }
+}
+
+void CsvParser::take_remainders() {
+  takes_remainders_ = true;
+  na_numbers_.push_back(std::numeric_limits<double>::quiet_NaN());  // each field is looked at
 }
 
 std::string CsvParser::place(std::size_t column) const {
@@ -91,6 +112,19 @@ double CsvParser::note_missing(const Field& field, index_t column) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
+double CsvParser::note_infinite(const Field& field, double value) {
+  if (is_first_pass_ && infinite_++ == 0)
+    first_infinite_ =
+        fmt::format("{}:{}: {}", lines_.number(), field.column, quoted_text(field.text));
+  return value;
+}
+
+void CsvParser::note_rounded(const Field& field, double value) {
+  if (rounded_++ > 0) return;
+  first_rounded_ = fmt::format("{}:{}: {} is read as {:.0f}", lines_.number(), field.column,
+                               quoted_text(field.text), value);
+}
+
 /// Keeps the text of a key, without its quotes.
 void CsvParser::take_key(const Field& field, std::size_t key) {
   std::string& text = keys_[key];
@@ -132,14 +166,25 @@ Parsed CsvParser::parse_text(const Field& field, ElementType type, double& numbe
 
 double CsvParser::number_of(const Field& field, std::string_view line, ElementType type,
                             index_t column) {
+  if (!numbers_.empty()) return look_at(field, column);
   double value = 0;
   const Parsed parsed = parse_text(field, type, value);
   if (parsed == Parsed::number) {
     const bool is_na =
         std::find(na_numbers_.begin(), na_numbers_.end(), value) != na_numbers_.end();
-    return is_na ? note_missing(field, column) : value;
+    if (is_na) return note_missing(field, column);
+    if (takes_remainders_) return remainder_of_text(field.text, value);
+    if (is_first_pass_ && std::abs(value) >= first_inexact && is_rounded_integer(field.text, value))
+      note_rounded(field, value);
+    return value;
   }
   if (is_missing(field.text)) return note_missing(field, column);
+  if (parse_microsoft(field.text, value))
+    return std::isnan(value) ? note_missing(field, column) : note_infinite(field, value);
+  if (change_.mend != nullptr && parsed == Parsed::other) {
+    const std::string mended = change_.mend(field.text, found_.decimal);
+    if (parse_text({mended, field.column}, type, value) == Parsed::number) return value;
+  }
   if (parsed == Parsed::other) throw_not_a_number(field, line);
   throw InputError(fmt::format("{}{} is too large for {}", place(field.column),
                                quoted_text(field.text), name_of(type)),
@@ -216,6 +261,15 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
     if (found == width_) surplus = field.column;
   }
   if (found == width_) return;
+  if (change_.pads_rows && found < width_) {
+    for (; found < width_; ++found) {
+      const index_t to = target_.empty() ? found : target_[static_cast<std::size_t>(found)];
+      if (to >= 0)
+        std::fill_n(numbers.begin() + to * parts_, parts_,
+                    std::numeric_limits<double>::quiet_NaN());
+    }
+    return;
+  }
   throw_ragged(found > width_ ? surplus : line.find_last_not_of(blanks) + 2, found);
 }
 

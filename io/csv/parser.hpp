@@ -10,6 +10,7 @@
 #include "core/problem.hpp"
 #include "io/complex_form.hpp"
 #include "io/csv/lines.hpp"
+#include "io/csv/way_out.hpp"
 #include "io/csv_options.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/table.hpp"
@@ -26,6 +27,23 @@ class CsvParser {
   /// none.
   CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor,
             std::string key_columns = {});
+
+  /// Takes for each integer what float64 leaves of it, which is mostly 0.
+  void take_remainders();
+
+  /// Makes the changes of a way out.
+  void change(TextChange change) { change_ = std::move(change); }
+
+  /// Takes every field for a missing number, and looks which columns hold numbers.
+  void look_for_numbers();
+  /// Call it after the rows. Returns for each column that is read whether it holds numbers, of
+  /// which a few may be odd, with the decimal sign that gives the most columns of numbers alone.
+  std::vector<bool> columns_of_numbers() const;
+
+  /// Finds out where comments begin, from the first line of names or numbers and those `below`, and
+  /// cuts them off.
+  void look_for_comments(std::string_view& line, std::vector<std::string>& below);
+  Comments comments() const { return comments_; }
 
   /// Takes the separator that the file itself states; an option wins.
   void state_separator(char separator) {
@@ -73,6 +91,22 @@ class CsvParser {
   char separator() const { return separator_; }
   /// Returns the options, completed by what was found where they left something open.
   const CsvOptions& found() const { return found_; }
+  /// Returns the options as they were given, after `set` has changed them.
+  template <class Set>
+  CsvOptions with(Set set) const {
+    CsvOptions options = asked_;
+    set(options);
+    return options;
+  }
+  /// Returns the changes of the text with this one.
+  template <class Set>
+  TextChange changed(Set set) const {
+    TextChange change = change_;
+    set(change);
+    return change;
+  }
+  /// Ways out of a doubt about the first line.
+  std::vector<WayOut> header_or_not() const;
   /// Returns what the user should know about the text, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(const std::string& note) { notes_.push_back(note); }
@@ -95,6 +129,9 @@ class CsvParser {
   void observe(std::string_view text, std::size_t column);
   bool is_missing(std::string_view text) const;
   double note_missing(const Field& field, index_t column);
+  double note_infinite(const Field& field, double value);
+  void note_rounded(const Field& field, double value);
+  double look_at(const Field& field, index_t column);
   void take_key(const Field& field, std::size_t key);
 
   void begin_rows(std::string_view row);
@@ -111,8 +148,7 @@ class CsvParser {
   void choose_targets(bool without_index);
   void choose_keys();
   void look_at_first_row(std::string_view row, const std::vector<std::string>& fields);
-  static constexpr const char* comma_hint =
-      "if it is: --delimiter space --decimal comma; if it separates columns: --delimiter comma";
+  std::vector<WayOut> comma_or_not() const;
   bool is_run_of_numbers(std::string_view field) const;
   void refuse_doubtful_comma(std::string_view row, const std::vector<std::string>& fields) const;
   double look_below(std::string_view line);
@@ -121,16 +157,23 @@ class CsvParser {
   void take_first_row_as_names();
   void note_columns();
 
-  std::string hint_without(const Field& field, std::string_view line) const;
+  WaysOut ways_with_field(const Field& field, std::string_view line) const;
+  std::vector<WayOut> ways_to_number(const Field& field) const;
+  std::vector<WayOut> ways_without_text(const Field& field, std::string_view line) const;
+  std::vector<WayOut> ways_to_names() const;
+  std::vector<WayOut> ways_to_pipe(std::string_view text) const;
   [[noreturn]] void throw_not_a_number(const Field& field, std::string_view line) const;
   [[noreturn]] void throw_ragged(std::size_t column, index_t found) const;
   std::string header_place() const;
 
   const TextLines& lines_;
-  CsvOptions found_;
+  CsvOptions asked_, found_;
+  TextChange change_;
   bool is_factor_;
+  Comments comments_ = Comments::whole_lines;
   std::string header_;  // the line; empty: there is none
   index_t header_line_ = 0;
+  bool header_is_cut_ = false;  // by a comment
   char separator_ = 0;
   index_t width_ = 0;  // the fields of a line
   // For each field its place in a row, -1, or -2 - k for key k; empty: all are read.
@@ -165,9 +208,15 @@ class CsvParser {
   bool may_be_decimals_ = false;                       // "8,5" in all lines
   bool is_decimal_guessed_ = false, is_decimal_confirmed_ = false;
   std::string thousands_place_;  // of the first number that may be a count of thousands
-  index_t missing_ = 0;
-  std::string missing_place_;
+  index_t missing_ = 0, infinite_ = 0, rounded_ = 0;
+  std::string missing_place_, first_infinite_, first_rounded_;
   std::vector<index_t> missing_by_column_;
+  struct Numbers {
+    index_t by_point = 0, by_comma = 0, all = 0;  // fields that are numbers, and all but gaps
+  };
+  bool takes_remainders_ = false;
+  bool is_looking_ = false;       // for columns of numbers
+  std::vector<Numbers> numbers_;  // of each column that is read
 };
 
 }  // namespace qrtool

@@ -38,6 +38,21 @@ bool may_stand_beside_tab(const std::string& field) {
 
 }  // namespace
 
+void CsvParser::look_for_comments(std::string_view& line, std::vector<std::string>& below) {
+  // A comment may hold any sign: only what stands before it shows what separates the fields.
+  const auto has_separator = [&](std::string_view each) {
+    const char separator =
+        find_separator(each.substr(0, find_comment(each, Comments::anywhere)), found_.decimal);
+    return separator != 0 && separator != ' ';
+  };
+  if (separator_ == 0)
+    comments_ = has_separator(line) || std::ranges::any_of(below, has_separator)
+                    ? Comments::whole_lines
+                    : Comments::anywhere;
+  line = line.substr(0, find_comment(line, comments_));
+  for (std::string& each : below) each.resize(std::min(find_comment(each, comments_), each.size()));
+}
+
 void CsvParser::look_for_tabs(std::string_view line, const std::vector<std::string>& below) {
   if (separator_ != 0) return;
   const std::size_t width = names_of(line, '\t').size();
@@ -73,9 +88,9 @@ void CsvParser::refuse_doubtful_comma(std::string_view row,
     return;
   for (const std::string& field : fields)
     if (is_run_of_numbers(field))
-      throw InputError(place(1) + quoted_text(field) +
+      throw CsvRefusal(place(1) + quoted_text(field) +
                            " is numbers with blanks between them: is the comma a decimal sign?",
-                       comma_hint);
+                       {comma_or_not()});
 }
 
 /// The separator of all lines, or where none is known yet that of this one.
@@ -98,11 +113,11 @@ bool CsvParser::stands_above_numbers(std::size_t column, std::size_t names,
   return false;
 }
 
-/// Whether a header is like ",2018,2019" above names: an index without a name, and columns with
-/// numbers.
+/// Whether a header is like ",2018,2019" above names: an index without a name (or with the name
+/// NA), and columns with numbers.
 bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
                                 const std::vector<std::string>& below) const {
-  if (fields.size() < 2 || !fields[0].empty() || below.empty()) return false;
+  if (fields.size() < 2 || !is_missing(fields[0]) || below.empty()) return false;
   const std::vector<std::string> row = names_of(below[0], separator_of(below[0]));
   return row.size() == fields.size() && is_word(row[0]) && !is_missing(row[0]) &&
          !is_any_number(row[0]) &&
@@ -111,35 +126,47 @@ bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
          });
 }
 
-/// "country,2018,2019" above names may be a header, or a row of numbers that has a name.
+/// "country,2018,2019" above names may be a header, or a row of numbers that has a name. Either may
+/// lack a field, or have NA there.
 void CsvParser::refuse_doubtful_header(const std::vector<std::string>& fields,
                                        const std::vector<std::string>& below) const {
   std::vector<std::string> numbers;
   std::size_t texts = 0;
   for (const std::string& field : fields) {
-    if (is_word(field) && !is_missing(field) && !is_any_number(field))
+    if (is_missing(field)) continue;
+    if (is_word(field) && !is_any_number(field))
       ++texts;
     else
       numbers.push_back(field);
   }
+  const bool has_gap = numbers.size() + texts < fields.size();
   std::sort(numbers.begin(), numbers.end());
   const bool are_distinct = std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end();
   const auto is_counting = [](const std::string& field) {
     return is_whole_number(field) && field[0] != '-' && field[0] != '+';
   };
-  if (texts == 0 || numbers.empty() || below.empty() || !are_distinct ||
-      !std::all_of(numbers.begin(), numbers.end(), is_counting))
+  if (texts == 0 ? !is_beside_index(fields, below) : numbers.empty() && !has_gap) return;
+  if (below.empty() || !are_distinct || !std::all_of(numbers.begin(), numbers.end(), is_counting))
     return;
-  const bool is_index = texts == 1 && is_word(fields[0]);
-  const std::string rest =
-      is_index && found_.columns.empty() && found_.index_column == Answer::automatic
-          ? " --index-column yes"
-          : "";
-  throw InputError(
-      place(1) + "names and whole numbers: are they the names of the columns, or a row?",
-      fmt::format("if line {0} holds names: --header yes{1}; if it is a row: --header "
-                  "no{1}",
-                  lines_.number(), rest));
+  const bool is_index = texts <= 1 && (is_word(fields[0]) || texts == 0);
+  const bool says_index =
+      is_index && found_.columns.empty() && found_.index_column == Answer::automatic;
+  const std::string rest = says_index ? " --index-column yes" : "";
+  const auto answer = [&](Answer is_header) {
+    return with([&](CsvOptions& o) {
+      o.header = is_header;
+      if (says_index) o.index_column = Answer::yes;
+    });
+  };
+  throw CsvRefusal(
+      fmt::format("{}names and {}: are they the names of the columns, or a row?", place(1),
+                  numbers.empty() ? "missing numbers" : "whole numbers"),
+      {{{.hint = fmt::format("if line {} holds names: --header yes{}", lines_.number(), rest),
+         .options = answer(Answer::yes),
+         .change = change_},
+        {.hint = "if it is a row: --header no" + rest,
+         .options = answer(Answer::no),
+         .change = change_}}});
 }
 
 bool CsvParser::take_header(std::string_view line, const std::vector<std::string>& below) {
@@ -148,18 +175,20 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   bool is_header = found_.header == Answer::yes || is_numbered_header(line, fields) ||
                    chooses_by_name({"--columns", found_.columns}, fields) ||
                    chooses_by_name({"--by", key_columns_}, fields);
-  bool has_name = false, has_number = false, has_gap = false;
+  bool has_name = false, has_number = false, has_na = false;
   for (std::size_t j = 0; j < fields.size() && !is_header; ++j) {
     const std::string& field = fields[j];
     const bool is_number =
         begins_like_number(field) || is_any_number(field) || is_run_of_numbers(field);
     has_number = has_number || is_number;
-    has_gap = has_gap || (!field.empty() && is_missing(field));
+    has_na = has_na || (!field.empty() && is_missing(field));
     has_name = has_name || (!field.empty() && !is_number && !is_missing(field));
   }
-  if (!is_header && has_name && !has_number && !has_gap) is_header = true;
-  const bool is_mixed = !is_header && !is_factor_ && has_name && has_number;
-  if (!is_factor_ && !has_name) is_header = is_header || is_beside_index(fields, below);
+  if (!is_header && has_name && !has_number && !has_na) is_header = true;
+  const bool is_mixed = !is_header && !is_factor_ && has_name && (has_number || has_na);
+  const bool may_be_index =
+      !is_header && !is_factor_ && !has_name && is_beside_index(fields, below);
+  if (may_be_index && fields[0].empty()) is_header = true;
   for (std::size_t j = 0; is_mixed && j < fields.size() && !is_header; ++j)
     is_header = is_word(fields[j]) && !is_missing(fields[j]) && !is_likely_missing(fields[j]) &&
                 !is_run_of_numbers(fields[j]) && stands_above_numbers(j, fields.size(), below);
@@ -168,12 +197,13 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
         "line {} is taken for the names of the columns, since a word in it stands above numbers; "
         "--header no reads it as numbers",
         lines_.number()));
-  if (is_mixed && !is_header) refuse_doubtful_header(fields, below);
+  if ((is_mixed || may_be_index) && !is_header) refuse_doubtful_header(fields, below);
   if (!is_header) return false;
   if (std::count(line.begin(), line.end(), '"') % 2 != 0)
     throw InputError(place(line.rfind('"') + 1) + "the quote is not closed");
   header_ = line;
   header_line_ = lines_.number();
+  header_is_cut_ = line.size() < lines_.text().size();
   found_.header = Answer::yes;
   return true;
 }
@@ -187,11 +217,18 @@ bool CsvParser::is_short_header(std::string_view row) const {
   const Field first = take_field(row, at, separator_);
   double value = 0;
   if (parse_number(first.text, value) != Parsed::number) return true;
-  throw InputError(
-      header_place() +
-          "the header has a name for each column if blanks separate its names, and one "
-          "less if they do not",
-      "if the first column is an index: --index-column yes; if it is data: --index-column no");
+  const auto answer = [&](Answer is_index) {
+    return with([&](CsvOptions& o) { o.index_column = is_index; });
+  };
+  throw CsvRefusal(header_place() +
+                       "the header has a name for each column if blanks separate its names, and "
+                       "one less if they do not",
+                   {{{.hint = "if the first column is an index: --index-column yes",
+                      .options = answer(Answer::yes),
+                      .change = change_},
+                     {.hint = "if it is data: --index-column no",
+                      .options = answer(Answer::no),
+                      .change = change_}}});
 }
 
 /// The names of a header that fits a row, or that has one name less.
@@ -199,27 +236,40 @@ std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t wid
   if (header_.empty()) return {};
   std::vector<std::string> names = names_of(header_, separator_);
   if (std::ssize(names) == width) return names;
+  const bool has_bar = row.find('|') != std::string_view::npos;
+  if (header_is_cut_)
+    throw CsvRefusal(
+        fmt::format("{}the header has {} before its comment where line {} has {}", header_place(),
+                    plural(std::ssize(names), "name"), lines_.number(), plural(width, "column")),
+        {has_bar ? ways_to_pipe(row)
+                 : std::vector<WayOut>{{.hint = "put names that hold # or % in quotes",
+                                        .options = {},
+                                        .is_tried = false}}});
   // The header may have another separator than the rows, as "speed in km/h" above one column.
   std::vector<std::string> others = names_of(header_, find_separator(header_, found_.decimal));
   if (std::ssize(others) == width) {
     const bool is_doubtful = separator_ == ',' && found_.delimiter == 0 && width == 2 &&
                              found_.decimal == Decimal::automatic;
     if (is_doubtful)
-      throw InputError(header_place() +
+      throw CsvRefusal(header_place() +
                            "the header has blanks where the rows have commas: is the "
                            "comma a decimal sign?",
-                       comma_hint);
+                       {comma_or_not()});
     // "life exp" above an index and a column, with tabs between them: one name, or two.
     const bool may_be_short = std::ssize(names) + 1 == width && separator_ != ',';
     if (may_be_short && is_short_header(row)) return names;
     return others;
   }
   if (std::ssize(names) + 1 == width) return names;
-  const bool has_last = std::ssize(names_of(row, separator_)) == width;
-  throw InputError(
+  const index_t line = header_line_;
+  throw CsvRefusal(
       fmt::format("{}the header has {} where line {} has {}", header_place(),
                   plural(std::ssize(names), "name"), lines_.number(), plural(width, "column")),
-      has_last ? fmt::format("leave the header out: --skip-rows {}", header_line_) : "");
+      {ways_to_pipe(row),
+       ways_to_names(),
+       {{.hint = fmt::format("leave the header out: --skip-rows {}", line),
+         .options = with([&](CsvOptions& o) { o.skip_rows = line; }),
+         .change = change_}}});
 }
 
 /// Whether the first column is an index, which is no part of the matrix.
@@ -264,7 +314,10 @@ void CsvParser::choose_targets(bool without_index) {
   columns_ = width;
   if (without_index && found_.columns.empty()) {
     if (width < 2)
-      throw InputError(place(1) + "the only column is an index", "--index-column no reads it");
+      throw CsvRefusal(place(1) + "the only column is an index",
+                       {{{.hint = "--index-column no reads it",
+                          .options = with([](CsvOptions& o) { o.index_column = Answer::no; }),
+                          .change = change_}}});
     columns_ = width - 1;
     for (index_t j = 0; j < width; ++j) target_.push_back(j - 1);
   }
@@ -323,6 +376,7 @@ void CsvParser::begin_rows(std::string_view row) {
   choose_targets(without_index);
   width_ = width;
   missing_by_column_.assign(static_cast<std::size_t>(columns_), 0);
+  if (is_looking_) numbers_.resize(static_cast<std::size_t>(columns_));
   are_names_numbered_ =
       without_index && separator_ == ',' && found_.delimiter == 0 && std::ssize(names) + 1 == width;
   may_be_thousands_ = separator_ == ';' && found_.decimal == Decimal::automatic;
@@ -336,9 +390,13 @@ void CsvParser::look_at_first_row(std::string_view row, const std::vector<std::s
   const auto is_whole = [](const std::string& field) { return is_whole_number(field); };
   const bool has_quotes = row.find('"') != std::string_view::npos;
   first_row_counts_ = !has_quotes && counts_from_zero(fields, 0, 0);
-  first_row_is_whole_ = !has_quotes && std::all_of(fields.begin(), fields.end(), is_whole);
-  first_row_has_gap_ = fields.size() > 1 && fields[0].empty() &&
-                       std::all_of(fields.begin() + 1, fields.end(), is_whole);
+  const auto is_whole_or_gap = [&](const std::string& field) {
+    return is_whole(field) || is_missing(field);
+  };
+  const bool is_whole_row = std::any_of(fields.begin(), fields.end(), is_whole) &&
+                            std::all_of(fields.begin() + 1, fields.end(), is_whole_or_gap);
+  first_row_is_whole_ = !has_quotes && is_whole_row && is_whole_or_gap(fields[0]);
+  first_row_has_gap_ = is_whole_row && fields[0].empty();
   first_row_is_quoted_ = has_quotes;
   for (std::size_t at = 0; at != std::string_view::npos && first_row_is_quoted_;)
     first_row_is_quoted_ = take_field(row, at, separator_).is_quoted;

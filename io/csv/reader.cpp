@@ -3,6 +3,7 @@
 // begins; reading parses the lines again, so that never all matrices are in memory.
 #include "io/csv/reader.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +15,12 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/complex_hint.hpp"
+#include "io/csv/columns.hpp"
+#include "io/csv/guide.hpp"
 #include "io/csv/keyed_rows.hpp"
 #include "io/csv/parser.hpp"
 #include "io/csv/words.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
@@ -29,7 +33,10 @@ namespace {
 class CsvReader final : public ReaderOf<CsvReader> {
  public:
   CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
-            const CsvReading& reading);
+            const CsvReading& reading, const Trial& trial = {});
+
+  /// Only for a trial.
+  std::vector<bool> columns_of_numbers() const { return parser_.columns_of_numbers(); }
 
   /// Only for factors: the checksum of each matrix.
   std::vector<std::uint64_t> take_checksums() { return std::move(checksums_); }
@@ -62,6 +69,12 @@ class CsvReader final : public ReaderOf<CsvReader> {
     return has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)
                                          : source_.file);
   }
+  bool is_keyed() const { return !reading_.keys.empty(); }
+  bool next_line();
+  std::string_view text_of_line() const;
+  void refuse_commented_names(std::string_view row) const;
+  void note_comment(index_t rows);
+  void note_comments();
   void look_for_complex(std::string_view line, const std::vector<std::string>& below);
   index_t row_numbers() const { return parser_.columns() * parser_.parts(); }
   void scan();
@@ -90,13 +103,17 @@ class CsvReader final : public ReaderOf<CsvReader> {
   TextLines lines_;
   CsvParser parser_;
   CsvReading reading_;
+  Trial trial_;
   bool says_nothing_;  // no option says how the text is written
   bool as_stored_;
   bool is_single_ = false;  // the numbers are float32 values
   bool has_noted_separators_ = false;
-  Separators first_separators_;  // before the first line that holds something
-  bool has_header_ = false;      // that was seen as one before the rows
-  std::vector<double> sizes_;    // the first row, as long as it may be the sizes of Matrix Market
+  Separators first_separators_;                     // before the first line that holds something
+  bool has_header_ = false;                         // that was seen as one before the rows
+  Separators comment_above_;                        // the last before the rows, without its sign
+  index_t commented_rows_ = 0, commented_row_ = 0;  // comments that look like rows; the first line
+  index_t cut_lines_ = 0, cut_line_ = 0;            // lines that end with a comment; the first
+  std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
   // All numbers, where they fit; then no line is parsed a second time.
   std::vector<double> kept_;
   bool keeps_ = false;
@@ -110,18 +127,27 @@ class CsvReader final : public ReaderOf<CsvReader> {
 };
 
 CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
-                     const CsvReading& reading)
+                     const CsvReading& reading, const Trial& trial)
     : descriptor_(descriptor),
       stamp_(descriptor),
       lines_(descriptor, escape(name), reading.memory_bytes),
       parser_(lines_, options, reading.as_stored, reading.keys),
       reading_(reading),
+      trial_(trial),
       says_nothing_(options == CsvOptions{}),
       as_stored_(reading.as_stored),
       keeps_(reading.kept_bytes > 0) {
   source_.file = name;
+  parser_.change(trial.change);
+  if (reading.remainders) parser_.take_remainders();
+  if (trial.looks_for_numbers) parser_.look_for_numbers();
   skip_rows(options.skip_rows);
-  scan();
+  try {
+    scan();
+  } catch (CsvRefusal& refusal) {
+    refusal.stop_at(lines_.offset());
+    throw;
+  }
   if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
   source_.n = parser_.columns();
   source_.table = parser_.table();
@@ -137,10 +163,6 @@ CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& 
 
 void CsvReader::require_text() const {
   const std::string_view text = lines_.text();
-  if (lines_.number() == 1 && (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))) {
-    throw InputError(parser_.place(1) + "UTF-16 text",
-                     fmt::format("iconv -f UTF-16 -t UTF-8 {} > utf8.csv", lines_.shown()));
-  }
   if (lines_.number() == 1) refuse_other_format(text);
   if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
     throw InputError(parser_.place(at + 1) + "a NUL byte: this is UTF-16 or binary, not text");
@@ -150,6 +172,10 @@ void CsvReader::require_text() const {
 /// Names the format of an input whose first bytes were not looked at: standard input, or what gzip
 /// compressed.
 void CsvReader::refuse_other_format(std::string_view start) const {
+  const auto [before, behind] = shell_input(source_.file);
+  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
+    throw InputError(parser_.place(1) + "UTF-16 text",
+                     fmt::format("{}iconv -f UTF-16 -t UTF-8{} > utf8.csv", before, behind));
   struct Other {
     std::string_view signature, name, ending;
   };
@@ -168,6 +194,9 @@ void CsvReader::refuse_other_format(std::string_view start) const {
             ? "write it to a file and give its name: standard input is read as text"
             : fmt::format("decompress it first: gunzip < {} > {}", lines_.shown(), unpacked));
   }
+  if (const std::size_t at = start.find('\r'); at != std::string_view::npos)
+    throw InputError(parser_.place(at + 1) + "a line ends with CR alone, as on old Macs",
+                     fmt::format("{}tr '\\r' '\\n'{} > new.csv", before, behind));
 }
 
 void CsvReader::skip_rows(index_t rows) {
@@ -217,9 +246,9 @@ std::vector<std::string> CsvReader::lines_below() {
   std::vector<std::string> below;
   const Start start{lines_.offset(), lines_.number()};
   std::size_t bytes = lines_.text().size();
-  while (bytes < most_bytes && below.size() < most && lines_.next()) {
+  while (bytes < most_bytes && below.size() < most && next_line()) {
     std::string_view line = lines_.text();
-    const LineKind kind = classify(line);
+    const LineKind kind = classify(line, parser_.comments());
     if (kind == LineKind::blank && !below.empty()) break;
     if (kind != LineKind::data) continue;
     below.emplace_back(line);
@@ -267,9 +296,13 @@ void CsvReader::compare_with_sizes(index_t row) {
 /// sizes. Errors: InputError.
 void CsvReader::refuse_damaged_banner(std::string_view line) const {
   if (!is_damaged_matrix_market(line)) return;
-  throw InputError(
+  throw CsvRefusal(
       parser_.place(1) + "is this a damaged first line of Matrix Market, or a comment of a table?",
-      "if it is a table: --skip-rows 1; if not, write %%MatrixMarket matrix FORMAT FIELD SYMMETRY");
+      {{{.hint = "if it is a table: --skip-rows 1",
+         .options = parser_.with([](CsvOptions& o) { o.skip_rows = 1; })},
+        {.hint = "if not, write %%MatrixMarket matrix FORMAT FIELD SYMMETRY",
+         .options = {},
+         .is_tried = false}}});
 }
 
 /// Refuses a text whose first row counts the others, as that of a Matrix Market file does. Errors:
@@ -278,11 +311,15 @@ void CsvReader::refuse_lost_banner(index_t rows) const {
   if (sizes_.empty() || starts_.size() != 1) return;
   const double entries = sizes_.size() == 3 ? sizes_[2] : sizes_[0] * sizes_[1];
   if (static_cast<double>(rows - 1) != entries) return;
-  throw InputError(fmt::format("{}:{}:1: is this Matrix Market without its first line, or a table?",
-                               lines_.shown(), starts_.front().line),
-                   fmt::format("if it is a table: --header no; if not, its first line is "
-                               "%%MatrixMarket matrix {} general",
-                               sizes_.size() == 3 ? "coordinate real" : "array complex"));
+  throw CsvRefusal(
+      fmt::format("{}:{}:1: is this Matrix Market without its first line, or a table?",
+                  lines_.shown(), starts_.front().line),
+      {{{.hint = "if it is a table: --header no",
+         .options = parser_.with([](CsvOptions& o) { o.header = Answer::no; })},
+        {.hint = fmt::format("if not, its first line is %%MatrixMarket matrix {} real general",
+                             sizes_.size() == 3 ? "coordinate" : "array"),
+         .options = {},
+         .is_tried = false}}});
 }
 
 /// Keeps the numbers, as long as there is room for them.
@@ -320,24 +357,104 @@ void CsvReader::look_for_complex(std::string_view line, const std::vector<std::s
         return begins_like_number(field) || is_any_number(field);
       });
   if (!is_in_line && !std::ranges::any_of(below, has_one)) return;
-  if (reading_.rows != nullptr)
+  if (is_keyed())
     throw InputError(
         fmt::format("{}: holds complex numbers; only real numbers are taken here", lines_.shown()),
         complex_hint);
   parser_.expect_complex();
 }
 
+/// Goes to the next line that is read.
+bool CsvReader::next_line() {
+  do {
+    if (!lines_.next() || lines_.offset() >= trial_.end) return false;
+  } while (!trial_.change.left_out.empty() &&
+           std::ranges::find(trial_.change.left_out, lines_.number()) !=
+               trial_.change.left_out.end());
+  return true;
+}
+
+/// The line; without the sign of a comment before it where a trial says so.
+std::string_view CsvReader::text_of_line() const {
+  std::string_view line = lines_.text();
+  if (trial_.change.bared != lines_.number()) return line;
+  for (const char* each : {" ", "#%", " "})
+    line.remove_prefix(std::min(line.find_first_not_of(each), line.size()));
+  return line;
+}
+
+/// Refuses a table without a header below a comment that holds a name which the command needs.
+/// Errors: InputError.
+void CsvReader::refuse_commented_names(std::string_view row) const {
+  const char separator = parser_.separator() != 0 ? parser_.separator() : find_separator(row);
+  const std::vector<std::string> names = names_of(comment_above_.text, separator);
+  const index_t line = comment_above_.line;
+  const bool may_be_names = line > 0 && names.size() == names_of(row, separator).size();
+  std::vector<std::string> needed = reading_.needed;
+  if (is_keyed()) needed.push_back(reading_.keys);
+  const bool is_needed = std::ranges::any_of(needed, [&](const std::string& list) {
+    return chooses_by_name({"", list}, names);
+  });
+  if (!may_be_names || !is_needed) return;
+  const auto [before, behind] = shell_input(source_.file);
+  throw CsvRefusal(
+      fmt::format("{}:{}:1: the line holds names of columns, but is a comment", lines_.shown(),
+                  line),
+      {{{.hint = fmt::format("{}sed '{}s/^ *[#%]* *//'{} > new.csv", before, line, behind),
+         .options = parser_.with([](CsvOptions&) {}),
+         .change = parser_.changed([&](TextChange& change) { change.bared = line; })}}});
+}
+
+/// Looks at a comment that is a whole line: it may hold the names, or be a row.
+void CsvReader::note_comment(index_t rows) {
+  std::string_view text = lines_.text();
+  text.remove_prefix(text.find_first_of("#%") + 1);
+  if (starts_.empty()) {
+    comment_above_ = {std::string(text), lines_.number()};
+    return;
+  }
+  const std::vector<std::string> fields = names_of(text, parser_.separator());
+  const bool is_row = rows > 0 && std::ssize(fields) == std::ssize(parser_.table().columns) &&
+                      std::ranges::any_of(fields, is_any_number);
+  if (is_row && commented_rows_++ == 0) commented_row_ = lines_.number();
+}
+
+/// Says what was left out as a comment.
+void CsvReader::note_comments() {
+  const Table& table = parser_.table();
+  const auto count = [](index_t lines, const char* what) {
+    return lines == 1 ? std::string(what) : fmt::format("{}, and {} more", what, lines - 1);
+  };
+  if (comment_above_.line > 0 && !table.has_header && table.columns.size() > 1 &&
+      names_of(comment_above_.text, parser_.separator()).size() == table.columns.size())
+    parser_.add_note(
+        fmt::format("line {} is a comment and is left out; if it holds the names of the columns, "
+                    "remove its first sign",
+                    comment_above_.line));
+  if (commented_rows_ > 0)
+    parser_.add_note(
+        fmt::format("line {} looks like a row that begins with # or %, and is left "
+                    "out as a comment{}",
+                    commented_row_, count(commented_rows_, "")));
+  if (cut_lines_ > 0)
+    parser_.add_note(fmt::format("the comment at the end of line {} is left out{}", cut_line_,
+                                 count(cut_lines_, "")));
+}
+
 /// Checks every line and notes where each matrix starts.
 void CsvReader::scan() {
   bool is_first = true;
   index_t rows = 0;
-  while (lines_.next()) {
+  while (next_line()) {
     require_text();
-    std::string_view line = lines_.text();
+    std::string_view line = text_of_line();
     if (is_preface(line)) continue;
     if (lines_.number() == 1) refuse_damaged_banner(line);
-    const LineKind kind = classify(line);
-    if (kind == LineKind::comment) continue;
+    const LineKind kind = classify(line, parser_.comments());
+    if (kind == LineKind::comment) {
+      note_comment(rows);
+      continue;
+    }
     if (kind == LineKind::separators && is_first && first_separators_.line == 0)
       first_separators_ = {std::string(line), lines_.number()};
     if (kind != LineKind::data && reading_.is_one_table) {
@@ -352,14 +469,16 @@ void CsvReader::scan() {
     }
     if (is_first || rows == 0) lines_.require_room_for_columns();
     if (std::exchange(is_first, false)) {
-      const std::vector<std::string> below = lines_below();
-      line = lines_.text();
-      classify(line);
+      std::vector<std::string> below = lines_below();
+      line = text_of_line();
+      parser_.look_for_comments(line, below);
       parser_.look_for_tabs(line, below);
       look_for_complex(line, below);
       has_header_ = parser_.take_header(line, below);
       if (has_header_) continue;
+      refuse_commented_names(line);
     }
+    if (line.size() < lines_.text().size() && cut_lines_++ == 0) cut_line_ = lines_.number();
     add_row(line, rows++);
   }
   if (!says_nothing_) sizes_.clear();
@@ -367,6 +486,7 @@ void CsvReader::scan() {
   end_matrix(rows);
   parser_.finish(source_.m * std::ssize(starts_));
   note_first_separators();
+  note_comments();
   if (parser_.table().has_header && starts_.size() > 1)
     parser_.add_note(fmt::format(
         "line {} ends a matrix, as every blank line does; without it the table is one matrix",
@@ -379,11 +499,11 @@ void CsvReader::end_matrix(index_t rows) {
   if (as_stored_) checksums_.push_back(std::exchange(hash_, {}).value());
   if (starts_.size() == 1) {
     if (parser_.is_first_row_a_header(rows)) {
-      if (reading_.rows != nullptr)
-        throw InputError(
+      if (is_keyed())
+        throw CsvRefusal(
             fmt::format("{}:{}:1: does the line hold the names of the columns, or is it a row?",
                         lines_.shown(), starts_.front().line),
-            "--header yes leaves the line out, --header no reads it as numbers");
+            {parser_.header_or_not()});
       starts_.front() = second_row_;
       --rows;
       if (keeps_) kept_.erase(kept_.begin(), kept_.begin() + row_numbers());
@@ -391,16 +511,20 @@ void CsvReader::end_matrix(index_t rows) {
     source_.m = rows;
   }
   if (rows == source_.m) return;
-  throw InputError(
+  throw CsvRefusal(
       fmt::format("{}:{}:1: matrix {} has {} rows where matrix 0 has {}", lines_.shown(),
                   starts_.back().line, starts_.size() - 1, rows, source_.m),
-      fmt::format("a blank line ends a matrix; remove line {} if all is one matrix", blank_line_));
+      {{{.hint = fmt::format("a blank line ends a matrix; remove line {} if all is one matrix",
+                             blank_line_),
+         .options = parser_.with([](CsvOptions&) {}),
+         .change = parser_.changed(
+             [&](TextChange& change) { change.left_out.push_back(blank_line_); })}}});
 }
 
 std::string_view CsvReader::next_data_line() {
   while (lines_.next()) {
     std::string_view line = lines_.text();
-    if (classify(line) == LineKind::data) return line;
+    if (classify(line, parser_.comments()) == LineKind::data) return line;
   }
   throw_changed(lines_.shown());
 }
@@ -461,7 +585,20 @@ void CsvReader::read_any(index_t first, BatchView<T> out) {
 
 std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const CsvOptions& options,
                                  const CsvReading& reading) {
-  return std::make_unique<CsvReader>(descriptor, name, options, reading);
+  const Descriptor again(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  try {
+    return std::make_unique<CsvReader>(descriptor, name, options, reading);
+  } catch (const CsvRefusal& refusal) {
+    throw InputError(refusal.what(), hint_that_leads_on(refusal, again, name, reading));
+  }
+}
+
+TrialResult try_csv(int descriptor, const std::string& name, const CsvOptions& options,
+                    CsvReading reading, const Trial& trial) {
+  reading.rows = nullptr;
+  reading.kept_bytes = 0;
+  const CsvReader reader(descriptor, name, options, reading, trial);
+  return {reader.source().table, reader.columns_of_numbers()};
 }
 
 FactorFile open_csv_factor(const std::string& path) {

@@ -27,11 +27,13 @@ struct CsvReading {
   // Of one table: these columns are text, and `rows` gets every row as it is parsed.
   std::string keys = {};
   KeyedRows* rows = nullptr;
+  bool remainders = false;               // InputSpec::remainders
+  std::vector<std::string> needed = {};  // columns that the command needs, beside others
 };
 
 /// Opens text as float64, and checks the whole of it before any matrix is read. The reader takes
 /// over `descriptor`, which can be read at any offset. Errors: InputError, whose message names
-/// file, line and column.
+/// file, line and column, and whose hint was tried on this text.
 std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const CsvOptions& options,
                                  const CsvReading& reading = {});
 

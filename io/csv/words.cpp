@@ -14,7 +14,9 @@ namespace {
 
 /// The texts, beside those that always mean a missing number, that programs and people may write
 /// for one.
-constexpr std::string_view likely_na_texts[] = {"?", "-", "--", ".", "..", "*", "missing", "nil"};
+constexpr std::string_view likely_na_texts[] = {"?", "missing", "nil", "n.a.", "n/d", ":"};
+
+constexpr std::string_view likely_na_signs = "-.*_";
 
 }  // namespace
 
@@ -25,13 +27,15 @@ bool is_word(std::string_view text) {
 }
 
 bool is_likely_missing(std::string_view text) {
+  if (!text.empty() && text.find_first_not_of(likely_na_signs) == std::string_view::npos)
+    return true;
   return std::find(std::begin(likely_na_texts), std::end(likely_na_texts), text) !=
          std::end(likely_na_texts);
 }
 
 bool is_any_number(std::string_view text) {
   double value = 0;
-  return parse_number(text, value) == Parsed::number ||
+  return parse_number(text, value) == Parsed::number || parse_microsoft(text, value) ||
          parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number ||
          is_complex_text(text);
 }

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/guide.hpp"
 #include "io/file/foreign.hpp"
 #include "io/hdf5/attributes.hpp"
 #include "io/hdf5/complex_type.hpp"
@@ -32,9 +33,18 @@ namespace {
                      "write the matrices as HDF5, .npy, .npz, Matrix Market or, with the ending "
                      ".csv, .tsv or .txt, as CSV");
   }
+  const std::string head = first_bytes(file.name, 64);
+  if (head.starts_with('%') && is_matrix_market("%" + head))
+    throw InputError(
+        fmt::format("{}:1:1: the first line of a Matrix Market file begins with two signs, %%",
+                    file.shown),
+        "write %%MatrixMarket at its start");
   throw InputError(
       fmt::format("{}: not an HDF5 file (it looks like text)", file.shown),
-      fmt::format("for CSV let the name end in .csv, or use standard input: - < {}", file.shown));
+      reads_as_table(file.name)
+          ? fmt::format("for CSV let the name end in .csv, or use standard input: - < {}",
+                        file.shown)
+          : "");
 }
 
 /// The number that follows `key` in an error text of HDF5.
@@ -191,6 +201,15 @@ std::string type_text(hid_t type) {
                                escape(innermost_error(take_error()))));
 }
 
+/// The path of the group in which MATLAB keeps a sparse matrix whose part this is; else empty.
+std::string sparse_group(const InputFile& file, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string group = path.substr(0, slash), name = path.substr(slash + 1);
+  if (group.empty() || (name != "data" && name != "ir" && name != "jc")) return {};
+  const Handle object = open_object(file, group);
+  return object && has_attribute(file, object, "MATLAB_sparse") ? group : std::string();
+}
+
 void describe(const InputFile& file, Dataset& dataset) {
   dataset.problem = external_problem(dataset.handle);
   if (!dataset.problem.empty()) return;
@@ -228,6 +247,11 @@ void describe(const InputFile& file, Dataset& dataset) {
   }
   if (matlab_class == "char" || matlab_class == "logical" || matlab_class == "cell") {
     dataset.problem = fmt::format("is a MATLAB {} array; only numbers can be read", matlab_class);
+  }
+  if (const std::string group = sparse_group(file, dataset.path); !group.empty()) {
+    dataset.problem = fmt::format("is a part of {}, a sparse matrix of MATLAB", escape(group));
+    dataset.hint = fmt::format("in MATLAB: {0} = full({0}), and save it again by save -v7.3",
+                               escape(group.substr(group.rfind('/') + 1)));
   }
   dataset.is_scale = string_attribute(file, dataset.handle, "CLASS") == "DIMENSION_SCALE";
   if (!dataset.problem.empty()) return;

@@ -85,10 +85,11 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
   /// Whether stored numbers are decoded that a float does not hold exactly.
   bool is_wide() const { return !dataset_.variable.is_plain() && !dataset_.variable.is_single; }
   /// Whether the stored numbers are integers of 64 bits, and whether they are unsigned.
-  bool is_long() const { return !dataset_.variable.is_plain() && dataset_.variable.is_long; }
+  bool is_long() const { return dataset_.variable.is_long; }
   bool is_stored_unsigned() const {
     return dataset_.variable.is_unsigned != dataset_.variable.reverses_sign;
   }
+  void decode_integers(double* numbers, index_t count);
   /// Memory for numbers that a float does not hold exactly, in place of those of T.
   template <class T>
   using Wide = std::conditional_t<is_complex_number<T>, std::complex<double>, double>;
@@ -117,7 +118,8 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
 Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, DatasetPart part)
     : file_(std::move(file)), dataset_(std::move(dataset)), part_(std::move(part)) {
   const Session session(file_->shown);
-  if (part_.raw_values) dataset_.variable = {};
+  if (part_.raw_values)
+    dataset_.variable = {.is_long = is_long(), .is_unsigned = is_stored_unsigned()};
   if (!dataset_.variable.problem.empty())
     throw InputError(fmt::format("{}: dataset {} {}", file_->shown, dataset_.shown,
                                  escape(dataset_.variable.problem)),
@@ -143,6 +145,7 @@ void Hdf5Reader::describe_source() {
   source_.order = part_.stated;
   source_.order_is_stated = part_.order_is_stated;
   source_.order_reason = part_.order_reason;
+  if (is_long()) source_.rounds = std::make_shared<std::atomic<bool>>(false);
   source_.details = record_of(dataset_.variable);
   if (part_.raw_values) source_.details.emplace_back(raw_values_name, "yes");
   source_.details.insert(source_.details.end(), part_.details.begin(), part_.details.end());
@@ -185,7 +188,9 @@ std::unique_ptr<Reader> Hdf5Reader::another() const {
   Dataset dataset = open_dataset(*file_, dataset_.path);
   DatasetPart part = part_;
   part.threads = 1;
-  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), std::move(part));
+  auto reader = std::make_unique<Hdf5Reader>(file_, std::move(dataset), std::move(part));
+  reader->source_.rounds = source_.rounds;
+  return reader;
 }
 
 index_t Hdf5Reader::piece_end(index_t matrix, index_t first_row) const {
@@ -226,7 +231,7 @@ bool Hdf5Reader::read_long(index_t first, BatchView<double> out) {
   // The memory holds integers of another sign where the attribute says so: bits are the same.
   const bool is_read = is_stored_unsigned() ? read(reinterpret_cast<std::uint64_t*>(out.data))
                                             : read(reinterpret_cast<std::int64_t*>(out.data));
-  if (is_read) decode_long(dataset_.variable, out.data, out.count * out.rows * out.cols);
+  if (is_read) decode_integers(out.data, out.count * out.rows * out.cols);
   return is_read;
 }
 
@@ -236,8 +241,13 @@ bool Hdf5Reader::read_long_tile(index_t matrix, index_t first_row, MatrixView<do
   };
   const bool is_read = is_stored_unsigned() ? read(reinterpret_cast<std::uint64_t*>(out.data))
                                             : read(reinterpret_cast<std::int64_t*>(out.data));
-  if (is_read) decode_long(dataset_.variable, out.data, out.rows * out.cols);
+  if (is_read) decode_integers(out.data, out.rows * out.cols);
   return is_read;
+}
+
+void Hdf5Reader::decode_integers(double* numbers, index_t count) {
+  if (part_.remainders) return take_remainders(dataset_.variable, numbers, count);
+  if (decode_long(dataset_.variable, numbers, count)) *source_.rounds = true;
 }
 
 template <class T>
@@ -303,7 +313,7 @@ void Hdf5Reader::read_part_of_row(index_t first, index_t count, T* out) {
               ? stored_->read_part_of_row(first, count, reinterpret_cast<std::uint64_t*>(out))
               : stored_->read_part_of_row(first, count, reinterpret_cast<std::int64_t*>(out));
       if (!is_read) throw_failure<T>(matrix, 1);
-      return decode_long(dataset_.variable, out, count);
+      return decode_integers(out, count);
     }
   }
   if (!stored_->read_part_of_row(first, count, out)) throw_failure<T>(matrix, 1);

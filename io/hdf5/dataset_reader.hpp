@@ -25,6 +25,7 @@ struct DatasetPart {
   bool order_is_stated = true;             // not guessed
   std::string order_reason = {};           // what in the file states it
   bool raw_values = false;                 // the attributes of the variable do not count
+  bool remainders = false;                 // InputSpec::remainders
   std::vector<Dimension> dimensions = {};  // of the source
   VectorAs vector = VectorAs::no;
   TextPairs details = {};          // of the source, besides those of its variable

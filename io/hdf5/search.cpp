@@ -58,7 +58,11 @@ Dataset as_matrices(Dataset dataset) {
     }
     throw InputError(fmt::format("{}: holds no dataset", file.shown));
   }
-  throw InputError(fmt::format("{}: holds no matrices: {}", file.shown, list_text(items)));
+  // Parts of one thing have one hint.
+  const bool is_one = std::ranges::all_of(
+      others, [&](const Dataset& other) { return other.hint == others.front().hint; });
+  throw InputError(fmt::format("{}: holds no matrices: {}", file.shown, list_text(items)),
+                   is_one ? others.front().hint : "");
 }
 
 /// Numbers that are no matrices, but a vector.

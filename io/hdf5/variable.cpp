@@ -16,6 +16,7 @@
 #include "io/hdf5/attributes.hpp"
 #include "io/hdf5/complex_type.hpp"
 #include "io/hdf5/dataset.hpp"
+#include "io/remainder.hpp"
 #include "io/variable_record.hpp"
 
 namespace qrtool::hdf5 {
@@ -345,16 +346,36 @@ void decode(const Variable& v, std::complex<R>* numbers, index_t count) {
 template void decode(const Variable&, std::complex<float>*, index_t);
 template void decode(const Variable&, std::complex<double>*, index_t);
 
-void decode_long(const Variable& v, double* numbers, index_t count) {
+namespace {
+
+std::uint64_t bits_at(const double* place) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, place, sizeof bits);
+  return bits;
+}
+
+double remainder_of_bits(const Variable& v, std::uint64_t bits) {
+  return v.is_unsigned ? remainder_of(bits) : remainder_of(static_cast<std::int64_t>(bits));
+}
+
+}  // namespace
+
+void take_remainders(const Variable& v, double* numbers, index_t count) {
+  for (index_t i = 0; i < count; ++i) numbers[i] = remainder_of_bits(v, bits_at(numbers + i));
+}
+
+bool decode_long(const Variable& v, double* numbers, index_t count) {
+  bool is_rounded = false;
   for (index_t i = 0; i < count; ++i) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, numbers + i, sizeof bits);
+    const std::uint64_t bits = bits_at(numbers + i);
     const double number = v.is_unsigned ? static_cast<double>(bits)
                                         : static_cast<double>(static_cast<std::int64_t>(bits));
     const bool is_missing = contains(v.missing_bits, bits) || contains(v.missing_rounded, number);
+    is_rounded |= !is_missing && remainder_of_bits(v, bits) != 0;
     numbers[i] = is_missing ? std::numeric_limits<double>::quiet_NaN() : number;
   }
   scale(v, numbers, count);
+  return is_rounded;
 }
 
 bool narrow(const double* numbers, index_t count, float* out) {

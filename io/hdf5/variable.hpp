@@ -75,8 +75,12 @@ void decode(const Variable& variable, T* numbers, index_t count);
 template <class R>
 void decode(const Variable& variable, std::complex<R>* numbers, index_t count);
 
-/// Decodes stored integers of 64 bits (`is_long`), in their own place.
-void decode_long(const Variable& variable, double* numbers, index_t count);
+/// Decodes stored integers of 64 bits (`is_long`), in their own place. Returns whether float64 does
+/// not hold one of them that is not missing.
+bool decode_long(const Variable& variable, double* numbers, index_t count);
+
+/// Replaces such integers by what float64 leaves of them.
+void take_remainders(const Variable& variable, double* numbers, index_t count);
 
 /// Rounds to float. Returns false where a finite number becomes infinite.
 bool narrow(const double* numbers, index_t count, float* out);

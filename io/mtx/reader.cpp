@@ -151,7 +151,7 @@ double MtxText::number_of(std::size_t first, std::string_view text) const {
     if (blank != std::string_view::npos)
       throw InputError(place(first + blank + 2) + "more than one number in a line");
     throw InputError(place(first + 1) + quoted_text(text) + " is not a number",
-                     hint_for_number(text));
+                     hint_for_number(text).hint);
   }
   if (is_integer && !is_whole_number(text))
     throw InputError(place(first + 1) + quoted_text(text) +

@@ -2,12 +2,14 @@
 // numbers.cpp: one loop for each stored type, which the compiler turns into vector code.
 #include "io/npy/numbers.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "core/error.hpp"
+#include "io/remainder.hpp"
 
 namespace qrtool::npy {
 namespace {
@@ -120,6 +122,42 @@ index_t convert(const NumberType& type, const std::byte* stored, index_t count, 
   }
   throw InternalError("convert: an unknown type of number");
 }
+
+bool is_long(const NumberType& type) { return type.kind != Kind::floating && type.bytes == 8; }
+
+namespace {
+
+/// Calls use(i, integer) for each stored integer of 64 bits.
+template <class Use>
+void each_integer(const NumberType& type, const std::byte* stored, index_t count, Use use) {
+  for (index_t i = 0; i < count; ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, stored + i * static_cast<index_t>(sizeof word), sizeof word);
+    if (type.is_swapped) word = swapped(word);
+    if (type.kind == Kind::signed_integer)
+      use(i, static_cast<std::int64_t>(word));
+    else
+      use(i, word);
+  }
+}
+
+}  // namespace
+
+bool has_rounded(const NumberType& type, const std::byte* stored, index_t count) {
+  bool is_rounded = false;
+  each_integer(type, stored, count,
+               [&](index_t, auto integer) { is_rounded |= remainder_of(integer) != 0; });
+  return is_rounded;
+}
+
+template <class T>
+void convert_remainders(const NumberType& type, const std::byte* stored, index_t count, T* out) {
+  if (!is_long(type)) return void(std::fill_n(out, count, T(0)));
+  each_integer(type, stored, count,
+               [&](index_t i, auto integer) { out[i] = static_cast<T>(remainder_of(integer)); });
+}
+template void convert_remainders(const NumberType&, const std::byte*, index_t, float*);
+template void convert_remainders(const NumberType&, const std::byte*, index_t, double*);
 
 template index_t convert(const NumberType&, const std::byte*, index_t, float*);
 template index_t convert(const NumberType&, const std::byte*, index_t, double*);

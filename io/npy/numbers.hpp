@@ -20,4 +20,12 @@ bool is_native(const NumberType& type) {
 template <class T>
 index_t convert(const NumberType& type, const std::byte* stored, index_t count, T* out);
 
+/// Whether these are integers of 64 bits.
+bool is_long(const NumberType& type);
+/// Whether float64 does not hold one of these integers of 64 bits.
+bool has_rounded(const NumberType& type, const std::byte* stored, index_t count);
+/// out_i := what float64 leaves of the number i: 0 but for large integers.
+template <class T>
+void convert_remainders(const NumberType& type, const std::byte* stored, index_t count, T* out);
+
 }  // namespace qrtool::npy

@@ -32,9 +32,11 @@ ElementType element_type_of(const NumberType& type) {
 
 class ArrayReader final : public ReaderOf<ArrayReader>, public PartReader {
  public:
-  ArrayReader(std::shared_ptr<StoredArray> array, Source source, bool is_vector, int threads)
+  ArrayReader(std::shared_ptr<StoredArray> array, Source source, bool is_vector, bool remainders,
+              int threads)
       : array_(std::move(array)),
         is_vector_(is_vector),
+        remainders_(remainders),
         threads_(useful_reading_threads(threads)),
         stored_(static_cast<std::size_t>(threads_)),
         converted_(stored_.size()) {
@@ -67,7 +69,7 @@ class ArrayReader final : public ReaderOf<ArrayReader>, public PartReader {
   std::unique_ptr<Reader> another() const override {
     // Pieces of rows are short where matrices are stored by columns: one reader for all is faster.
     if (array_->is_transposed()) return nullptr;
-    return std::make_unique<ArrayReader>(array_, source_, is_vector_, 1);
+    return std::make_unique<ArrayReader>(array_, source_, is_vector_, remainders_, 1);
   }
 
  private:
@@ -93,6 +95,7 @@ class ArrayReader final : public ReaderOf<ArrayReader>, public PartReader {
 
   std::shared_ptr<StoredArray> array_;
   bool is_vector_;
+  bool remainders_;
   int threads_;
   std::vector<HostMemory> stored_, converted_;        // of a piece, for each thread
   std::atomic<index_t> first_too_large_ = INT64_MAX;  // the first number that T cannot hold
@@ -103,14 +106,17 @@ template <class T>
 void ArrayReader::load(index_t first, index_t count, T* out, int worker) {
   const auto offset = static_cast<std::uint64_t>(first * number_bytes());
   const auto bytes = static_cast<std::size_t>(count * number_bytes());
-  if (is_native<T>(array_->header().type)) {
+  if (is_native<T>(array_->header().type) && !remainders_) {
     array_->load(offset, bytes, reinterpret_cast<std::byte*>(out));
     return;
   }
   HostMemory& stored = stored_[static_cast<std::size_t>(worker)];
   if (!stored) stored = allocate_host(piece_bytes);
   array_->load(offset, bytes, stored.get());
-  const index_t too_large = convert(array_->header().type, stored.get(), count, out);
+  const NumberType& type = array_->header().type;
+  if (remainders_) return convert_remainders(type, stored.get(), count, out);
+  if (source_.rounds && has_rounded(type, stored.get(), count)) *source_.rounds = true;
+  const index_t too_large = convert(type, stored.get(), count, out);
   if (too_large == count) return;
   index_t known = first_too_large_;
   while (first + too_large < known &&
@@ -266,8 +272,9 @@ std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset,
                 .order_is_stated = true,
                 .needs_copy = array->needs_copy(),
                 .array_dims = is_array ? header.dims : std::vector<index_t>{}};
+  if (is_long(header.type)) source.rounds = std::make_shared<std::atomic<bool>>(false);
   return std::make_unique<ArrayReader>(std::move(array), std::move(source), is_vector,
-                                       spec.threads);
+                                       spec.remainders, spec.threads);
 }
 
 std::unique_ptr<Reader> open_npy(const InputSpec& spec) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/text.hpp"
 
@@ -43,7 +44,8 @@ std::size_t parse_leading_number(std::string_view text, double& value, ElementTy
                                  Decimal decimal) {
   if (text.empty() || !(is_digit(text[0]) || text[0] == '-' || text[0] == '.')) return 0;
   const auto result = from_chars(text, value, decimal);
-  if (result.ec != std::errc() || !std::isfinite(value) || is_infinite_in(type, value)) return 0;
+  const bool is_simple = result.ec == std::errc() && std::abs(value) < first_inexact;
+  if (!is_simple || is_infinite_in(type, value)) return 0;
   return static_cast<std::size_t>(result.ptr - text.data());
 }
 
@@ -57,6 +59,30 @@ bool begins_like_number(std::string_view text) {
 bool is_whole_number(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
+bool is_rounded_integer(std::string_view text, double value) {
+  if (!is_whole_number(text)) return false;
+  if (!is_digit(text[0])) text.remove_prefix(1);
+  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size()));
+  return fmt::format("{:.0f}", std::abs(value)) != text;
+}
+
+bool parse_microsoft(std::string_view text, double& value) {
+  const bool is_negative = text.starts_with('-');
+  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.size() < 6 || text[0] != '1' || (text[1] != '.' && text[1] != ',') || text[2] != '#')
+    return false;
+  text.remove_prefix(3);
+  // Zeros fill the digits that were asked for, and an exponent may follow.
+  if (text.ends_with("e+000")) text.remove_suffix(5);
+  text = text.substr(0, text.find_last_not_of('0') + 1);
+  const bool is_infinite = text == "INF";
+  if (!is_infinite && text != "IND" && text != "QNAN" && text != "SNAN") return false;
+  value = is_infinite ? std::numeric_limits<double>::infinity()
+                      : std::numeric_limits<double>::quiet_NaN();
+  if (is_negative) value = -value;
+  return true;
 }
 
 bool may_have_thousands(std::string_view text, char sign) {
@@ -95,8 +121,10 @@ Parsed parse_signed(std::string_view text, double& value, ElementType type, Deci
 
 Parsed parse_complex(std::string_view text, std::complex<double>& value, ElementType type,
                      Decimal decimal) {
-  if (text.starts_with('(') && text.ends_with(')'))
+  if (text.starts_with('(') && text.ends_with(')')) {
     text = without_blanks(text.substr(1, text.size() - 2));
+    if (!has_unit(text)) return Parsed::other;
+  }
   double re = 0, im = 0;
   if (!has_unit(text)) {
     const Parsed parsed = parse_number(text, re, type, decimal);
@@ -125,31 +153,140 @@ bool is_complex_text(std::string_view text) {
   return may_be && parse_complex(text, value, ElementType::float64) != Parsed::other;
 }
 
-std::string hint_for_number(std::string_view text) {
-  std::string changed(text);
+namespace {
+
+bool is_number(std::string_view text, Decimal decimal) {
   double value = 0;
+  return parse_number(text, value, ElementType::float64, decimal) == Parsed::number;
+}
+
+/// The text, where it is a number.
+std::string if_number(std::string text, Decimal decimal) {
+  return is_number(text, decimal) ? text : "";
+}
+
+/// 1.5d3, as Fortran writes it.
+std::string with_exponent_e(std::string_view text, Decimal decimal) {
+  std::string changed(text);
   const std::size_t exponent = changed.find_first_of("dD");
-  if (exponent != std::string::npos) {
-    changed[exponent] = 'e';
-    if (parse_number(changed, value) == Parsed::number)
-      return fmt::format("write the exponent with e: {}", changed);
-    changed = text;
+  if (exponent == std::string::npos) return {};
+  changed[exponent] = 'e';
+  return if_number(changed, decimal);
+}
+
+std::string without_percent(std::string_view text, Decimal decimal) {
+  if (!text.ends_with('%')) return {};
+  return if_number(std::string(without_blanks(text.substr(0, text.size() - 1))), decimal);
+}
+
+constexpr std::string_view typographic_minus = "\xe2\x88\x92";  // U+2212
+
+std::string with_ascii_minus(std::string_view text, Decimal decimal) {
+  if (!text.starts_with(typographic_minus)) return {};
+  return if_number("-" + std::string(text.substr(typographic_minus.size())), decimal);
+}
+
+/// Whether signs separate all digits by thousands: "1,234,567".
+bool is_grouped(std::string_view text, char sign) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  const std::size_t first = text.find(sign);
+  if (first == std::string_view::npos || first == 0 || first > 3) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_sign_here = i >= first && (i - first) % 4 == 0;
+    if (is_sign_here ? text[i] != sign : !is_digit(text[i])) return false;
   }
-  if (!text.empty() && text.back() == '%' &&
-      parse_number(text.substr(0, text.size() - 1), value) == Parsed::number)
-    return "write the number without its percent sign";
-  if (parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number)
-    return "if the comma is the decimal sign: --decimal comma";
-  // Where there are both signs, the last one is the decimal sign: 1,234.5 and 1.234,5.
-  const std::size_t point = text.find('.'), comma = text.rfind(',');
-  const bool is_comma = comma != std::string_view::npos && point < comma;
-  if (is_comma && (text.rfind('.') > comma || (comma - point) % 4 != 0)) return {};
-  std::erase(changed, is_comma ? '.' : ',');
-  if (begins_like_number(text) && changed != text &&
-      parse_number(changed, value, ElementType::float64,
-                   is_comma ? Decimal::comma : Decimal::point) == Parsed::number)
-    return "write the number without separators of thousands: " + changed;
+  return (text.size() - first) % 4 == 0;
+}
+
+/// Where there are a point and a comma, the last one is the decimal sign: 1,234.5 and 1.234,5. Of
+/// one kind of sign alone the decimal sign of the text shows what it is, or that it occurs twice.
+std::string without_thousands(std::string_view text, Decimal decimal) {
+  const std::size_t point = text.rfind('.'), comma = text.rfind(',');
+  const bool has_both = point != std::string_view::npos && comma != std::string_view::npos;
+  if (point == comma) return {};  // there are none
+  const bool is_comma = comma != std::string_view::npos && (!has_both || comma > point);
+  const char last = is_comma ? ',' : '.', other = is_comma ? '.' : ',';
+  const std::size_t end = has_both ? text.rfind(last) : text.size();
+  const char sign = has_both ? other : last;
+  if (!is_grouped(text.substr(0, end), sign)) return {};
+  const Decimal known = sign == ',' ? Decimal::point : Decimal::comma;
+  if (!has_both && decimal != known && may_have_thousands(text, sign)) return {};
+  std::string changed(text);
+  std::erase(changed, sign);
+  return if_number(changed, sign == ',' ? Decimal::point : Decimal::comma);
+}
+
+/// Accountants write -987.65 as (987.65).
+std::string with_minus(std::string_view text, Decimal decimal) {
+  if (!text.starts_with('(') || !text.ends_with(')')) return {};
+  const std::string_view inner = without_blanks(text.substr(1, text.size() - 2));
+  if (!begins_like_number(inner) || is_sign(inner[0])) return {};
+  if (is_number(inner, decimal)) return "-" + std::string(inner);
+  const std::string plain = without_thousands(inner, decimal);
+  return plain.empty() ? plain : "-" + plain;
+}
+
+std::string without_currency(std::string_view text, Decimal decimal) {
+  for (const std::string_view sign : {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5"}) {
+    std::string_view rest = text;
+    if (rest.starts_with(sign)) rest.remove_prefix(sign.size());
+    if (rest.ends_with(sign)) rest.remove_suffix(sign.size());
+    if (rest == text) continue;
+    rest = without_blanks(rest);
+    if (is_number(rest, decimal)) return std::string(rest);
+    const std::string plain = without_thousands(rest, decimal);
+    const bool may_be_decimal = decimal == Decimal::automatic && !may_have_thousands(rest);
+    return plain.empty() && may_be_decimal ? if_number(std::string(rest), Decimal::comma) : plain;
+  }
   return {};
+}
+
+/// 2.5 where the comma is the decimal sign. 1.234 may be a number with a separator of thousands.
+std::string with_other_sign(std::string_view text, Decimal decimal) {
+  const char to = decimal == Decimal::comma ? ',' : '.',
+             from = decimal == Decimal::comma ? '.' : ',';
+  std::string changed(text);
+  if (decimal == Decimal::automatic) return {};
+  std::replace(changed.begin(), changed.end(), from, to);
+  return changed == text || may_have_thousands(text, from) ? "" : if_number(changed, decimal);
+}
+
+}  // namespace
+
+bool may_be_number(std::string_view text, Decimal decimal) {
+  double value = 0;
+  return is_number(text, decimal) || parse_microsoft(text, value) ||
+         std::ranges::any_of(
+             std::initializer_list<Mend>{with_exponent_e, without_percent, with_ascii_minus,
+                                         with_minus, without_currency},
+             [&](Mend mend) { return !mend(text, decimal).empty(); });
+}
+
+NumberHint hint_for_number(std::string_view text, Decimal decimal) {
+  NumberHint found;
+  const auto mends = [&](Mend mend) {
+    found = {.hint = mend(text, decimal), .mend = mend};
+    return !found.hint.empty();
+  };
+  if (mends(with_exponent_e)) {
+    found.hint = fmt::format("write the exponent with e: {}", found.hint);
+  } else if (mends(without_percent)) {
+    found.hint = "write the number without its percent sign";
+  } else if (mends(with_ascii_minus)) {
+    found.hint = fmt::format("write the minus sign of ASCII: {}", found.hint);
+  } else if (mends(with_minus)) {
+    found.hint = fmt::format("if the parentheses mean a negative number: write {}", found.hint);
+  } else if (mends(without_currency)) {
+    found.hint = fmt::format("write the number without the sign of its currency: {}", found.hint);
+  } else if (mends(with_other_sign)) {
+    found.hint = fmt::format("the {} is the decimal sign of this file; write {}",
+                             decimal == Decimal::comma ? "comma" : "point", found.hint);
+  } else if (mends(without_thousands)) {
+    found.hint = "write the number without separators of thousands: " + found.hint;
+  } else {
+    return {};
+  }
+  return found;
 }
 
 std::string quoted_text(std::string_view text) {

@@ -441,6 +441,23 @@ for (g in unique(t$g)) {
         run("solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--force")
         self.assertEqual(sorted(os.listdir(".")), ["o.csv", "t.csv"])
 
+    def test_integer_keys_keep_their_digits(self):
+        keys = [2**60 + i // 4 for i in range(12)]
+        np.save("a.npy", self.random.normal(size=(12, 2)))
+        np.save("b.npy", self.random.normal(size=12))
+        np.save("g.npy", np.array(keys, np.int64))
+        np.save("u.npy", np.array([key + 2**63 for key in keys], np.uint64))
+        np.save("s.npy", np.array([-key for key in keys], ">i8"))
+        pathlib.Path("g.csv").write_text("".join(f"{key}\n" for key in keys), encoding="utf-8")
+        with h5py.File("g.h5", "w") as file:
+            file["day"] = np.array(keys)
+        for name, shift, sign in (("g.npy", 0, 1), ("u.npy", 2**63, 1), ("s.npy", 0, -1),
+                                  ("g.csv", 0, 1), ("g.h5:/day", 0, 1)):
+            run("solve", "a.npy", "b.npy", "o.csv", "-f", "--groups", name)
+            with open("o.csv", encoding="utf-8") as file:
+                found = [next(iter(line.values())) for line in csv.DictReader(file)]
+            self.assertEqual(found, [str(sign * key + shift) for key in dict.fromkeys(keys)])
+
     def test_arrays_and_the_groups_of_their_rows(self):
         keys, a, y = self.ragged(groups=30)
         b = np.column_stack([y, y ** 2])

@@ -27,6 +27,7 @@ EXEMPT = {
     "give every rank an equal device; or --backend cpu": TWO_DEVICES,
     "add the command line and, if possible, the input file": "no input is known that leads there",
     "raise --memory": "the second try has no memory only where a device has taken it meanwhile",
+    "in MATLAB: {0} = full({0}), and save it again by save -v7.3": "MATLAB is not installed",
     "name the dataset, as in {}:/PATH": "the file would have 64 MiB of names",
 }
 
@@ -41,6 +42,9 @@ class EveryHint(unittest.TestCase):
     def test_a_hint_is_text_or_named_so(self):
         self.assertEqual(self.unnamed, [])
 
+    def is_known(self, hint):
+        return any(re.search(text.pattern, hint) for text in self.texts)
+
     def test_every_hint_of_the_sources_was_followed(self):
         if not all(is_there(name) for name in ("--fail-nth", "--fail-cl", "--mpi")):
             self.skipTest("a library, a device or MPI is missing")
@@ -50,8 +54,10 @@ class EveryHint(unittest.TestCase):
         self.assertEqual(missing, [], "\n" + "\n".join(missing))
 
     def test_every_hint_that_was_followed_is_one_of_the_sources(self):
-        unknown = [hint for hint in FOLLOWED
-                   if not any(re.search(text.pattern, hint) for text in self.texts)]
+        # Several ways that lead on make one hint.
+        unknown = [hint for hint in FOLLOWED if not self.is_known(hint)
+                   and not all(self.is_known(part) for part in hint.split("; "))
+                   and not any(hint in whole for whole in FOLLOWED - {hint})]
         self.assertEqual(unknown, [])
 
     def test_exemptions_are_hints_of_the_sources(self):

@@ -125,6 +125,10 @@ HINTS = [
          code="import pathlib as p; f = p.Path('r.mtx'); "
          "f.write_text(f.read_text().replace('hermitian', '{}'))",
          reads=numpy.array([[1.0, 2], [2, 4]])),
+    Hint("o.mtx", saves_text(b"%MatrixMarket matrix array real general\n3 2\n1\n3\n5\n2\n4\n7\n"),
+         "begins with two signs", r"write (%%MatrixMarket)", "o.mtx",
+         code="import pathlib as p; f = p.Path('o.mtx'); "
+         "f.write_text(f.read_text().replace('%MatrixMarket', '{}'))"),
     Hint("p.mtx", saves_text(BANNER % b"pattern general" + b"1 1\n"), "no numbers",
          r"the field (real)", "p.mtx",
          code="import pathlib as p; f = p.Path('p.mtx'); "

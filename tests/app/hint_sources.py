@@ -63,7 +63,8 @@ def texts_of(code, place):
             while quoted:
                 text, at = text + quoted.group(1), quoted.end()
                 quoted = re.compile(r"\s*" + QUOTED.pattern).match(code, at)
-            text = text.replace('\\"', '"').removeprefix("\\n").removeprefix("hint: ")
+            text = text.replace('\\"', '"').replace("\\\\", "\\").removeprefix("\\n")
+            text = text.removeprefix("hint: ")
             text = text.removesuffix("\\n")
             if len(re.findall("[a-z]", text)) > 3:
                 yield Text(text, pattern_of(text, code[:begin], code[at:]), place)

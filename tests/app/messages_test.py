@@ -66,6 +66,19 @@ def times(**attributes):
     return file.getvalue()
 
 
+def sparse():
+    """A sparse matrix as MATLAB saves it by -v7.3."""
+    file = io.BytesIO()
+    with h5py.File(file, "w") as h5:
+        group = h5.create_group("S")
+        group.attrs["MATLAB_sparse"] = numpy.uint64(3)
+        group["data"], group["ir"], group["jc"] = B[:2], [0, 2], [0, 1, 2]
+    return file.getvalue()
+
+
+SPARSE = sparse()
+
+
 @dataclasses.dataclass
 class Mistake:
     """A command that is refused: what is said, and the hint. `follow` turns the command into the
@@ -120,6 +133,10 @@ MISTAKES = [
             b"\x80\x04\x95\x10\0\0\0\0\0\0\0" * 4),
     Mistake("solve x.tab o.csv --response y", 3, "--response is for tables in CSV",
             "let the name end in .csv, .tsv or .txt", "x.tab", follow=(r"x\.tab", "x.csv")),
+    Mistake("solve a.npy o.csv --response y", 3, "--response is for tables in CSV",
+            "for other files give A and B", follow=("o.csv --response y", "b.npy o.csv")),
+    Mistake("factor x.mat o.h5", 3, "is a part of /S, a sparse matrix of MATLAB",
+            "in MATLAB: S = full(S), and save it again by save -v7.3", "x.mat", SPARSE),
     Mistake("bench --shape 64", 2, "'64' is not a shape; allowed is MxN", ""),
     Mistake("generate --shape 64 o.h5", 2, "'64' is not a shape; allowed are MxN and BxMxN", ""),
     Mistake("solve x.csv o.csv --response y --predict", 2, "there is no option '--predict'",

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import unittest
 
+import h5py
 import numpy
 
 from tool import QRTOOL, FolderTest, run
@@ -288,12 +289,86 @@ class Tables(FolderTest):
 
     def test_columns_of_text(self):
         write("k.csv", "n,country,ok,b\n1,AT,True,4\n2,CH,False,5\n")
-        self.assertIn("leave the column 'country' out: --columns n,b",
+        self.assertIn("leave the columns 'country', 'ok' out: --columns n,b",
                       run("factor", "k.csv", "q.csv", status=3).stderr)
         write("k.csv", "n,ok,b\n1,True,4\n2,False,5\n")
         self.assertIn("write 1 and 0", run("factor", "k.csv", "q.csv", status=3).stderr)
         write("k.csv", "date,a,b\n2020-01-01,1.5,2\n2020-01-02,3,4\n")
         self.assertIn("--index-column yes", run("factor", "k.csv", "q.csv", status=3).stderr)
+
+    def test_signs_of_comments_in_names_and_keys(self):
+        write("p.csv", "id,gdp %,infl #1\n1,1.5,3\n2,2.5,2\n3,0.5,4\n4,3.5,1\n5,2,2\n")
+        found = self.numbers("p.csv")
+        self.assertEqual((found["columns"], found["shape"]), (["id", "gdp %", "infl #1"], [5, 3]))
+        x, _, said = self.solve("p.csv", "--response", "gdp %", "--columns", "2-3")
+        self.assertIn("infl #1 ", said)
+        numpy.testing.assert_allclose(x.ravel(), lstsq([[3], [2], [4], [1], [2]],
+                                                       [1.5, 2.5, 0.5, 3.5, 2]))
+        write("k.csv", "y,x,key\n1,1,A#1\n2,2,A#1\n9,1,A#2\n7,2,A#2\n")
+        run("solve", "k.csv", "o.csv", "-f", "--response", "y", "--by", "key")
+        with open("o.csv", encoding="utf-8") as file:
+            self.assertEqual([line["key"] for line in csv.DictReader(file)], ["A#1", "A#2"])
+        for line in ("a b #c", "a b % c"):
+            write("s.csv", line + "\n1 2 3\n4 5 6\n")
+            self.refused("2 names before its comment", "factor", "s.csv", "-", "--mode", "r")
+        write("s.csv", "1 2 # one, two\n3 4\n")
+        self.assertIn("the comment at the end of line 1 is left out",
+                      self.numbers("s.csv")["notes"])
+
+    def test_comments_that_may_be_names_or_rows(self):
+        write("c.csv", "# a,b\n1,2\n#3,4\n5,6\n")
+        notes = " ".join(self.numbers("c.csv")["notes"])
+        self.assertIn("line 1 is a comment and is left out; if it holds the names", notes)
+        self.assertIn("line 3 looks like a row that begins with # or %", notes)
+
+    def test_headers_with_gaps(self):
+        for text in ("c,k,2018,2019,\nA,x,1.5,2,\nB,y,4,5,\n", "c;k;2018;;NA\nA;x;1.5;2;3\n",
+                     "NA,2018,2019\nAT,1.5,2\nCH,4,5\n", "c,NA\nAT,1\nCH,2\n"):
+            write("h.csv", text)
+            self.refused("are they the names of the columns", "factor", "h.csv", "-", "--mode", "r",
+                         "--columns", "2")
+        write("h.csv", "a,NA,b\n1,2,3\n4,5,7\n")
+        self.assertEqual(self.numbers("h.csv")["columns"], ["a", "NA", "b"])
+        write("h.csv", "2018,2019,\n1,2,\n3,4,\n")
+        self.assertIn("--header yes", " ".join(self.numbers("h.csv", "--columns", "1-2")["notes"]))
+
+    def test_numbers_of_microsoft(self):
+        write("m.csv", "x,y\n1,3\n2,1.#QNAN\n3,7\n4,-1.#IND00\n5,11\n")
+        x, notes, _ = self.solve("m.csv", "--response", "y", "--intercept", "--missing", "skip")
+        numpy.testing.assert_allclose(x.ravel(), [1, 2])
+        self.assertIn("2 missing numbers", notes)
+        write("m.csv", "1,1.#INF\n-1.#INF,2\n")
+        self.assertIn("2 numbers are read as infinite, the first at 1:3: '1.#INF'",
+                      self.numbers("m.csv")["notes"])
+
+    def test_numbers_of_accountants(self):
+        write("a.csv", "x,y\n1,(987.65)\n2,12\n3,(3)\n")
+        self.refused("'(987.65)' is not a number", "solve", "a.csv", "o.csv", "--response", "y")
+        write("a.csv", "x,y\n1,12 %\n2,13 %\n")
+        self.refused("'12 %' is not a number", "factor", "a.csv", "-", "--mode", "r")
+        numpy.savetxt("c.csv", numpy.array([[1 + 2j, 3], [4 - 1j, 2j]]), delimiter=",")
+        run("factor", "c.csv", "q.npz")
+        q = numpy.load("q.npz")
+        numpy.testing.assert_allclose(q["Q"] @ q["R"], [[1 + 2j, 3], [4 - 1j, 2j]])
+
+    def test_integers_that_float64_does_not_hold(self):
+        large, said = 2**60 + numpy.arange(12).reshape(6, 2), "beyond 2^53, which float64 rounds"
+        write("i.csv", f"{2**53},1\n{2**53 + 1},2\n")
+        self.assertIn("a whole number has more digits than float64 holds, the first at 2:1: "
+                      "'9007199254740993' is read as 9007199254740992",
+                      self.numbers("i.csv")["notes"])
+        for kind in ("<i8", ">u8"):
+            numpy.save("i.npy", large.astype(kind))
+            with h5py.File("i.h5", "w") as file:
+                file["a"] = large.astype(kind)
+                file["small"] = large.astype(kind) - 2**60
+                file["even"] = (large - large % 2048).astype(kind)
+            for name in ("i.npy", "i.h5:/a"):
+                self.assertIn(said, run("factor", name, "-", "--mode", "r").stderr)
+                self.assertIn(said, run("solve", name, "i.h5:/small[:,0]", "x.npy", "-f").stderr)
+            self.assertIn(said, run("factor", "i.h5:/a", "-", "--mode", "r", "--raw-values").stderr)
+            for name in ("i.h5:/small", "i.h5:/even"):
+                self.assertNotIn(said, run("factor", name, "-", "--mode", "r").stderr)
 
     def test_a_table_is_parsed_once(self):
         """The tool reads little more than the file once; what it reads again is below 1 MiB."""

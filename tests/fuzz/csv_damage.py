@@ -89,17 +89,21 @@ def damaged(random):
     return data, options, truth if data == text else None
 
 
-def _is_comment(line, at):
-    if line[at] == "#":
-        return not line[at:].startswith(_EXCEL)
-    return line[at] == "%" and (at == 0 or line[at - 1] in " \t")
+def _is_comment(line, at, separator):
+    """Comments begin at the start of a line or, where blanks alone separate, after a blank."""
+    if line[at] not in "#%" or line[at:].startswith(_EXCEL):
+        return False
+    if not line[:at].strip(" \t"):
+        return True
+    is_percent = line[at] == "%" and not line[at + 1:].strip(" \t")
+    return separator in (None, " ") and line[at - 1] in " \t" and not is_percent
 
 
-def _without_comment(line):
+def _without_comment(line, separator):
     in_quotes = False
     for at, character in enumerate(line):
         in_quotes ^= character == '"'
-        if not in_quotes and _is_comment(line, at):
+        if not in_quotes and _is_comment(line, at, separator):
             return line[:at], True
     return line, False
 
@@ -128,7 +132,8 @@ def _value_of(field):
     try:
         return float(field)
     except ValueError:
-        text = re.sub(r" *([+-]) *", r"\1", re.sub(r"^\((.*)\)$", r"\1", field)).replace("+-", "-")
+        inner = re.sub(r"^\((.*)[ijIJ] *\)$", r"\1j", field)
+        text = re.sub(r" *([+-]) *", r"\1", inner).replace("+-", "-")
         return complex(re.sub(r"[iI]$", "j", text))
 
 
@@ -151,7 +156,7 @@ def read(data, found=()):
     for number, line in enumerate(data.decode("utf-8-sig", errors="replace").split("\n")):
         if number == 0 and re.fullmatch(r"sep=.\r?", line):
             continue
-        line, has_comment = _without_comment(line.removesuffix("\r"))
+        line, has_comment = _without_comment(line.removesuffix("\r"), separator)
         if not line.strip(" \t,;|"):
             if not has_comment or line.strip(" \t"):
                 matrices += [rows] if rows else []

@@ -67,8 +67,12 @@ void TableRows::begin(const Table& table) {
 
 void read_table(const SolveOptions& o, RowKeeper& keeper, KeyedInput& input) {
   TableRows rows(o, keeper, input);
-  input.source =
-      read_keyed_rows({.path = o.a, .dataset = {}, .scratch = o.scratch, .csv = o.csv}, o.by, rows);
+  input.source = read_keyed_rows({.path = o.a,
+                                  .dataset = {},
+                                  .scratch = o.scratch,
+                                  .csv = o.csv,
+                                  .needed_columns = needed_columns(o.system)},
+                                 o.by, rows);
   if (!is_standard_input(o.a)) input.input_bytes = readable_size(o.a);
 }
 
@@ -97,10 +101,13 @@ class ArrayRows {
 
  private:
   void require_shapes(const std::string& groups) const;
-  void read(index_t first, MatrixView<double> rows, std::vector<double>& groups);
+  void read(index_t first, MatrixView<double> rows, std::vector<double>& groups,
+            std::vector<double>& remainders);
+  std::string key_of(double group, double remainder) const;
 
   SolveInputs in_;
   std::unique_ptr<Reader> groups_;
+  std::unique_ptr<Reader> remainders_;  // what float64 leaves of large integers; null: of none
 };
 
 ArrayRows::ArrayRows(const SolveOptions& o, const Limits& limits)
@@ -116,6 +123,9 @@ ArrayRows::ArrayRows(const SolveOptions& o, const Limits& limits)
                  .takes_vectors = true};
   if (takes_csv_options(o.groups)) spec.csv = o.csv;
   groups_ = open_array(spec);
+  spec.remainders = true;
+  const bool may_be_large = groups_->source().rounds || takes_csv_options(o.groups);
+  if (may_be_large) remainders_ = open_array(spec);
   require_shapes(o.groups);
 }
 
@@ -167,13 +177,26 @@ std::uint64_t ArrayRows::bytes() const {
   return static_cast<std::uint64_t>(m() * (width() + 1)) * sizeof(double);
 }
 
-void ArrayRows::read(index_t first, MatrixView<double> rows, std::vector<double>& groups) {
+/// A number of --groups as text. Large integers keep all digits.
+std::string ArrayRows::key_of(double group, double remainder) const {
+  if (std::isnan(group)) return "NaN";
+  const bool is_large = std::abs(group) >= 0x1p53 && std::abs(group) <= 0x1p64;
+  if (!remainders_ || !is_large) return fmt::format("{}", group);
+  __extension__ using Wide = __int128;  // the sum has 64 bits, its parts may have more
+  const Wide key = static_cast<Wide>(group) + static_cast<Wide>(remainder);
+  const auto digits = static_cast<std::uint64_t>(key < 0 ? -key : key);
+  return fmt::format("{}{}", key < 0 ? "-" : "", digits);
+}
+
+void ArrayRows::read(index_t first, MatrixView<double> rows, std::vector<double>& groups,
+                     std::vector<double>& remainders) {
   const index_t n = in_.n(), p = in_.sides.p;
   const Batch<double> a(1, rows.rows, n), b(1, rows.rows, p), w(1, rows.rows, 1);
   in_.a->read_rows(0, first, a.view()[0]);
   read_sides(*in_.b, in_.sides.place(0), first, b.view()[0]);
   if (in_.w) read_numbers(*in_.w, first, rows.rows, w.view().data);
   read_numbers(*groups_, first, rows.rows, groups.data());
+  if (remainders_) read_numbers(*remainders_, first, rows.rows, remainders.data());
   for (index_t i = 0; i < rows.rows; ++i) {
     double* const row = &rows(i, 0);
     std::copy_n(&a.view()[0](i, 0), n, row);
@@ -187,12 +210,12 @@ void ArrayRows::visit(Use use) {
   constexpr index_t at_once = index_t{1} << 15;
   const index_t step = std::clamp<index_t>(at_once / width(), 1, std::max<index_t>(m(), 1));
   const Batch<double> rows(1, step, width());
-  std::vector<double> groups(static_cast<std::size_t>(step));
+  std::vector<double> groups(static_cast<std::size_t>(step)), remainders(groups.size());
   for (index_t first = 0; first < m(); first += step) {
     const MatrixView<double> some = rows.view()[0].row_block(0, std::min(step, m() - first));
-    read(first, some, groups);
+    read(first, some, groups, remainders);
     for (index_t i = 0; i < some.rows; ++i)
-      use(groups[static_cast<std::size_t>(i)],
+      use(key_of(groups[static_cast<std::size_t>(i)], remainders[static_cast<std::size_t>(i)]),
           std::span<const double>(&some(i, 0), static_cast<std::size_t>(width())));
   }
   in_.require_unchanged();
@@ -207,9 +230,7 @@ void read_arrays(const SolveOptions& o, const Limits& limits, RowKeeper& keeper,
   keeper.prepare(rows.roles(), rows.width());
   keeper.name({rows.name_of_groups()}, numbered("x", rows.inputs().n()),
               numbered("b", rows.inputs().sides.p));
-  std::string key;
-  rows.visit([&](double group, std::span<const double> numbers) {
-    key = std::isnan(group) ? "NaN" : fmt::format("{}", group);
+  rows.visit([&](const std::string& key, std::span<const double> numbers) {
     keeper.add({&key, 1}, numbers);
   });
 }

@@ -123,7 +123,7 @@ TEST_F(CsvReaderTest, StandardInput) {
     EXPECT_EQ(error_of<InputError>([] {
                 open_input({"-", "", Order::automatic});
               }),
-              "standard input:1:3: 'x' is not a number | if the line is a header: --header yes");
+              "standard input:1:3: 'x' is not a number");
   });
   const std::pair<std::string, std::string> others[] = {{"\x89HDF\r\n\x1a\n", "HDF5"},
                                                         {"PK\x03\x04", "a .npz file"}};

@@ -46,7 +46,7 @@ TEST_F(CsvReaderTest, Dialects) {
       {"7\n", {}, 1, 1, {7}},
       {"7\n8\n9\n", {}, 3, 1, {7, 8, 9}},
       {"# a comment\n1,2\n% another\n3,4\n", {}, 2, 2, {1, 2, 3, 4}},
-      {"1,2 # first\n3,4 % second\n", {}, 2, 2, {1, 2, 3, 4}},
+      {"1 2 # first, of two\n3 4 % second\n", {}, 2, 2, {1, 2, 3, 4}},
       {"a,b\n1,2\n", {}, 1, 2, {1, 2}},
       {"first second third\n1,2,3\n", {}, 1, 3, {1, 2, 3}},
       {"\"a\",\"b\"\n1,2\n", {}, 1, 2, {1, 2}},
@@ -93,24 +93,26 @@ TEST_F(CsvReaderTest, Mistakes) {
        "x.csv:5:1: matrix 2 has 3 rows where matrix 0 has 1 | a blank line ends "
        "a matrix; remove line 2 if all is one matrix"},
       {"1,2\n3,x\n", "x.csv:2:3: 'x' is not a number"},
-      {"1,b\n", "x.csv:1:3: 'b' is not a number | if the line is a header: --header yes"},
+      {"1,b\n", "x.csv:1:3: 'b' is not a number"},
       {"b,1\n",
        "x.csv:1:1: 'b' is not a number | if the first column holds names or dates: --index-column "
        "yes "
        "leaves it out"},
       {"a,b\nc,d\n1,2\n",
-       "x.csv:2:1: 'c' is not a number | if line 2 holds the names: --skip-rows 1"},
+       "x.csv:2:1: 'c' is not a number | if line 1 holds the names, and the rows begin in line 3: "
+       "sed 2d < x.csv > new.csv; if line 2 holds the names: --skip-rows 1"},
       {"1,2\na,b\n", "x.csv:2:1: 'a' is not a number"},
       {"1,2\n3,1d3\n", "x.csv:2:3: '1d3' is not a number | write the exponent with e: 1e3"},
       {"1.5D-3 2\n", "x.csv:1:1: '1.5D-3' is not a number | write the exponent with e: 1.5e-3"},
       {"1d3,2d3\n", "x.csv:1:1: '1d3' is not a number | write the exponent with e: 1e3"},
       {"1.5;2\n2,5;1\n",
-       "x.csv:2:1: '2,5' is not a number | if the comma is the decimal sign: --decimal comma"},
+       "x.csv:2:1: '2,5' is not a number | the point is the decimal sign of this file; write 2.5"},
       {"1,5;2\n2.5;1\n",
        "x.csv:2:1: '2.5' is not a number | the comma is the decimal sign of this file; write 2,5"},
       {"1,234;5\n7,891;6\n",
        "x.csv:1:1: '1,234': is the comma a decimal sign, or does it separate thousands? | "
-       "--decimal comma, or write the numbers without separators of thousands"},
+       "if it is a decimal sign: --decimal comma; if not, write the numbers without separators of "
+       "thousands"},
       {"\"1,234.5\",2\n",
        "x.csv:1:1: '1,234.5' is not a number | write the number without separators of thousands: "
        "1234.5"},
@@ -130,10 +132,10 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1,NA\n", "x.csv: column 2 holds no number in any line | --columns 1 leaves it out"},
       {",2019,2020\n1,2.5,3\n",
        "x.csv:1:1: an empty field, then whole numbers: are they names of columns, or is the first "
-       "number missing? | --header yes leaves the line out, --header no reads it as numbers"},
+       "number missing? | --header yes leaves the line out; --header no reads it as numbers"},
       {"0,1\n0.5,0.25\n",
        "x.csv:1:1: 0 and 1: are they names of columns, as pandas writes them, or numbers? | "
-       "--header yes leaves the line out, --header no reads it as numbers"},
+       "--header yes leaves the line out; --header no reads it as numbers"},
       {"a,b\n3,1,2\n7,3,4\n",
        "x.csv:2:1: the header in line 1 has one name less than there are columns, but the first "
        "column does not count the rows | if it is an index all the same: --index-column yes; if "
@@ -164,19 +166,33 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1,\xe2\x88\x92"
        "2\n",
        "x.csv:1:3: '\xe2\x88\x92"
-       "2' is not a number"},
-      {"1,2\r3,4\r", "x.csv:1:3: '2\\x0d3' is not a number"},
+       "2' is not a number | write the minus sign of ASCII: -2"},
+      {"1,2\r3,4\r",
+       "x.csv:1:4: a line ends with CR alone, as on old Macs | tr '\\r' '\\n' < x.csv > new.csv"},
+      {"1,2 # first\n3,4\n",
+       "x.csv:1:3: '2 # first' is not a number | a comment begins at the start of a line; write 2"},
+      {"1,2 %\n3,4\n",
+       "x.csv:1:3: '2 %' is not a number | write the number without its percent sign"},
+      {"1 2 %\n3 4 %\n",
+       "x.csv:1:5: '%' is not a number | write the number without its percent sign"},
+      {"a b#c\n1 2\n3 (4)\n",
+       "x.csv:3:3: '(4)' is not a number | if the parentheses mean a negative number: write -4"},
+      {"a b #c\n1 2 3\n",
+       "x.csv:1:1: the header has 2 names before its comment where line 2 has 3 columns | put "
+       "names "
+       "that hold # or % in quotes"},
+      {"1,2\n$1.5,$2\n",
+       "x.csv:2:1: '$1.5' is not a number | write the number without the sign of its currency: "
+       "1.5"},
       {"\n\n", "x.csv: holds no numbers"},
       {"# nothing\n", "x.csv: holds no numbers"},
       {"a,b\n", "x.csv: holds no numbers"},
       {"", "x.csv: the file is empty"},
       {"\xff\xfe"
        "1",
-       "x.csv:1:1: UTF-16 text | iconv -f UTF-16 -t UTF-8 x.csv > utf8.csv"},
+       "x.csv:1:1: UTF-16 text | iconv -f UTF-16 -t UTF-8 < x.csv > utf8.csv"},
       {"1,xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n",
-       "x.csv:1:3: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not a number | if the line is "
-       "a "
-       "header: --header yes"},
+       "x.csv:1:3: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not a number"},
       {"\xef\xbb\xbf"
        "x,1\n",
        "x.csv:1:1: 'x' is not a number | if the first column holds names or dates: --index-column "
@@ -293,7 +309,7 @@ TEST_F(CsvReaderTest, MissingNumbers) {
                                2,
                                {1, nan, nan, 4},
                                {"2 missing numbers are read as NaN, the first at 1:3"}},
-                              {"1,#N/A,2 # c\n3,4,5\n",
+                              {"1,#N/A,2\n3,4,5\n",
                                2,
                                3,
                                {1, nan, 2, 3, 4, 5},
@@ -332,7 +348,7 @@ TEST_F(CsvReaderTest, EmptyFieldsAtTheEndsOfTheFirstRow) {
   expect_understood(cases);
   EXPECT_EQ(mistake_in("\t5\n1\t2.5\n"),
             "x.csv:1:1: an empty field, then whole numbers: are they names of columns, or is the "
-            "first number missing? | --header yes leaves the line out, --header no reads it as "
+            "first number missing? | --header yes leaves the line out; --header no reads it as "
             "numbers");
 }
 
