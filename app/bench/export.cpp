@@ -59,7 +59,7 @@ std::string csv_line(const BenchResult& result, const BenchRow& row) {
   std::string line = fmt::format(
       "{},{},{},{},{},{},{},{},{},{}", h.backend, csv_text(h.device), precision_name(h.type),
       name_of(h.task, h.mode), row.size.kind, row.size.m, row.size.n, row.size.batch,
-      h.is_on_device() ? "" : std::to_string(threads_of(h, row)), row.tool ? row.variant : "");
+      h.is_on_device() ? "" : std::to_string(threads_of(h, row)), row.variant);
   const auto add = [&](bool is_known, auto value) {
     line += "," + (is_known ? csv_number(value()) : std::string());
   };
@@ -147,7 +147,7 @@ Json json_of(const BenchHeader& header, const BenchRow& row) {
           {"n", row.size.n},
           {"batch", row.size.batch},
           {"threads", header.is_on_device() ? Json() : Json(threads_of(header, row))},
-          {"variant", row.tool ? Json(row.variant) : Json()},
+          {"variant", row.variant.empty() ? Json() : Json(row.variant)},
           {"seconds", json_of(row.tool)},
           {"check_seconds",
            row.tool && header.has_check_time() ? Json(row.tool->check_seconds) : Json()},

@@ -103,6 +103,7 @@ BenchHeader Sweep::header(const BenchSetup& setup) const {
                      .processor = CpuBackend(setup.limits).device(),
                      .threads = setup.limits.threads,
                      .baselines = {},
+                     .device_checks = setup.backend.limits().has_float64,
                      .has_first_run = options_.first_run};
   for (std::size_t i = 1; i < columns_.size(); ++i)
     header.baselines.push_back({columns_[i].contestant->name(), columns_[i].contestant->text()});
@@ -136,7 +137,9 @@ std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {
     return std::nullopt;
   };
   try {
-    return time(column, row);
+    const Timing timing = time(column, row);
+    if (has_built(column, timing)) return std::nullopt;
+    return timing;
   } catch (const std::bad_alloc&) {
     return skip("out of memory");
   } catch (const std::exception& error) {
@@ -167,9 +170,12 @@ Timing Sweep::time(Column& column, BenchRow& row) {
                      fmt::format("{}: {} of {} failed", name, format_count(timing.accuracy.failed),
                                  format_count(timing.accuracy.matrices)));
   }
-  add_timing_notes(name, timing, row);
+  add_timing_notes(column, timing, row);
   return timing;
 }
+
+/// So long may kernels be built in the first run on a device, beside the limit.
+constexpr double most_build_seconds = 60;
 
 /// The batch of one seed.
 Timing Sweep::time(Column& column, BenchRow& row, std::uint64_t seed, double limit_seconds) {
@@ -181,7 +187,10 @@ Timing Sweep::time(Column& column, BenchRow& row, std::uint64_t seed, double lim
   if (is_tool) row.variant = run->variant();
   return time_runs(
       *run, schedule_.repeats, limit_seconds,
-      {.before = column.flush, .seed = seed, .first_run = is_tool && options_.first_run});
+      {.before = column.flush,
+       .seed = seed,
+       .build_seconds = is_tool && result_.header.is_on_device() ? most_build_seconds : 0,
+       .first_run = is_tool && options_.first_run});
 }
 
 void Sweep::keep(MachineState before, MachineState after) {
@@ -219,10 +228,19 @@ void Sweep::keep_quality(const Timing& timing, BenchRow& row) {
                                       row.variant, format_count(row.accuracy.left_to_cpu)));
 }
 
-void Sweep::add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row) {
+bool Sweep::has_built(const Column& column, const Timing& timing) const {
+  return !timing.is_warm && &column == &columns_.front() && result_.header.is_on_device();
+}
+
+void Sweep::add_timing_notes(const Column& column, const Timing& timing, BenchRow& row) {
+  const std::string name = column.contestant->name();
   const auto runs = static_cast<std::size_t>(
       std::ranges::min_element(timing.batches, {}, &BatchTiming::runs)->runs);
-  if (!timing.is_warm) {
+  if (has_built(column, timing)) {
+    result_.add_note(row, fmt::format("{}: no time: there was time for one run alone, of {}, which "
+                                      "may have built kernels; see --limit-seconds",
+                                      name, format_seconds(timing.seconds.front())));
+  } else if (!timing.is_warm) {
     result_.add_note(row, fmt::format("{}: one run, not warmed up, because time was short", name));
   } else if (std::cmp_less(runs, schedule_.repeats.timed)) {
     result_.add_note(row, fmt::format("{}: {} timed run{}, because time was short", name, runs,

@@ -47,7 +47,9 @@ class Sweep {
   double seconds_left() const;
   void refuse_if_too_slow(double predicted_seconds, double limit_seconds) const;
   void keep_quality(const Timing& timing, BenchRow& row);
-  void add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row);
+  /// Whether the time is that of a device's only run, which may have built its kernels.
+  bool has_built(const Column& column, const Timing& timing) const;
+  void add_timing_notes(const Column& column, const Timing& timing, BenchRow& row);
 
   void add_choices(BenchRow& row) const;
 

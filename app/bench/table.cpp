@@ -64,7 +64,7 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
                        }});
   columns.push_back(
       {.heading = "variant", .width = 15, .is_text = true, .cell = [](const BenchRow& row) {
-         return row.tool ? row.variant : std::string(skipped);
+         return row.variant.empty() ? std::string(skipped) : row.variant;
        }});
   columns.push_back({.heading = tool_heading(result.header),
                      .width = 9,

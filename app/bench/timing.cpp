@@ -102,8 +102,8 @@ class Runs {
   Runs(TimedRun& run, double limit_seconds, const Surroundings& around)
       : run_(run), limit_(limit_seconds), around_(around) {}
 
-  /// The limit applies to the times that the runs report, without the time in which the first run
-  /// of a shape compiles its kernels.
+  /// The limit applies to the times that the runs report, without a first run that may have built
+  /// its kernels.
   bool has_time() const { return spent_ + last_ <= limit_; }
   int made() const { return runs_; }
   double wall_seconds() const { return watch_.seconds(); }
@@ -116,6 +116,7 @@ class Runs {
     if (runs_ == 0 && around_.first_run)
       timing_.first_seconds = run_.build_seconds() + watch.seconds();
     last_ = seconds_.factor + seconds_.check;
+    if (runs_ == 0 && last_ <= around_.build_seconds) last_ = 0;
     spent_ += last_;
     ++runs_;
   }

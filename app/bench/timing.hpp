@@ -108,6 +108,8 @@ double standard_error_of_median(std::vector<double> values);
 struct Surroundings {
   std::function<void()> before = {};  // each run, outside its time
   std::uint64_t seed = 0;             // of the batch; it chooses the run whose results are checked
+  double build_seconds = 0;           // a first run that takes no longer may have built kernels:
+                                      // it does not count for the limit
   bool first_run = false;             // the wall time of the first run is kept
 };
 

@@ -32,10 +32,20 @@ std::size_t largest(const MatrixBytes& bytes) {
 /// Of the matrices that a guard may refuse: that of `variant`, or of the one that works for it.
 std::size_t further_bytes_of(const GpuVariant& variant, const Problem& p, const Limits& limits,
                              index_t count) {
-  if (variant.inner.leaves_refused)
-    return further_bytes_of(variant.inner.variant(p), variant.inner.problem(p), limits, count);
   const FurtherRoute* route = further_route(variant, p, limits);
-  return route == nullptr ? 0 : further_bytes(*route, p, limits, count);
+  const std::size_t own =
+      route == nullptr ? 0 : further_bytes(*route, p, limits, limits.device_bytes, count);
+  if (variant.inner.variant == nullptr) return own;
+  return std::max(
+      own, further_bytes_of(variant.inner.variant(p), variant.inner.problem(p), limits, count));
+}
+
+/// Of a matrix that `variant`, or the one that works for it, factors again on its own.
+std::size_t flagged_bytes(const GpuVariant& variant, const Problem& p) {
+  const bool has_copies = variant.again != nullptr && !variant.again(p).takes_flags;
+  const std::size_t own = has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0;
+  if (variant.inner.variant == nullptr) return own;
+  return std::max(own, flagged_bytes(variant.inner.variant(p), variant.inner.problem(p)));
 }
 
 [[noreturn]] void refuse(const Problem& p, std::size_t needed, std::string_view what,
@@ -49,6 +59,16 @@ std::size_t further_bytes_of(const GpuVariant& variant, const Problem& p, const 
 
 }  // namespace
 
+bool is_memory_short(const cl::Error& error) {
+  const cl_int code = error.err();
+  // A driver may say that resources are out where it has no memory for a buffer; of a kernel they
+  // all say so where it has failed.
+  const bool is_out =
+      code == CL_OUT_OF_RESOURCES && std::string_view(error.what()) == "clCreateBuffer";
+  return is_out || code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_INVALID_BUFFER_SIZE ||
+         code == CL_OUT_OF_HOST_MEMORY;
+}
+
 std::size_t MatrixBytes::own_work() const { return sum(work) - shared_work(); }
 
 std::size_t MatrixBytes::slots_buffer(index_t count) const {
@@ -60,7 +80,6 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
   const auto k = static_cast<std::size_t>(p.k()), q_cols = static_cast<std::size_t>(p.q_cols());
   const bool is_raw = p.mode == Mode::raw;
-  const bool has_copies = variant.again != nullptr && !variant.again(p).takes_flags;
   const std::size_t r = is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows()) * n;
   return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
            is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors), SumLayout(p).bytes()},
@@ -68,7 +87,7 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
           check_workspace(p),
           variant.slots != nullptr ? variant.slots(p) : Slots{},
           shared_work_buffer(variant, p),
-          has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0,
+          flagged_bytes(variant, p),
           &variant};
 }
 
@@ -122,6 +141,28 @@ cl::Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
     kept.bytes = needed;
   }
   return kept.buffer;
+}
+
+std::size_t BufferPool::bytes_beside_refused() const {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (i < refused_entry || i >= most_shared) bytes += entries_[i].bytes;
+  return bytes;
+}
+
+std::optional<BufferPool::OfRefused> BufferPool::of_refused(std::size_t slots_bytes,
+                                                            std::size_t list_bytes) {
+  if (slots_bytes == 0) return std::nullopt;
+  try {
+    return OfRefused{grown(refused_entry, slots_bytes), grown(refused_entry + 1, list_bytes)};
+  } catch (const cl::Error& error) {
+    if (!is_memory_short(error)) throw;
+    return std::nullopt;
+  }
+}
+
+void BufferPool::clear_work() {
+  for (std::size_t i = 0; i < std::min(entries_.size(), most_shared); ++i) entries_[i] = {};
 }
 
 DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,

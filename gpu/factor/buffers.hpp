@@ -2,6 +2,7 @@
 // buffers.hpp: the number of matrices on the device at a time, and the buffers that hold them.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/problem.hpp"
@@ -46,6 +47,9 @@ struct SubChunks {
 SubChunks cut_chunk(const Problem& problem, const MatrixBytes& bytes, const Limits& limits,
                     index_t count, std::size_t wanted_bytes);
 
+/// Whether the error is a lack of memory, so that less work at a time may help.
+bool is_memory_short(const cl::Error& error);
+
 /// The buffers of a sub-chunk on the device.
 struct DeviceBuffers {
   FactorJob job;
@@ -64,13 +68,19 @@ class BufferPool {
   DeviceBuffers get(const Problem& problem, const Params& params, const MatrixBytes& bytes,
                     index_t count, int set);
 
-  /// Return buffers of at least so many bytes for the matrices that a guard has refused: work
-  /// memory, and the list of their numbers. They are kept, too.
-  cl::Buffer slots_of_refused(std::size_t bytes) { return grown(refused_entry, bytes); }
-  cl::Buffer list_of_refused(std::size_t bytes) { return grown(refused_entry + 1, bytes); }
+  /// Buffers of at least so many bytes for the matrices that a guard has refused: work memory, and
+  /// the list of their numbers. They are kept, too. Nothing where there are no `slots_bytes`, or
+  /// the device has no memory left.
+  struct OfRefused {
+    cl::Buffer slots, list;
+  };
+  std::optional<OfRefused> of_refused(std::size_t slots_bytes, std::size_t list_bytes);
+  /// The bytes of all other buffers.
+  std::size_t bytes_beside_refused() const;
 
-  /// Frees all buffers.
+  /// Frees all buffers; those that all sets share.
   void clear() { entries_.clear(); }
+  void clear_work();
 
  private:
   struct Entry {

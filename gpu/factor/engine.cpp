@@ -206,10 +206,15 @@ bool Engine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
   }
   if (refused.empty()) return false;
   const auto count = static_cast<index_t>(refused.size());
-  const cl::Buffer slots =
-      pool.slots_of_refused(further_bytes(route, job.problem, info.limits, count));
-  const cl::Buffer list = pool.list_of_refused(sizeof(cl_int) * refused.size());
-  compute.enqueueWriteBuffer(list, CL_TRUE, 0, sizeof(cl_int) * refused.size(), refused.data());
+  const std::size_t list_bytes = sizeof(cl_int) * refused.size();
+  const std::size_t taken = pool.bytes_beside_refused() + list_bytes;
+  const std::size_t free = info.limits.device_bytes - std::min(info.limits.device_bytes, taken);
+  // Where not even one slot fits, reflectors factor these matrices, in memory that they have.
+  const std::size_t slot_bytes = further_bytes(route, job.problem, info.limits, free, count);
+  const std::optional<BufferPool::OfRefused> memory = pool.of_refused(slot_bytes, list_bytes);
+  if (!memory) return false;
+  const auto& [slots, list] = *memory;
+  compute.enqueueWriteBuffer(list, CL_TRUE, 0, list_bytes, refused.data());
   const Params params = route.tune(job.problem, info.limits);
   const FurtherJob further{
       job.problem, params,

@@ -61,11 +61,6 @@ double seconds_of(const std::vector<cl::Event>& events) {
   return std::max(0.0, (static_cast<double>(end) - static_cast<double>(start)) * 1e-9);
 }
 
-bool is_memory_short(const cl::Error& error) {
-  return error.err() == CL_MEM_OBJECT_ALLOCATION_FAILURE || error.err() == CL_INVALID_BUFFER_SIZE ||
-         error.err() == CL_OUT_OF_HOST_MEMORY;
-}
-
 void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::string_view where) {
   throw DeviceError(fmt::format("{} failed {} ({}, OpenCL error {})", info.text(), where,
                                 error.what(), error.err()),

@@ -23,8 +23,6 @@ double seconds_between(const cl::Event& first, const cl::Event& last);
 /// Seconds from the start of the first event to the end of the last one.
 double seconds_of(const std::vector<cl::Event>& events);
 
-/// Whether the error is a lack of memory, so that less work at a time may help.
-bool is_memory_short(const cl::Error& error);
 /// Throws the error of a failed call with a message for the user.
 [[noreturn]] void throw_device_error(const cl::Error& error, const DeviceInfo& info,
                                      std::string_view where);

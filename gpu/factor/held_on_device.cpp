@@ -143,6 +143,11 @@ class HeldOnDevice final : public HeldMatrix<T> {
     auto room = std::make_unique<Room>(plan);
     const MatrixBytes bytes = matrix_bytes(room->variant, problem_);
     cut_chunk(problem_, bytes, engine_.info.limits, 1, 0);  // refuses what does not fit
+    if (room_ != nullptr) {
+      // Its work memory first goes back: only A and its factors are needed.
+      room_->buffers.reset();
+      engine_.pool.clear_work();
+    }
     room->buffers.emplace(
         engine_.pool.get(room->plan.problem, room->plan.params, bytes, /*count=*/1, /*set=*/0));
     room_ = std::move(room);
@@ -164,25 +169,24 @@ class HeldOnDevice final : public HeldMatrix<T> {
   void run() {
     const DeviceBuffers& buffers = *room_->buffers;
     wait_for_kernels();
-    JobRun job;
-    engine_.run(room_->variant, buffers, is_checked(), job);
-    DeviceErrors errors{};
+    job_ = {};
+    engine_.run(room_->variant, buffers, is_checked(), job_);
     device_sums_.resize(sums_.sums_of_matrix());
-    engine_.compute.enqueueReadBuffer(buffers.errors, CL_FALSE, 0, sizeof(errors), &errors);
+    engine_.compute.enqueueReadBuffer(buffers.errors, CL_FALSE, 0, sizeof(errors_), &errors_);
     engine_.compute.enqueueReadBuffer(
         buffers.sums, CL_TRUE, 0, sizeof(std::uint64_t) * device_sums_.size(), device_sums_.data());
-    seconds_.factor += seconds_between(job.begun, job.factored);
-    if (is_checked()) seconds_.check += seconds_between(job.factored, job.checked);
+    seconds_.factor += seconds_between(job_.begun, job_.factored);
+    if (is_checked()) seconds_.check += seconds_between(job_.factored, job_.checked);
     compare(Summed::a);
     for (const Summed which : summed_factors) sum_of(which) = 0;
     is_r_finite_ = true;
     report_ = {};
     if (is_checked()) {
-      sum_of(Summed::errors) = checksum_of(errors);
+      sum_of(Summed::errors) = checksum_of(errors_);
       compare(Summed::errors);
-      report_ = judge_device(problem_, errors);
+      report_ = judge_device(problem_, errors_);
     }
-    if (!job.routes.empty()) report_.route = static_cast<Route>(job.routes.front());
+    if (!job_.routes.empty()) report_.route = static_cast<Route>(job_.routes.front());
   }
 
   void add_to_sum(Summed which, index_t first_row, MatrixView<const T> rows) {
@@ -208,6 +212,9 @@ class HeldOnDevice final : public HeldMatrix<T> {
   std::unique_ptr<Room> room_;
   std::future<double> preparing_;  // the seconds that the kernels of room_ took
   std::array<std::uint64_t, summed_buffers> host_sums_{};
+  // The queue reads into these, also while an error goes up to guarded(), which drains it.
+  JobRun job_;
+  DeviceErrors errors_{};
   std::vector<std::uint64_t> device_sums_;
   Magnitude magnitude_;  // of A, and whether R is finite: where nothing else is checked
   bool is_r_finite_ = true;

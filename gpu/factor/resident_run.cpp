@@ -60,9 +60,42 @@ struct ResidentRun::State {
     }
   }
 
+  bool has_check() const { return engine.info.limits.has_float64; }
+
+  /// The errors that the check has measured.
+  std::vector<MatrixReport> read_errors() const {
+    std::vector<DeviceErrors> errors(static_cast<std::size_t>(count));
+    engine.compute.enqueueReadBuffer(buffers->errors, CL_TRUE, 0,
+                                     sizeof(DeviceErrors) * errors.size(), errors.data());
+    std::vector<MatrixReport> lines;
+    for (const DeviceErrors& one : errors) lines.push_back(judge_device(plan.problem, one));
+    return lines;
+  }
+  /// The errors as the host measures them, of a device without float64: it has no check and takes
+  /// float32 alone.
+  std::vector<MatrixReport> measure_by_host() const {
+    const Problem& p = plan.problem;
+    const FactorJob& job = buffers->job;
+    const auto read = [&](const cl::Buffer& from, index_t rows, index_t cols) {
+      Batch<float> to(count, rows, cols);
+      const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(count * rows * cols);
+      if (bytes > 0) engine.compute.enqueueReadBuffer(from, CL_TRUE, 0, bytes, to.view().data);
+      return to;
+    };
+    const bool is_raw = p.mode == Mode::raw;
+    const Batch<float> a = read(job.a, p.m, p.n);
+    Batch<float> q = read(job.q, p.m, p.q_cols()), r = read(job.r, is_raw ? 0 : p.r_rows(), p.n),
+                 v = read(job.v, is_raw ? p.m : 0, p.n), tau = read(job.tau, 1, is_raw ? p.k() : 0);
+    const Factors<float> factors{q.view(), r.view(), v.view(), tau.view()};
+    HostCheck<float> check(p);
+    std::vector<MatrixReport> lines;
+    for (index_t b = 0; b < count; ++b) lines.push_back(check.measure(a.view()[b], factors, b));
+    return lines;
+  }
+
   /// Builds the kernels before the first run.
   void prepare(bool is_checked) {
-    if (!is_prepared) engine.prepare(variant, *buffers, is_checked);
+    if (!is_prepared) engine.prepare(variant, *buffers, is_checked && has_check());
     is_prepared = true;
   }
 
@@ -104,7 +137,8 @@ ResidentRun::Seconds ResidentRun::run() {
     s.poison_results();
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
     s.engine.factor(s.variant, s.buffers->job, factored);
-    s.engine.check(s.variant, *s.buffers, checked);
+    checked = factored;
+    if (s.has_check()) s.engine.check(s.variant, *s.buffers, checked);
     s.engine.compute.finish();
   });
   return {seconds_between(begun, factored), seconds_between(factored, checked)};
@@ -124,22 +158,17 @@ std::vector<MatrixReport> ResidentRun::report() const {
   const State& s = *state_;
   const FactorJob& job = s.buffers->job;
   const cl::Buffer* routes = s.variant.routes == nullptr ? nullptr : s.variant.routes(job);
-  std::vector<DeviceErrors> errors(static_cast<std::size_t>(s.count));
-  std::vector<cl_int> taken(errors.size(), static_cast<cl_int>(Route::only));
+  std::vector<cl_int> taken(static_cast<std::size_t>(s.count), static_cast<cl_int>(Route::only));
+  std::vector<MatrixReport> lines;
   try {
     if (routes != nullptr)
       s.engine.compute.enqueueReadBuffer(*routes, CL_TRUE, 0, sizeof(cl_int) * taken.size(),
                                          taken.data());
-    s.engine.compute.enqueueReadBuffer(s.buffers->errors, CL_TRUE, 0,
-                                       sizeof(DeviceErrors) * errors.size(), errors.data());
+    lines = s.has_check() ? s.read_errors() : s.measure_by_host();
   } catch (const cl::Error& error) {
     throw_device_error(error, s.engine.info, "in a download");
   }
-  std::vector<MatrixReport> lines;
-  for (std::size_t b = 0; b < errors.size(); ++b) {
-    lines.push_back(judge_device(s.plan.problem, errors[b]));
-    lines.back().route = static_cast<Route>(taken[b]);
-  }
+  for (std::size_t b = 0; b < lines.size(); ++b) lines[b].route = static_cast<Route>(taken[b]);
   return lines;
 }
 

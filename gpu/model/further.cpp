@@ -49,13 +49,14 @@ bool has_room_for_slot(const Slots& slots, const Problem& p, const Limits& limit
 }
 
 std::size_t further_bytes(const FurtherRoute& route, const Problem& p, const Limits& limits,
-                          index_t count) {
+                          std::size_t free_bytes, index_t count) {
   const Slots slots = route.slots(p);
   const std::size_t most =
       std::min({tuning::further_most_bytes, limits.device_bytes / tuning::further_share_of_device,
                 limits.max_allocation_bytes});
-  const auto fitting = static_cast<index_t>(most / slots.bytes);
-  return slots.total_bytes(std::clamp<index_t>(fitting, 1, count));
+  const auto fitting = std::max<index_t>(1, static_cast<index_t>(most / slots.bytes));
+  const auto free = static_cast<index_t>(free_bytes / slots.bytes);
+  return slots.total_bytes(std::min({fitting, free, count}));
 }
 
 }  // namespace qrtool

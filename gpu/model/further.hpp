@@ -66,8 +66,9 @@ void in_waves(const FurtherJob& job, const Slots& slots, const Wave& wave) {
   }
 }
 
-/// The bytes of the slots for `count` matrices: as many as the device has room for.
+/// The bytes of the slots for `count` matrices: as many as there is room for, of which `free_bytes`
+/// are left beside other buffers. 0 where not even one fits.
 std::size_t further_bytes(const FurtherRoute& route, const Problem& problem, const Limits& limits,
-                          index_t count);
+                          std::size_t free_bytes, index_t count);
 
 }  // namespace qrtool

@@ -16,7 +16,7 @@
 // memory or in `work`.
 //
 // Defines, set in complex.cpp   range           meaning
-//   STORED, REAL                                common.clh: the types of real and imaginary parts
+//   STORED, REAL, FLAGGED                       common.clh: the types of real and imaginary parts
 //   GROUP                       32..256         work-items of a group
 //   TEAM                        1..32           work-items of a team
 //   COLUMN_PLACES               1..512          at least the columns of A and of Q
@@ -63,12 +63,13 @@ typedef struct {
   REAL beta;
 } ComplexReflector;
 
-// tail = sum |x_i|^2 over the entries below alpha.
-INLINE ComplexReflector make_complex_reflector(real2 alpha, REAL tail) {
+// tail = sum |x_i|^2 over the entries below alpha. H = I where no more than rounding errors are
+// left, with a norm of at most `least`.
+INLINE ComplexReflector make_complex_reflector(real2 alpha, REAL tail, REAL least) {
   ComplexReflector h = {(real2)(0), (real2)(0), alpha.x};
   const REAL squares = fma(alpha.x, alpha.x, fma(alpha.y, alpha.y, tail));
   if (squares < NO_SQUARES) h.beta = 0;
-  if (squares < NO_SQUARES || (tail == 0 && alpha.y == 0)) return h;
+  if (squares <= least * least || (tail == 0 && alpha.y == 0)) return h;
   h.beta = alpha.x >= 0 ? -sqrt(squares) : sqrt(squares);
   const real2 away = (real2)(alpha.x - h.beta, alpha.y);  // |alpha - beta| >= |beta|
   const REAL distance = fma(away.x, away.x, away.y * away.y);
@@ -142,12 +143,13 @@ INLINE int find_codes(__global const stored2* a, __local int* codes, __local int
 __kernel IN_MATRIX_GROUPS void factor_complex(__global const stored2* a, __global stored2* q_or_tau,
                                                __global stored2* r_or_v, __global int* magnitudes,
                                                __global real2* work, __global real2* taus,
-                                               FactorShape shape) {
+                                               FactorShape shape FLAGS_ARGUMENT) {
   __local real2 sums[2 * GROUP];
   __local REAL signs[COLUMN_PLACES];
   __local int codes[COLUMN_PLACES], largest;
   const index_t matrix = get_group_id(0);
   const int item = get_local_id(0), m = shape.m, n = shape.n, k_end = shape.k;
+  if (!IS_TO_DO(matrix)) return;
   a += matrix * m * n;
   taus += matrix * k_end;
 #if LOCAL_ENTRIES > 0
@@ -172,7 +174,7 @@ __kernel IN_MATRIX_GROUPS void factor_complex(__global const stored2* a, __globa
     for (int i = k + 1 + item; i < m; i += GROUP)
       squares = fma(own[i].x, own[i].x, fma(own[i].y, own[i].y, squares));
     const REAL tail = total_of_group((__local REAL*)sums, squares);
-    const ComplexReflector h = make_complex_reflector(own[k], tail);
+    const ComplexReflector h = make_complex_reflector(own[k], tail, LEAST_REST(m));
     for (int i = k + 1 + item; i < m; i += GROUP)
       own[i] = add_product((real2)(0), own[i], h.inverse);
     barrier(FENCE);

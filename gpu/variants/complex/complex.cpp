@@ -105,6 +105,7 @@ GpuVariant complex_variant() {
           .workspace = workspace,
           .enqueue = enqueue,
           .computes_in = computes_in,
+          .takes_flags = true,
           .local_bytes = local_bytes};
 }
 

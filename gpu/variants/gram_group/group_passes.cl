@@ -22,10 +22,11 @@
 //   - What remains is that the condition becomes small: narrow_passes.cl says why the second pass
 //   is
 //     the last one of most float32 matrices. In float64 noise is as small as 2^-52, so that the
-//     condition of X is some 2^26 at first, and a further shifted pass makes it small. If `passes`
-//     are not enough, the matrix stays refused.
-// If the squared norm of a column is outside LEAST_SQUARE .. MOST_SQUARE, columns are scaled by
-// powers of two, which changes no bit of Q.
+//     condition of X is some 2^26 at first, and a further shifted pass makes it small. Pivots are
+//     factored column by column: the shift is above their errors, too. If `passes` are not enough,
+//     the matrix stays refused.
+// If the squared norm of a column is outside LEAST_SQUARE .. MOST_SQUARE, scaled columns begin
+// again (column_range.clh).
 // A matrix without an entry below its diagonal is its own R, up to signs, and Q is the identity: so
 // Householder's method has it, and so it stays exact.
 //
@@ -43,20 +44,10 @@
 //   SPARE                                   0, 1       group_blocks.clh
 //   STORED                                             common.clh
 // A is m x n, m >= n, real. Signs of R's diagonal: positive.
+#include "gpu/common/column_pivots.clh"
+#include "gpu/common/column_range.clh"
 #include "gpu/common/own_r.clh"
 #include "gpu/variants/gram_group/group_divide.clh"
-
-// to := A with columns scaled by 2^-exponents so that their largest entries are between 1 and 2.
-INLINE void bring_into_range(__global const STORED* a, __global STORED* to, FactorShape shape,
-                             __local int* exponents, int item) {
-  for (int j = item; j < shape.n; j += GROUP_SIZE) {
-    STORED largest = 0;
-    for (int i = 0; i < shape.m; ++i) largest = fmax(largest, fabs(a[i * shape.n + j]));
-    const int exponent = largest > 0 ? ilogb(largest) : 0;
-    exponents[j] = exponent;
-    for (int i = 0; i < shape.m; ++i) to[i * shape.n + j] = ldexp(a[i * shape.n + j], -exponent);
-  }
-}
 
 // The size of the noise in each column; below zero for a column of zeros, whose noise has a norm
 // between 1 and 2.
@@ -113,7 +104,7 @@ __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __gl
                                                   FactorShape shape, GroupPasses how) {
   __local double shared[SHARED_ROOM] __attribute__((aligned(16)));
   __local double sums[WARPS], amplitudes[PADDED_COLUMNS];
-  __local int plain[BLOCKS], exponents[PADDED_COLUMNS];
+  __local int plain[BLOCKS];
   const int n = shape.n, group = get_group_id(0);
   __global double* const slot = work + group * how.slot;
   __global double* const inverses = slot + how.passes * SLOT_FACTOR;
@@ -162,7 +153,7 @@ __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __gl
       FactorShape rest = shape;
       rest.m = goes_on ? shape.m : 0;
       divide_matrix(&at, x, made, rest, shared, factor, inverses, plain, amplitudes, is_first);
-      if (is_wild) bring_into_range(first, made, shape, exponents, at.item);
+      if (is_wild) bring_into_range(first, made, shape, at.item, GROUP_SIZE);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       is_done = is_near_one;
       passes = is_done ? pass : passes;
@@ -183,13 +174,11 @@ __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __gl
            is_done ? BLOCKS : 0);
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (int j = 0; j < n; ++j) {
-      const bool is_zero = amplitudes[j] < 0;
-      const int rows = is_done && (is_zero || is_scaled) ? n : 0;
-      for (int i = at.item; i < rows; i += GROUP_SIZE) {
-        __global STORED* const entry = made_r + i * n + j;
-        *entry = is_zero ? (STORED)0 : ldexp(*entry, exponents[j]);
-      }
+      const int rows = is_done && !is_scaled && amplitudes[j] < 0 ? n : 0;
+      for (int i = at.item; i < rows; i += GROUP_SIZE) made_r[i * n + j] = 0;
     }
+    // This makes columns of zeros zero, too.
+    scale_r_back(first, made_r, shape, is_done && is_scaled ? n : 0, at.item, GROUP_SIZE);
     if (is_own_r) store_own_r(first, made, made_r, shape, how.wants_q, at.item);
     if (at.item == 0 && (is_done || is_own_r)) routes[matrix] = ROUTE_FURTHER_PASSES;
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

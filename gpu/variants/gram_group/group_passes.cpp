@@ -29,10 +29,10 @@ Slots slots(const Problem& p) {
   return {static_cast<std::size_t>(layout_of(p).end) * sizeof(double), most_groups(p)};
 }
 
-/// Also the noise and the exponent of each column, up to whole blocks.
+/// Also the noise of each column, up to whole blocks.
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const auto columns = static_cast<std::size_t>(16 * ceil_divide(p.n, 16));
-  return group_local_bytes(p, limits) + columns * (sizeof(double) + sizeof(cl_int));
+  return group_local_bytes(p, limits) + columns * sizeof(double);
 }
 
 bool fits(const Problem& p, const Limits& limits) {

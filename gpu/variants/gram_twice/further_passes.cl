@@ -29,7 +29,8 @@
 //     the error of G, m u (sqrt(n) + 1), and less the rounding of Q (float32).
 //   - The passes in between only have to make the condition smaller. The shift s = 16 (t + n) u,
 //     where an entry of G is rounded t times at most (the rows of a slab, and the slabs), is above
-//     the errors of G in norm, so that pivots stay positive, and X then has singular values
+//     the errors of G in norm, and above those of the factor, whose pivots are factored column by
+//     column (quads.clh). So pivots stay positive, and X then has singular values
 //     sigma / sqrt(sigma^2 + s). Noise keeps sigma from zero whatever the rank is. If a pivot is
 //     not positive, NaN follows, no pass becomes the last one, and the matrix stays refused.
 // A matrix without an entry below its diagonal is its own R, up to signs, and Q is the identity: so
@@ -51,6 +52,7 @@
 #ifndef COLUMNS
 #define COLUMNS 129
 #endif
+#include "gpu/common/column_pivots.clh"
 #include "gpu/common/noise.clh"
 #include "gpu/variants/gram_twice/decide.clh"
 #include "gpu/variants/gram_twice/gram_sums.clh"
@@ -121,7 +123,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure
 #pragma unroll 8
   for (int i = at.first + at.turn; i < last; i += FURTHER_ROWS) {
     const double x = fabs((double)a[i * (index_t)shape.n + at.col]);
-    largest = fmax(largest, x);
+    largest = fmax(largest, x < INFINITY ? x : INFINITY);  // NaN counts as infinite
     if (i > at.col) below = fmax(below, x);
   }
   numbers[item] = largest;
@@ -129,7 +131,9 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure
   for (int turn = 0; turn < FURTHER_ROWS; ++turn) {
     largest = fmax(largest, numbers[turn * TILE + item % TILE]);
   }
-  const int exponent = largest > 0 ? ilogb(largest) + 1 : MAGNITUDE_ZERO;
+  // A column that is not finite has NaN as its norm, and so its matrix stays refused.
+  const bool is_finite = largest < INFINITY;
+  const int exponent = !is_finite ? 0 : largest > 0 ? ilogb(largest) + 1 : MAGNITUDE_ZERO;
   const int down = largest > 0 ? -exponent : 0;
   double squares = 0;
 #pragma unroll 8
@@ -143,7 +147,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure
   if (at.turn == 0) {
     for (int turn = 1; turn < FURTHER_ROWS; ++turn) squares += numbers[turn * TILE + item];
     slot[further.exponents + PIECE_NUMBER(twice, at.piece, at.col)] = exponent;
-    slot[further.squares + PIECE_NUMBER(twice, at.piece, at.col)] = squares;
+    slot[further.squares + PIECE_NUMBER(twice, at.piece, at.col)] = is_finite ? squares : NAN;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   numbers[item] = below;
@@ -180,8 +184,8 @@ INLINE ColumnScale scale_of_column(__global const double* slot, FactorShape shap
       if (one > scale.exponent - 500) squares += scale_by(square, 2 * (one - scale.exponent));
     }
   }
-  const double norm = sqrt(squares);  // at least 1/2
-  const int above = ilogb(norm) + 1;
+  const double norm = sqrt(squares);  // at least 1/2, or NaN
+  const int above = norm < INFINITY ? ilogb(norm) + 1 : 0;
   scale.exponent += above;
   scale.noise *= further.noise * scale_by(norm, -above);
   return scale;

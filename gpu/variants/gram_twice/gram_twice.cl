@@ -41,7 +41,8 @@
 // errors grow like the square root of the number of terms. A pivot that is not positive gives NaN,
 // which fails the test. It passes for conditions (columns scaled to norm 1) up to some 1e7.
 // Norms of columns outside 2^-450 .. 2^500 also fail, because their squares or products may
-// underflow or overflow.
+// underflow or overflow; further passes scale them. Pivots outside a narrower range are scaled here
+// (cholesky.clh).
 //
 // Defines, set in gram_twice.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh

@@ -4,6 +4,7 @@ state of the machine, and an earlier run beside it. Nothing asserts on a time.""
 import json
 import os
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -44,6 +45,26 @@ class MeasurementTest(FolderTest):
             whole = bench("--backend", backend, "--cold", "--limit-seconds", "0.1")
             self.assertTrue(whole["cold"])
             self.assertGreater(whole["cases"][0]["seconds"]["median"], 0)
+
+    @unittest.skipUnless(has_device(), "no OpenCL device")
+    def test_a_first_run_that_builds_kernels_is_no_time_of_a_device(self):
+        own = {**os.environ, "POCL_CACHE_DIR": os.path.abspath("empty")}
+        begin = time.monotonic()
+        whole = bench("--backend", "opencl", "--limit-seconds", "0.001", env=own)
+        self.assertLess(whole["cases"][0]["seconds"]["median"], (time.monotonic() - begin) / 20,
+                        "the kernels of so small a batch take far longer to build than to run")
+        self.assertFalse([note for note in whole["notes"] if "not warmed up" in note])
+
+    @unittest.skipUnless(has_device(), "no OpenCL device")
+    def test_a_device_without_float64_is_timed_and_the_cpu_measures_its_errors(self):
+        environment = dict(os.environ, QRTOOL_PRETEND="no-float64")
+        for mode in ("reduced", "raw", "r"):
+            case = bench("--backend", "opencl", "--mode", mode, env=environment)["cases"][0]
+            self.assertGreater(case["seconds"]["median"], 0, case)
+            self.assertIsNone(case["check_seconds"])
+            self.assertEqual(case["failed"], 0)
+            if mode != "r":
+                self.assertGreater(case["error_worst"], 0)
 
     @unittest.skipUnless(has_device(), "no OpenCL device")
     def test_portable_kernels_run_and_are_right(self):

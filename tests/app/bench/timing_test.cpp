@@ -50,6 +50,16 @@ TEST(TimeRuns, KeepsToTheLimit) {
   EXPECT_FALSE(cold.is_warm);
 }
 
+TEST(TimeRuns, AFirstRunThatMayHaveBuiltKernelsDoesNotCountForTheLimit) {
+  FakeRun built({15, 2, 2, 2, 2, 2, 2});
+  const Timing warm = time_runs(built, {2, 5}, 9, {.build_seconds = 20});
+  EXPECT_EQ(warm.seconds, (std::vector<double>{2, 2, 2}));
+  EXPECT_TRUE(warm.is_warm);
+  FakeRun slow(std::vector<double>(10, 50));
+  EXPECT_FALSE(time_runs(slow, {2, 5}, 9, {.build_seconds = 20}).is_warm);
+  EXPECT_EQ(slow.runs, 1u);
+}
+
 TEST(TimeRuns, RepeatsUntilTheMedianIsCertain) {
   const Repeats repeats{.warm_up = 1, .timed = 5, .most = 60};
   FakeRun steady(std::vector<double>(70, 2));
