@@ -180,14 +180,6 @@ bool CostTable::has(std::string_view variant, const Problem& p) const {
 }
 
 double CostTable::seconds(std::string_view variant, const Problem& p) const {
-  const double own = measured_seconds(variant, p);
-  if (p.wants_q() || own == never) return own;
-  Problem with_q = p;
-  with_q.mode = Mode::reduced;
-  return std::min(own, measured_seconds(variant, with_q));
-}
-
-double CostTable::measured_seconds(std::string_view variant, const Problem& p) const {
   const auto found = grid_.find({std::string(variant), p.type, p.wants_q()});
   const Times* const own = find_own(variant, p);
   if (own == nullptr && found == grid_.end()) return never;

@@ -63,17 +63,13 @@ class CostTable {
   bool has(std::string_view variant, const Problem& problem) const;
 
   /// The estimated seconds of a problem, without copies and check; infinity where the variant has
-  /// no sample of the type and of what is asked for: R alone, or Q too. R alone takes no longer
-  /// than Q and R, where both have samples: short times scatter.
+  /// no sample of the type and of what is asked for: R alone, or Q too.
   double seconds(std::string_view variant, const Problem& problem) const;
 
   /// 16 hexadecimal digits that two tables share only where they have the same samples.
   std::string digest() const;
 
  private:
-  /// By the samples of what is asked for.
-  double measured_seconds(std::string_view variant, const Problem& problem) const;
-
   struct Kind {
     std::string variant;
     ElementType type;

@@ -127,8 +127,8 @@ class Coefficients(FolderTest):
         for name in ("o.csv", "o.report.json"):
             write(name, "")
             for more in ((), ("--by", "g")):
-                done = run("solve", "t.csv", "o.csv", "--response", "y", *more, status=5)
-                self.assertIn(f"'{name}' exists", done)
+                self.assertIn(f"'{name}' exists", said("solve", "t.csv", "o.csv", "--response",
+                                                       "y", *more, status=5))
             os.remove(name)
 
     def test_several_responses_and_names_in_quotes(self):

@@ -95,7 +95,7 @@ class RightSides(FolderTest):
         chance = np.random.default_rng(number)
         a = chance.standard_normal((*lead, m, N))
         b = chance.standard_normal([m if extent == "m" else extent for extent in dims])
-        if kind == "csv" and (a.ndim > 2 or b.ndim > 2):
+        if kind == "csv" and (a.ndim > 2 or b.ndim > 2 or route == "rows"):  # lines are long there
             kind = "npy"
         of_w = (None, (m,), b.shape, None, (m, 1), b.shape, (1, m))[number % 7]
         w = None if of_w is None else chance.random(of_w) + 0.5

@@ -73,13 +73,6 @@ TEST(CostTable, WithoutASampleNothingIsKnown) {
   EXPECT_EQ(estimated(0, 16, 16), 0);
 }
 
-TEST(CostTable, RAloneTakesNoLongerThanQAndR) {
-  CostTable t = table();
-  t.add("opencl/x", problem(1, 16, 16, Mode::r), {{1, 30 * us}, {100, 15 * us}});
-  EXPECT_NEAR(t.seconds("opencl/x", problem(1, 16, 16, Mode::r)), 10 * us, 1e-9);
-  EXPECT_NEAR(t.seconds("opencl/x", problem(100, 16, 16, Mode::r)), 15 * us, 1e-9);
-}
-
 TEST(CostTable, ItsTextGivesTheSameEstimates) {
   CostTable other("another device, with a comma");
   const Problem p{.count = 1, .m = 1000000, .n = 3, .type = ElementType::float64, .mode = Mode::r};
