@@ -99,10 +99,10 @@ TableRoles roles_of(const Source& source, const SystemOptions& o) {
 
 std::vector<std::string> needed_columns(const SystemOptions& o) {
   std::vector<std::string> lists = {o.response};
-  if (!o.a.empty()) lists.push_back(o.a);
   const bool may_be_file =
       o.weights.find(':') != std::string::npos || std::filesystem::exists(o.weights);
-  if (!o.weights.empty() && !may_be_file) lists.push_back(o.weights);
+  if (!o.weights.empty() && !may_be_file) lists.front() += "," + o.weights;
+  if (!o.a.empty()) lists.push_back(o.a);
   return lists;
 }
 

@@ -47,7 +47,8 @@ struct TableRoles {
 /// The roles by --response and, where it names a column, --weights. Errors: InputError.
 TableRoles roles_of(const Source& table, const SystemOptions& options);
 
-/// The columns of a table that the options name, as far as nobody has to read the table to know.
+/// The columns of a table that the options name, as far as nobody has to read the table to know:
+/// lists for InputSpec::needed_columns.
 std::vector<std::string> needed_columns(const SystemOptions& options);
 
 /// The files that a run reads.

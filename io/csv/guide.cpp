@@ -158,7 +158,10 @@ bool Guide::finds_names(WayOut& way) const {
   while (names < row && row < fields.size() && !may_be_names(names)) ++names;
   if (names == row || row < 2 || row == fields.size()) return false;
   const bool is_last = way.names == WayOut::Names::are_last;
-  if (is_last && (names + 1 == row || !may_be_names(row - 1))) return false;
+  const auto is_empty = [](const std::string& field) { return field.empty(); };
+  if (is_last && (names + 1 == row || !may_be_names(row - 1) ||
+                  std::ranges::any_of(fields[row - 1], is_empty)))
+    return false;
   if (is_last) names = row - 1;
   // What looks like a row is not left out.
   for (std::size_t i = names + 1; i < row; ++i)
@@ -179,14 +182,14 @@ bool Guide::finds_names(WayOut& way) const {
   return true;
 }
 
-/// Whether the columns that the command needs are read, and one beside them.
+/// Whether the columns that the command needs are read, and one beside those of the first list.
 bool Guide::has_needed(const Table& table) const {
   index_t needed = 0;
   for (const std::string& list : reading_.needed) {
     const ColumnList asked{"", list};
     const std::vector<index_t> columns = choose_columns(asked, table, "");
     require_read(asked, columns, table, "");
-    needed += std::ssize(columns);
+    if (&list == &reading_.needed.front()) needed = std::ssize(columns);
   }
   return std::ssize(table.read_columns()) > needed || std::ssize(table.columns) <= needed;
 }

@@ -20,15 +20,11 @@ bool is_comment_sign(std::string_view text) {
   return text.starts_with('%') || (text.starts_with('#') && !begins_with_error_of_excel(text));
 }
 
-}  // namespace
-
-std::size_t find_comment(std::string_view line, Comments comments) {
-  const std::size_t first = std::min(line.find_first_not_of(blanks), line.size());
-  if (is_comment_sign(line.substr(first))) return first;
+/// Returns where a comment begins behind `first`, the first sign of the line that is no blank.
+std::size_t find_comment_behind(std::string_view line, std::size_t first) {
   // Nearly all lines have none of the two: memchr is the fastest way to see that.
-  const bool may_have =
-      comments == Comments::anywhere && (std::memchr(line.data(), '#', line.size()) != nullptr ||
-                                         std::memchr(line.data(), '%', line.size()) != nullptr);
+  const bool may_have = std::memchr(line.data(), '#', line.size()) != nullptr ||
+                        std::memchr(line.data(), '%', line.size()) != nullptr;
   if (!may_have) return std::string_view::npos;
   bool in_quotes = false;
   for (std::size_t i = first + 1; i < line.size(); ++i) {
@@ -40,15 +36,30 @@ std::size_t find_comment(std::string_view line, Comments comments) {
   return std::string_view::npos;
 }
 
+std::size_t find_first(std::string_view line) {
+  if (!line.empty() && line[0] != ' ' && line[0] != '\t') return 0;
+  return line.find_first_not_of(blanks);
+}
+
+}  // namespace
+
+std::size_t find_comment(std::string_view line, Comments comments) {
+  const std::size_t first = find_first(line);
+  if (first == std::string_view::npos) return first;
+  if (is_comment_sign(line.substr(first))) return first;
+  return comments == Comments::anywhere ? find_comment_behind(line, first) : std::string_view::npos;
+}
+
 LineKind classify(std::string_view& line, Comments comments) {
-  const std::size_t comment = line.empty() ? std::string_view::npos : find_comment(line, comments);
-  line = line.substr(0, comment);
-  const std::size_t first = line.find_first_not_of(blanks);
-  if (first == std::string_view::npos) {
-    const bool has_tab = line.find('\t') != std::string_view::npos;
-    if (comment != std::string_view::npos) return LineKind::comment;
-    return has_tab ? LineKind::separators : LineKind::blank;
+  const std::size_t first = find_first(line);
+  if (first == std::string_view::npos)
+    return line.find('\t') != std::string_view::npos ? LineKind::separators : LineKind::blank;
+  const char sign = line[first];
+  if ((sign == '#' || sign == '%') && is_comment_sign(line.substr(first))) {
+    line = line.substr(0, first);
+    return LineKind::comment;
   }
+  if (comments == Comments::anywhere) line = line.substr(0, find_comment_behind(line, first));
   constexpr std::string_view empty_fields = ",;| \t";
   if (empty_fields.find(line[first]) == std::string_view::npos) return LineKind::data;
   return line.find_first_not_of(empty_fields) == std::string_view::npos ? LineKind::separators
