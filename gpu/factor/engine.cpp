@@ -248,15 +248,48 @@ bool Engine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
   return true;
 }
 
+bool Engine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
+                            std::vector<cl_int>& known) {
+  const Problem& p = job.problem;
+  if (first.first_q == nullptr || real_of(p.type) != ElementType::float64) return false;
+  known = read_routes(job.work[0], job.count);
+  if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return false;
+  constexpr int range_group = 64;  // RANGE_GROUP
+  Params parts;
+  if (is_complex(p.type)) parts["ELEMENT_PARTS"] = 2;
+  Launcher scale(kernels, compute, session.programs,
+                 {"gpu/factor/scale_refused.cl", defines_for(p, parts, ElementType::float64),
+                  "scaled columns"});
+  scale("scale_refused", job.count, range_group, job.a, first.first_q(job), job.magnitudes,
+        job.work[0], factor_shape(real_form(p), job.count));
+  known = read_routes(job.work[0], job.count);
+  if (std::ranges::count(known, ROUTE_SCALED) == 0) return true;
+  Params params = job.params;
+  params["SCALED"] = 1;
+  const FactorJob scaled{p,     params,  job.count,      job.a,    job.q,    job.r,
+                         job.v, job.tau, job.magnitudes, job.work, job.slots};
+  const ProgramSource source = source_of(first, p, params);
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    const WantedKernels wanted = wanted_by(
+        source, first.heavy_kernels, [&](Launcher& launch) { first.enqueue(scaled, launch); });
+    session.programs.prepare({&wanted, 1});
+  }
+  Launcher launch(kernels, compute, session.programs, source);
+  first.enqueue(scaled, launch);
+  known = read_routes(job.work[0], job.count);
+  return true;
+}
+
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
   std::vector<cl_int> routes;
+  bool had_refused = enqueue_scaled(first, job, routes);
   if (further != nullptr) {
-    routes = read_routes(job.work[0], job.count);
-    const bool had_refused = enqueue_further(*further, first, job, job.work[0], routes);
-    if (leaves_refused || std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return had_refused;
+    if (routes.empty()) routes = read_routes(job.work[0], job.count);
+    had_refused |= enqueue_further(*further, first, job, job.work[0], routes);
   }
-  if (leaves_refused) return false;
+  if (leaves_refused) return had_refused;
+  if (!routes.empty() && std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return had_refused;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);

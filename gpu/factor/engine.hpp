@@ -72,6 +72,9 @@ struct Engine {
   /// the new ones. Returns whether there were such matrices.
   bool enqueue_further(const FurtherRoute& route, const GpuVariant& first, const FactorJob& job,
                        const cl::Buffer& routes, std::vector<cl_int>& known);
+  /// Factors refused matrices whose columns are out of range once more, with scaled columns.
+  /// `known` becomes the routes. Returns whether anything was refused.
+  bool enqueue_scaled(const GpuVariant& first, const FactorJob& job, std::vector<cl_int>& known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
   /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.

@@ -89,6 +89,10 @@ struct GpuVariant {
   /// The work buffer that holds the route of every matrix (ROUTE_*); null if there is no choice.
   /// Null: the variant has no routes.
   const cl::Buffer* (*routes)(const FactorJob&) = nullptr;
+  /// The place of the first Q, where a float64 variant by Gram matrices finds refused matrices with
+  /// scaled columns when it is enqueued once more, with the define SCALED
+  /// (gpu/factor/scale_refused.cl). Null: it does not.
+  const cl::Buffer& (*first_q)(const FactorJob&) = nullptr;
   /// True: the host reads the routes and enqueues `again` only if a matrix needs it. This is worth
   /// the wait if `again` has many launches. False: the host does so until the kernels of `again`
   /// are built, which takes seconds; from then on `again` is always enqueued, and its groups read

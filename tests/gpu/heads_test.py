@@ -24,6 +24,7 @@ HOSTS = {
     "check.cl": [],  # device_check.cpp sets the defines of both
     "check_rows.cl": [],
     "check_vector.cl": [],
+    "scale_refused.cl": [],  # engine.cpp
 }
 # One is another body of functions of the other.
 TWO_BODIES = {"nvidia.clh", "plain_warp.clh"}

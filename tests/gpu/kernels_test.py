@@ -34,7 +34,10 @@ COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "check_rows.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "gram_group.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "gram.cl": ["-DELEMENT_PARTS=2"],
-           "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"]}
+           "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
+           "scale_refused.cl": ["-DELEMENT_PARTS=2"]}
+# Those that a run with scaled columns builds once more.
+SCALED = {"gram.cl", "gram_group.cl"}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
 BY_WARPS = {"further_passes.cl", "gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl",
             "group_passes.cl", "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}
@@ -69,6 +72,8 @@ def choices_of(path, name):
         yield EMPTY[path.name]
     if path.name in COMPLEX:
         yield COMPLEX[path.name]
+    if path.name in SCALED:
+        yield ["-DSCALED=1"]
 
 
 def compile_with(clang, root, path, options):

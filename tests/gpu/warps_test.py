@@ -118,6 +118,53 @@ def solve(folder, m, n, kind, count, options):
     run(what, ["verify"] + said_options + files, os.environ)
 
 
+def hard_matrices(m, n):
+    """Kernels, exponentials, Cauchy and Vandermonde: leading columns are nearly dependent."""
+    def sort(k):
+        return np.sort(random.uniform(0, 1, k))
+    x, t = sort(m)[:, None], sort(n)[None, :]
+    return np.stack([np.exp(-((x - t) / 0.3) ** 2), np.exp(-20 * np.linspace(0, 1, m)[:, None] * t),
+                     1 / (x + t), np.vander(x[:, 0], n)])
+
+
+def factor_unchecked(folder, variant, a, mode="reduced"):
+    """Factors without a check, verifies on the CPU, and returns the routes, Q and R."""
+    what = f"{variant} {a.shape} {mode}"
+    np.save(folder / "a.npy", a)
+    files = [str(folder / "a.npy"), str(folder / "qr.npz")]
+    said = run(what, ["factor", "--force", "--json", "--backend", "opencl", "--check", "none",
+                      "--mode", mode, "--variant", f"opencl/{variant}"] + files, DEVICE)
+    run(what, ["verify"] + files, os.environ)
+    with np.load(files[1]) as made:
+        return json.loads(said or "{}").get("routes", {}), made.get("Q"), made["R"]
+
+
+def expect_further_passes_to_finish(folder):
+    for m, n, kind in ((65, 65, "f8"), (300, 66, "f4")):
+        a = hard_matrices(m, n).astype(kind)
+        routes = factor_unchecked(folder, "gram_group", a[:4 if ALL else 2])[0]
+        expect(f"{m}x{n} {kind}: {routes}", routes.get("reflectors") == 0)
+
+
+def expect_the_bits_of_any_scale(folder):
+    """Powers of two change exponents alone, wherever the squares of columns are."""
+    for variant, m, n in (("gram", 40, 20), ("gram_group", 70, 65)):
+        a = random.normal(size=(1, m, n))
+        routes, q, r = factor_unchecked(folder, variant, a)
+        for power in (170, -174, 440, -440, 1000, -1000) if ALL else (170, -1000):
+            other = factor_unchecked(folder, variant, np.ldexp(a, power))
+            expect(f"{variant} 2^{power}: {other[0]}",
+                   other[0] == routes and (other[1] == q).all()
+                   and (np.ldexp(other[2], -power) == r).all())
+
+
+def expect_q_of_alike_rows(folder):
+    """One row or two that repeat, in products of halves."""
+    for rows in (1, 2):
+        a = np.tile(random.normal(size=(1, rows, 130)), (1, 140 // rows, 1)).astype("f4")
+        factor_unchecked(folder, "large", a)
+
+
 # With these the products of float64 blocks are formed by shuffles and fma.
 PLAIN = [("gram", 64, 32, "f8", 2), ("gram", 96, 48, "f4", 2), ("gram_twice", 40, 20, "f8", 2),
          ("leading", 17, 41, "f8", 2), ("reconstruct", 64, 32, "f8", 2)]
@@ -156,6 +203,9 @@ with tempfile.TemporaryDirectory() as name:
         factor(pathlib.Path(name), *case, is_refused=True)
     for case in SOLVED:
         solve(pathlib.Path(name), *case)
+    for expectation in (expect_further_passes_to_finish, expect_the_bits_of_any_scale,
+                        expect_q_of_alike_rows):
+        expectation(pathlib.Path(name))
     DEVICE["QRTOOL_FLOAT64_BODY"] = "plain"
     for case in PLAIN + (LARGE_PLAIN if ALL else []):
         factor(pathlib.Path(name), *case)

@@ -40,6 +40,7 @@
 //   ONE_PASS                          0, 1       gram_tile_pivots.clh; for float64, R alone
 //   IN_PARTS                          0, 1       1: float64, from 129 rows (gram_tile_sums.clh)
 //   FULL                              0, 1       gram_slab.clh
+//   SCALED                            0, 1       1: matrices with scaled columns; set in engine.cpp
 //   ELEMENT_PARTS                     1, 2       complex_blocks.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the columns of
 // its real form, m >= n / 2, and G, L and X are those of the real form.

@@ -145,6 +145,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
 }
 
 const cl::Buffer& first_q(const FactorJob& job) {
+  if (job.problem.wants_q()) return job.q;
   const std::size_t borrowed = borrowed_buffer(again(job.problem), job.problem);
   return borrowed > 0 ? job.work[borrowed] : job.work.back();
 }
@@ -181,6 +182,7 @@ GpuVariant gram_variant() {
           .computes_in = computes_in,
           .again = again,
           .routes = flagged_routes,
+          .first_q = first_q,
           .local_bytes = local_bytes,
           .heavy_kernels = heavy_kernels};
 }

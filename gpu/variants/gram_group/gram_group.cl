@@ -25,9 +25,9 @@
 //   - d is at most 1/4: the second pass, with the theorem of gram_twice.cl. It also holds in
 //     float32, where Q1 and Q are rounded when they are stored: ||A - Q1 R1||_F <= (2^-24 sqrt(n)
 //     + c n 2^-53) ||A||_F, and likewise for Q1 - Q R2;
-//   - otherwise further passes or Householder reflectors factor the matrix again.
-// If the square of a column's norm is outside LEAST_SQUARE .. MOST_SQUARE, scaled columns begin
-// again (column_range.clh), in the place of Q. A column of zeros ends in reflectors at once.
+//   - otherwise, or if the square of a column's norm is outside LEAST_SQUARE .. MOST_SQUARE, the
+//     matrix is refused. Further passes or reflectors go on, or this kernel with SCALED, for
+//     matrices whose scaled columns are in the place of Q (scale_refused.cl).
 //
 // Local memory: stages of rows of X; or two columns of blocks of G and room for a pivot; or two
 // columns of L. Slot: L1, L2 and X' = L^-1 of the pivots, in blocks of 16 x 16. A group takes one
@@ -40,10 +40,15 @@
 //   LAST_HALVES                             1, 2       halves of 8 columns of the last of them
 //   SPARE                                   0, 1       group_blocks.clh
 //   ELEMENT_PARTS                           1, 2       complex_blocks.clh
+//   SCALED                                  0, 1       1: matrices with scaled columns; set in
+//                                                      engine.cpp
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the columns of
 // its real form, m >= n / 2, and G and L are the real forms of the complex ones: all of the above
 // holds for the real form of A, and d is sqrt(2) times the complex one.
+#ifndef SCALED
+#define SCALED 0
+#endif
 #include "gpu/common/column_range.clh"
 #include "gpu/common/common.clh"
 #include "gpu/variants/gram_group/group_divide.clh"
@@ -69,9 +74,14 @@ __kernel SIZE_OF_GROUP void factor_group(
 #pragma unroll 1
   for (index_t matrix = group; matrix < shape.count; matrix += groups) {
     __global STORED* const made = q + matrix * shape.m * n;
-    __global const STORED* const first = a + matrix * shape.m * n;
-    __global const STORED* x = first;
-    bool is_finite = true, is_good = true, is_final = false, is_scaled = false;
+#if SCALED
+    if (routes[matrix] != ROUTE_SCALED) continue;
+    const int size = magnitudes[matrix];
+    __global const STORED* x = made;
+#else
+    __global const STORED* x = a + matrix * shape.m * n;
+#endif
+    bool is_finite = true, is_good = true, is_final = false;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
       const GroupPlace at = place_in_group();
@@ -84,14 +94,12 @@ __kernel SIZE_OF_GROUP void factor_group(
       const int outside = pass == 0 && has_outside(&at, own);
       // Inf, as a size, is larger than all finite numbers.
       largest = largest_of_group(&at, largest, sums);
-      bool is_wild = false;
       if (pass == 0) {
         is_finite = largest < 0x7ff00000;
-        if (at.item == 0 && !is_scaled) {
+        if (at.item == 0) {
           magnitudes[matrix] = magnitude_code((STORED)as_double((int2)(0, largest)), is_finite);
         }
         is_good = largest_of_group(&at, outside, sums) == 0;
-        is_wild = is_finite && !is_good && !is_scaled;
       } else {
         is_good = is_good && departure <= MOST_DEPARTURE;
       }
@@ -108,13 +116,6 @@ __kernel SIZE_OF_GROUP void factor_group(
       FactorShape rest = shape;
       rest.m = goes_on ? shape.m : 0;
       divide_matrix(&at, x, made, rest, shared, factors, inverses, plain, 0, false);
-      if (is_wild) {
-        const ColumnRange range = bring_into_range(first, made, shape, at.item, GROUP_SIZE);
-        const int most = largest_of_group(&at, range.most - MAGNITUDE_ZERO, sums) + MAGNITUDE_ZERO;
-        is_scaled = largest_of_group(&at, range.least == MAGNITUDE_ZERO, sums) == 0;
-        if (at.item == 0) magnitudes[matrix] = most == MAGNITUDE_ZERO ? most : most + 1;
-        pass -= is_scaled;
-      }
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       x = made;
     }
@@ -126,10 +127,13 @@ __kernel SIZE_OF_GROUP void factor_group(
       routes[matrix] = is_finite && !is_good ? ROUTE_REFLECTORS : route;
     }
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (is_scaled) scale_r_back(first, made_r, shape, n / ELEMENT_PARTS, at.item, GROUP_SIZE);
     if (!is_finite) {
       store_group_nan(made_r, n * (n / ELEMENT_PARTS), at.item);
       store_group_nan(made, shape.m * n, at.item);
     }
+#if SCALED
+    if (at.item == 0) magnitudes[matrix] = size;
+    scale_r_back(a + matrix * shape.m * n, made_r, shape, n / ELEMENT_PARTS, at.item, GROUP_SIZE);
+#endif
   }
 }

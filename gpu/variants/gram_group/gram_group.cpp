@@ -75,12 +75,15 @@ double most_in_one(const FactorJob& job) {
   return most_measured_departure(job.problem);
 }
 
+const cl::Buffer& first_q(const FactorJob& job) {
+  return job.problem.wants_q() ? job.q : job.work.back();
+}
+
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const index_t groups = std::min(slots(p).most, job.count);
-  const cl::Buffer& q = p.wants_q() ? job.q : job.work.back();
   launch("factor_group", groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params), job.a,
-         q, job.r, job.magnitudes, job.work.front(), job.slots,
+         first_q(job), job.r, job.magnitudes, job.work.front(), job.slots,
          factor_shape(real_form(p), job.count), static_cast<cl_double>(most_in_one(job)),
          static_cast<cl_int>(groups));
 }
@@ -148,6 +151,7 @@ GpuVariant gram_group_variant() {
           .slots = slots,
           .again = again,
           .routes = flagged_routes,
+          .first_q = first_q,
           .host_decides = true,
           .local_bytes = group_local_bytes,
           .heavy_kernels = heavy_kernels};

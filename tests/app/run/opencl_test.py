@@ -484,6 +484,22 @@ class Opencl(OpenclTool):
             for code in in_turn(OUT_OF_MEMORY, nth):
                 self.factor_failing("clCreateBuffer", nth, code, (0, 4, 6))
 
+    def test_a_refused_matrix_that_has_no_room_for_further_passes_goes_on_by_reflectors(self):
+        import numpy as np
+
+        a = np.random.default_rng(3).standard_normal((1, 2600, 120))
+        of_half_rank = a.copy()
+        of_half_rank[:, :, 60:] = a[:, :, :60]
+        files = [self.write(name, A=x) for name, x in (("a.h5", a), ("half.h5", of_half_rank))]
+        options = ("--backend", "opencl", "--variant", "opencl/gram_twice", "--mode", "r",
+                   "--force")
+        peak = os.path.join(self.folder, "peak")
+        self.run_tool("factor", files[0], self.q, *options, env=self.layer(QRTOOL_PEAK_CL=peak))
+        with open(peak, encoding="utf-8") as file:
+            enough = str(int(file.read()) * 5 // 4)
+        for file in files:
+            self.run_tool("factor", file, self.q, *options, env=self.layer(QRTOOL_MEMORY_CL=enough))
+
     def test_one_wrong_bit_on_the_way_is_noticed(self):
         # A is 50x20x12; a bit of a matrix in the middle, which the host does not measure again.
         middle = 8 * (25 * 20 * 12 * 4 + 1001) + 3
