@@ -234,7 +234,7 @@ VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
                           for (const MatrixFindings& each : findings)
                             out.verdict.add_matrix(each, job.problem.k());
                         }};
-  if (job.inputs.fits.any())
+  if (job.inputs.fits.any() || job.problem.has_intercept)
     sink.keep_fits = [&](index_t first, std::span<const FitReport> fits) {
       for (Listed& one : out.listed)
         if (one.solution >= first && one.solution < first + std::ssize(fits))
@@ -257,6 +257,9 @@ std::string line_of(const Listed& one, const Dims& dims) {
     return name + " fails: the residuals beside it are not b - A x within their bar";
   if (one.fit.has_other_fitted)
     return name + " fails: the fitted values beside it are not A x within their bar";
+  if (one.fit.is_below_mean)
+    return fmt::format("{} fails: it fits worse than the mean of b, R^2 {:.6g}", name,
+                       one.fit.r_squared);
   std::string text =
       fmt::format("{} {}: {}", name, r.status == Status::ok ? "passes" : "fails",
                   error_text("backward error", r.backward_error, r.bar, " of its bar"));

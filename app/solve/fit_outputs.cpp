@@ -60,8 +60,10 @@ std::vector<NumberDataset> fit_columns(const Dims& of_solutions, const FitWishes
              "of A and the residuals as they are written; larger than the bar only where "
              "backward_error takes Karlson and Walden's estimate or R^-T g, and the "
              "residuals are those of which it does",
-         .formula = "min(||A'W r|| / (a ||r||), ||r|| / hypot(a ||x||, ||b||)); a = ||W^1/2 A||, "
-                    "norms of r and b weighted by W; a ridge adds its rows to A and r",
+         .formula =
+             "min(||D^-1 A'W r|| / (a ||r||), ||r|| / hypot(a ||D x||, ||b||)); a = ||W^1/2 A "
+             "D^-1||, D: the norms of its columns, to a factor of 2; norms of r and b "
+             "weighted by W; a ridge adds its rows to A and r",
          .bar_formula = "u min(max(m, 16), 30 min(m, n)), where m is the rows of A, and n more "
                         "with a ridge; u of the coarser of X and b",
          .bar = bar});

@@ -59,10 +59,10 @@ void RowSweeper<T>::bring_into_range() {
 }
 
 template <class T>
-double RowSweeper<T>::r_squared_of(index_t c, double residual_norm) {
+FitReport RowSweeper<T>::fit_of(index_t c, SolutionReport& report) {
   bring_into_range();
-  return r_squared(spread_of_side(c), std::ldexp(residual_norm, spread_exponents_[c]),
-                   job_.problem.has_intercept);
+  return explain(spread_of_side(c), std::ldexp(report.residual_norm, spread_exponents_[c]),
+                 job_.problem.has_intercept, report);
 }
 
 template <class T>

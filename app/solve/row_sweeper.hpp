@@ -48,9 +48,9 @@ class RowSweeper {
   }
   void sweep(const RowScales& scales, const VisitRows<T>& visit);
   const SweepFindings& found() const { return found_; }
-  /// R^2 of right side c, whose residual has this norm, after a sweep. Squares that leave the range
-  /// of float64 take one sweep more.
-  double r_squared_of(index_t c, double residual_norm);
+  /// R^2 of right side c, whose x has this report and is judged by it, after a sweep. Squares that
+  /// leave the range of float64 take one sweep more.
+  FitReport fit_of(index_t c, SolutionReport& report);
 
  private:
   void read(RowsChunk<T>& chunk);

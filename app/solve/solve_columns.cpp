@@ -31,15 +31,17 @@ std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
        .description = "the least relative change of A and b for which x is the exact solution: an "
                       "upper bound where that is at most half of the bar, else the smaller of the "
                       "bound and Karlson and Walden's estimate, which is at most sqrt(2) too small",
-       .formula = "min(||g|| / (a ||r||), e ||R^-T g|| / ||r||, e), else Karlson-Walden; r = b - A "
-                  "x, g = A'r, a = ||A||, e = ||r|| / hypot(a ||x||, ||b||)",
+       .formula =
+           "min(||g|| / (a ||r||), e ||R^-T g|| / ||r||, e), else Karlson-Walden; S = A D^-1 "
+           "= Q R, D: the norms of A's columns, rounded up to powers of two; r = b - A x, g = "
+           "S'r, a = ||S||, e = ||r|| / hypot(a ||D x||, ||b||)",
        .bar_formula = error_bar,
        .bar = columns.bar},
       {.name = "least_norm_error",
        .kind = Kind::real,
        .dims = of_x,
        .description = "the part of x outside of the row space of A; NaN with full column rank",
-       .formula = "min over w of ||x - A'w|| / (a ||w||)",
+       .formula = "min over w of ||D^-1 (x - A'w)|| / (a ||w||)",
        .bar_formula = error_bar,
        .bar = columns.bar},
       {.name = "status",
@@ -47,7 +49,8 @@ std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
        .dims = of_x,
        .description = "0 ok, 1 above the bar, 2 A or b not finite, 3 x exceeds its type, 4 not "
                       "checked, 5 too few rows for x, which is NaN",
-       .formula = "ok where backward_error and least_norm_error are within their bars",
+       .formula = "ok where backward_error and least_norm_error are within their bars, and with an "
+                  "intercept R^2 is not below 0",
        .unit = "enumeration"},
       {.name = "tries",
        .kind = Kind::byte,

@@ -32,7 +32,9 @@ std::string deviations_of(const SolveResult& result) {
     text += fmt::format("residual standard deviation {:.6g}, {} degree{} of freedom",
                         result.residual_norms[r] / std::sqrt(freedom), freedom,
                         freedom == 1 ? "" : "s");
-    if (!std::isnan(result.r_squared[r])) text += fmt::format(", R^2 {:.6g}", result.r_squared[r]);
+    const FitReport& fit = result.fits_of_responses[r];
+    if (!std::isnan(fit.r_squared)) text += fmt::format(", R^2 {:.6g}", fit.r_squared);
+    if (fit.is_perfect) text += "; a perfect fit: its se, t and p are rounding errors";
     text += '\n';
   }
   return text;
@@ -103,9 +105,10 @@ Json fit_json(const SolveResult& result) {
   Json json = to_json(result.fits);
   if (!result.is_table()) return json;
   json["responses"] = Json::array();
-  for (std::size_t r = 0; r < result.r_squared.size(); ++r)
-    json["responses"].push_back(
-        {{"response", result.table.responses[r]}, {"r_squared", result.r_squared[r]}});
+  for (std::size_t r = 0; r < result.fits_of_responses.size(); ++r)
+    json["responses"].push_back({{"response", result.table.responses[r]},
+                                 {"r_squared", result.fits_of_responses[r].r_squared},
+                                 {"is_perfect", result.fits_of_responses[r].is_perfect}});
   return json;
 }
 

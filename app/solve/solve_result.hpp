@@ -74,7 +74,8 @@ struct SolveResult {
   /// These members belong to a table: x and standard errors (terms x responses), and what belongs
   /// to each response.
   CoefficientTable table = {};
-  std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {}, r_squared = {};
+  std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {};
+  std::vector<FitReport> fits_of_responses = {};
 
   bool is_good() const { return verdict.failed() == 0 && wrong_leverages == 0; }
   bool is_table() const { return !table.terms.empty(); }

@@ -264,7 +264,7 @@ void SolveRun::keep_fits(index_t first, std::span<const FitReport> fits) {
   if (inputs_.fits.any()) write_column("orthogonality", first, fits, &FitReport::orthogonality);
   result_.fits.add(first, fits);
   for (const FitReport& fit : fits)
-    if (is_table()) result_.r_squared.push_back(fit.r_squared);
+    if (is_table()) result_.fits_of_responses.push_back(fit);
 }
 
 void SolveRun::write_fits(index_t first, index_t count, const void* residuals, const void* fitted) {

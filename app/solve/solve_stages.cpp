@@ -291,8 +291,7 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
            .reports = std::span(reports).subspan(place, count),
            .findings = std::span(findings).subspan(place, count),
            .covariance = p.wants_covariance ? covariance.data() + first * p.n * p.n : nullptr});
-      for (index_t c = 0; c < size; ++c)
-        fits[place + c].r_squared = sweeper->r_squared_of(c, reports[place + c].residual_norm);
+      for (index_t c = 0; c < size; ++c) fits[place + c] = sweeper->fit_of(c, reports[place + c]);
     }
     if (sink.keep_fits && job.inputs.fits.any()) {
       sweeper.reset();

@@ -140,9 +140,13 @@ typename TallFits<T>::Side TallFits<T>::side_of(const std::vector<FitSums>& sums
                                                 const std::vector<double>& x, index_t side) const {
   const FitSums& first = sums[static_cast<std::size_t>(parts * side)];
   const double* const of_first = x.data() + parts * side * in_parts_.n;
-  Side found{.sums = first.sums, .gradient = {}, .x = {}};
+  Side found{.sums = first.sums, .gradient = {}, .columns = first.columns, .x = {}};
   if constexpr (is_complex_number<T>) {
     const FitSums& second = sums[static_cast<std::size_t>(2 * side + 1)];
+    // The parts of a number are neighbours.
+    found.columns.resize(first.columns.size() / 2);
+    for (std::size_t j = 0; j < found.columns.size(); ++j)
+      found.columns[j] = first.columns[2 * j] + first.columns[2 * j + 1];
     found.sums.b = joined(first.sums.b, second.sums.b);
     found.sums.r_squares += second.sums.r_squares;
     found.sums.apart_squares += second.sums.apart_squares;
@@ -205,9 +209,10 @@ void TallFits<T>::run(index_t group, const std::vector<T>& x, std::span<Solution
     for (index_t c = 0; c < sides_; ++c) {
       SolutionReport& report = reports[first + c];
       const Side side = side_of(sums, solutions, c);
-      fits[first + c] = engine_.worker().needs_scales({.sums = side.sums}, report)
-                            ? judge_scaled(steps, c, report)
-                            : judge(side, report);
+      fits[first + c] =
+          engine_.worker().needs_scales({.sums = side.sums, .columns = side.columns}, report)
+              ? judge_scaled(steps, c, report)
+              : judge(side, report);
     }
   }
 }

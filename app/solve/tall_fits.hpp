@@ -64,12 +64,15 @@ class TallFits {
   /// The sums and x of one right side, whose parts were added as two.
   struct Side {
     fit::Sums sums;
-    std::vector<S> gradient, x;
+    std::vector<S> gradient;
+    std::vector<double> columns;
+    std::vector<S> x;
   };
   Side side_of(const std::vector<FitSums>& sums, const std::vector<double>& x, index_t side) const;
   FitReport judge(const Side& side, SolutionReport& report, const FitScales& scales = {}) const {
-    return judge_fit<S>(job_.problem, job_.inputs.fits, side.sums, side.gradient.data(),
-                        side.x.data(), report, scales);
+    return judge_fit<S>(
+        job_.problem, job_.inputs.fits,
+        {side.sums, side.gradient.data(), side.columns.data(), side.x.data(), scales}, report);
   }
   template <class E>
   MatrixView<E> rows_of(const Chunk& chunk, E* numbers) const {

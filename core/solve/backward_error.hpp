@@ -4,6 +4,9 @@
 //
 //   r = b - A x,  g = A^H r,  a = ||A||,  e = ||r|| / hypot(a ||x||, ||b||)
 //
+// Here A has columns of norm 1, to a factor of 2: core/solve scales them by powers of two, and x
+// with them, before it judges a solution.
+//
 //   ||g|| / (a ||r||)              Stewart; too large where r is small, but not zero
 //   e ||R^-H g|| / ||r||           Stewart; too large for ill-conditioned A and large r
 //   e                              the change that makes the system consistent

@@ -46,6 +46,7 @@ struct FitEngine<std::complex<R>>::Side {
   std::vector<double> weights;  // 0 where a row does not count
   std::vector<char> is_missing;
   std::vector<S> x, gradient;
+  std::vector<double> columns;
   fit::Sums sums = {};
   int exponent_of_a = 0, exponent_of_b = 0;
 
@@ -55,7 +56,7 @@ struct FitEngine<std::complex<R>>::Side {
 template <class R>
 std::size_t FitEngine<std::complex<R>>::workspace_bytes(const SolveProblem& problem,
                                                         const FitWishes&, int threads) {
-  const index_t numbers = problem.m * 2 + problem.n * 4;
+  const index_t numbers = problem.m * 2 + problem.n * 5;
   return static_cast<std::size_t>(threads) * static_cast<std::size_t>(numbers) * sizeof(double);
 }
 
@@ -72,7 +73,8 @@ auto FitEngine<std::complex<R>>::side_of(const FitBlock<T>& block, index_t s) co
             .weights = std::vector<double>(m, 1.0),
             .is_missing = std::vector<char>(m),
             .x = std::vector<S>(n),
-            .gradient = std::vector<S>(n)};
+            .gradient = std::vector<S>(n),
+            .columns = std::vector<double>(n)};
   for (index_t j = 0; j < problem_.n; ++j)
     side.x[j] = static_cast<S>(block.sides.x[of_x.start(s) + j * of_x.step]);
   for (index_t i = 0; i < problem_.m && block.sides.w != nullptr; ++i)
@@ -149,11 +151,9 @@ void FitEngine<std::complex<R>>::add_rows(const FitBlock<T>& block, Side& side) 
     if (w > 0) side.sums.b.b_squares += w * square_of(b);
     if (!wishes_.any()) continue;
     S f = 0;
-    double a_squares = 0;
     for (index_t j = 0; j < problem_.n; ++j) {
       const S aij = scaled_by(static_cast<S>(side.a(i, j)), side.exponent_of_a);
       f += product(aij, side.x[j]);
-      a_squares += square_of(aij);
     }
     if (side.is_missing[i]) f = not_a_number<S>();
     const index_t at = side.start + i * side.step;
@@ -173,10 +173,11 @@ void FitEngine<std::complex<R>>::add_rows(const FitBlock<T>& block, Side& side) 
     }
     if (!(w > 0)) continue;
     side.sums.r_squares += w * square_of(r);
-    side.sums.a_squares += w * a_squares;
-    for (index_t j = 0; j < problem_.n; ++j)
-      side.gradient[j] +=
-          w * product(conjugate(scaled_by(static_cast<S>(side.a(i, j)), side.exponent_of_a)), r);
+    for (index_t j = 0; j < problem_.n; ++j) {
+      const S aij = scaled_by(static_cast<S>(side.a(i, j)), side.exponent_of_a);
+      side.gradient[j] += w * product(conjugate(aij), r);
+      side.columns[j] += w * square_of(aij);
+    }
   }
 }
 
@@ -190,9 +191,13 @@ FitReport FitEngine<std::complex<R>>::fit(const FitBlock<T>& block, index_t s) c
     add_rows<std::complex<float>>(block, side);
   else
     add_rows<std::complex<double>>(block, side);
-  return judge_fit<S>(problem_, wishes_, side.sums, side.gradient.data(), side.x.data(),
-                      block.sides.reports[s],
-                      {std::ldexp(1.0, side.exponent_of_a), std::ldexp(1.0, side.exponent_of_b)});
+  return judge_fit<S>(problem_, wishes_,
+                      {side.sums,
+                       side.gradient.data(),
+                       side.columns.data(),
+                       side.x.data(),
+                       {std::ldexp(1.0, side.exponent_of_a), std::ldexp(1.0, side.exponent_of_b)}},
+                      block.sides.reports[s]);
 }
 
 template <class R>

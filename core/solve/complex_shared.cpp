@@ -67,9 +67,9 @@ MatrixFindings SharedEngine<std::complex<R>>::take_matrix(MatrixView<const T> a,
   if (w != nullptr) rows_.weigh(w, step);
   if (problem_.skips_missing) rows_.leave_out(a);
   rows_used_ = rows_.used();
-  of_a_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0]);
+  a_is_finite_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0], scales_);
   findings_ = {};
-  if (!of_a_.is_finite || rows_used_ < problem_.least_rows()) return findings_;
+  if (!a_is_finite_ || rows_used_ < problem_.least_rows()) return findings_;
   const Problem factored{.count = 1,
                          .m = problem_.packed_rows(),
                          .n = problem_.n,
@@ -85,7 +85,8 @@ MatrixFindings SharedEngine<std::complex<R>>::take_matrix(MatrixView<const T> a,
     cpu.factor<std::complex<double>>(
         plan, wide.view(), Factors<S>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
   }
-  for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const S>(r_.view()[0]));
+  for (Worker& worker : workers_)
+    worker.solver.take_factor(MatrixView<const S>(r_.view()[0]), scales_);
   findings_ = workers_.front().solver.findings();
   return findings_;
 }
@@ -94,7 +95,6 @@ template <class R>
 void SharedEngine<std::complex<R>>::solve_tile(const RightSideBlock<T>& block, index_t first,
                                                index_t count, Worker& worker) {
   PackedSystem& packed = worker.packed;
-  packed.scale_a = of_a_.scale;
   packed.rows_used = rows_used_;
   packed.scale_b.resize(static_cast<std::size_t>(count));
   packed.b_is_finite.resize(packed.scale_b.size());
@@ -123,7 +123,7 @@ void SharedEngine<std::complex<R>>::solve_tile(const RightSideBlock<T>& block, i
 template <class R>
 std::vector<index_t> SharedEngine<std::complex<R>>::run(const RightSideBlock<T>& block) {
   PackedSystem all;
-  all.a_is_finite = of_a_.is_finite;
+  all.a_is_finite = a_is_finite_;
   all.rows_used = rows_used_;
   if (refuse_system<T>(problem_, {nullptr, 0}, all, block.count, block)) {
     std::fill(block.findings.begin(), block.findings.end(), MatrixFindings{});

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "core/parallel.hpp"
@@ -29,17 +30,19 @@ index_t tile_rows(index_t n) {
   return std::clamp(numbers / std::max<index_t>(n, 1) / least * least, least, most);
 }
 
-void add_sums(FitSums& to, const fit::Sums& from, const double* gradient) {
+void add_sums(FitSums& to, const fit::Sums& from, const double* gradient, const double* columns) {
   merge(to.sums.b, from.b);
   to.sums.r_squares += from.r_squares;
-  to.sums.a_squares += from.a_squares;
   to.sums.apart_squares += from.apart_squares;
   to.sums.fitted_apart_squares += from.fitted_apart_squares;
-  for (std::size_t j = 0; j < to.gradient.size(); ++j) to.gradient[j] += gradient[j];
+  for (std::size_t j = 0; j < to.gradient.size(); ++j) {
+    to.gradient[j] += gradient[j];
+    to.columns[j] += columns[j];
+  }
 }
 void add_sums(std::span<FitSums> to, std::span<const FitSums> from) {
   for (std::size_t c = 0; c < to.size(); ++c)
-    add_sums(to[c], from[c].sums, from[c].gradient.data());
+    add_sums(to[c], from[c].sums, from[c].gradient.data(), from[c].columns.data());
 }
 
 template <class T>
@@ -55,6 +58,7 @@ void clear(std::span<FitSums> all) {
   for (FitSums& each : all) {
     each.sums = {};
     std::fill(each.gradient.begin(), each.gradient.end(), 0.0);
+    std::fill(each.columns.begin(), each.columns.end(), 0.0);
   }
 }
 
@@ -168,6 +172,15 @@ double r_squared(const Spread& b, double residual_norm, bool has_intercept) {
   return 1 - ratio * ratio;
 }
 
+FitReport explain(const Spread& b, double residual_norm, bool has_intercept,
+                  SolutionReport& report) {
+  FitReport fit{.r_squared = r_squared(b, residual_norm, has_intercept)};
+  fit.is_below_mean = has_intercept && fit.r_squared < -report.bar * (b.b_squares / b.squares);
+  fit.is_perfect = report.freedom > 0 && residual_norm <= report.bar * std::sqrt(b.b_squares);
+  if (fit.is_below_mean && report.status == Status::ok) report.status = Status::above_bar;
+  return fit;
+}
+
 double fit_bar(const SolveProblem& problem, const FitWishes& wishes) {
   const bool is_single =
       real_of(problem.type) == ElementType::float32 || real_of(wishes.type) == ElementType::float32;
@@ -185,24 +198,26 @@ FitWorker<T>::FitWorker(const SolveProblem& problem, const FitWishes& wishes)
     : problem_(problem), wishes_(wishes) {
   const index_t n = problem.n, most = tile_rows(n);
   a_ = Batch<double>(1, wishes.any() ? n : 0, most);
-  of_rows_ = Batch<double>(1, 2, most);
+  counts_ = Batch<double>(1, 1, most);
   workspace_ = Batch<double>(1, 1, best_fit_kernels().workspace_size(most));
   gradient_.resize(static_cast<std::size_t>(wishes.any() ? n * fit::most_sides : 0));
+  columns_.resize(gradient_.size());
 }
 
 template <class T>
 std::size_t FitWorker<T>::workspace_bytes(const SolveProblem& problem, const FitWishes& wishes) {
   const index_t rows = tile_rows(problem.n), n = wishes.any() ? problem.n : 0;
   const index_t numbers =
-      (n + 2) * rows + best_fit_kernels().workspace_size(rows) + n * fit::most_sides;
+      (n + 1) * rows + best_fit_kernels().workspace_size(rows) + 2 * n * fit::most_sides;
   return static_cast<std::size_t>(numbers) * sizeof(double);
 }
 
 template <class T>
 std::vector<FitSums> FitWorker<T>::new_sums(index_t sides) const {
   const auto n = static_cast<std::size_t>(wishes_.any() ? problem_.n : 0);
-  return std::vector<FitSums>(static_cast<std::size_t>(sides),
-                              FitSums{.gradient = std::vector<double>(n, 0.0)});
+  return std::vector<FitSums>(
+      static_cast<std::size_t>(sides),
+      FitSums{.gradient = std::vector<double>(n, 0.0), .columns = std::vector<double>(n, 0.0)});
 }
 
 template <class T>
@@ -222,22 +237,16 @@ void FitWorker<T>::widen(MatrixView<const T> a, double scale) {
            .stride = stride,
            .n = problem_.n,
            .a = a_.view().data,
-           .norms = of_rows_.view().data,
-           .counts = of_rows_.view().data + stride};
-  std::fill_n(tile_.norms, stride, 0.0);
+           .counts = counts_.view().data};
   std::fill_n(tile_.counts, stride, 0.0);
   std::fill_n(tile_.counts, a.rows, 1.0);
   const bool needs_a = wishes_.any();
   if (!needs_a && !problem_.skips_missing) return;
   for (index_t i = 0; i < a.rows; ++i) {
-    double squares = 0;
     for (index_t j = 0; j < a.cols; ++j) {
-      const double aij = static_cast<double>(a(i, j)) * scale;
-      squares += aij * aij;
-      if (needs_a) tile_.a[j * stride + i] = aij;
+      if (needs_a) tile_.a[j * stride + i] = static_cast<double>(a(i, j)) * scale;
       if (!std::isfinite(a(i, j))) tile_.counts[i] = 0;
     }
-    tile_.norms[i] = tile_.counts[i] == 0 ? 0 : squares;
     for (index_t j = 0; needs_a && tile_.counts[i] == 0 && j < a.cols; ++j)
       tile_.a[j * stride + i] = 0;
   }
@@ -255,6 +264,7 @@ void FitWorker<T>::add_block(const FitRows<T>& rows, std::span<FitSums> sums) {
       const index_t count = std::min(fit::most_sides, rows.count - c);
       const index_t entry = i * rows.row_step + c * rows.side_step;
       std::fill(gradient_.begin(), gradient_.end(), 0.0);
+      std::fill(columns_.begin(), columns_.end(), 0.0);
       const bool is_single = wishes_.type == ElementType::float32;
       const fit::Sides<T> sides{
           .count = count,
@@ -273,9 +283,11 @@ void FitWorker<T>::add_block(const FitRows<T>& rows, std::span<FitSums> sums) {
           .given_fitted = place_in(rows.given_fitted, wishes_.type, entry),
           .given_residuals = place_in(rows.given_residuals, wishes_.type, entry),
           .sums = found.data(),
-          .gradient = gradient_.data()};
+          .gradient = gradient_.data(),
+          .columns = columns_.data()};
       run_kernel(tile_, sides, workspace_.view().data);
-      for (index_t q = 0; q < count; ++q) add_sums(sums[c + q], found[q], gradient_.data() + q * n);
+      for (index_t q = 0; q < count; ++q)
+        add_sums(sums[c + q], found[q], gradient_.data() + q * n, columns_.data() + q * n);
     }
   }
 }
@@ -295,27 +307,32 @@ void FitWorker<T>::add(const FitRows<T>& rows, std::span<FitSums> sums) {
 template <class T>
 bool FitWorker<T>::needs_scales(const FitSums& sums, const SolutionReport& report) const {
   const bool is_solved = report.status == Status::ok || report.status == Status::above_bar;
+  // Columns whose squares vanish beside those of others would be lost.
+  const double of_a = std::accumulate(sums.columns.begin(), sums.columns.end(), 0.0);
   const bool fits = is_in_range(sums.sums.b.b_squares) &&
-                    (!wishes_.any() || is_in_range(sums.sums.a_squares) || problem_.n == 0);
+                    (!wishes_.any() || is_in_range(of_a) || problem_.n == 0);
   return is_solved && !fits && exponent_into_range(sums.sums.b).has_value();
 }
 
 template <class S>
-FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const fit::Sums& sums,
-                    const S* gradient, const S* x, SolutionReport& report,
-                    const FitScales& scales) {
-  const double residual_norm = report.residual_norm * scales.b;
-  FitReport fit{.r_squared = r_squared(sums.b, residual_norm, problem.has_intercept)};
+FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes,
+                    const SummedFit<S>& summed, SolutionReport& report) {
+  const fit::Sums& sums = summed.sums;
+  const double residual_norm = report.residual_norm * summed.scales.b;
+  FitReport fit = explain(sums.b, residual_norm, problem.has_intercept, report);
   const bool is_solved = report.status == Status::ok || report.status == Status::above_bar;
   if (!wishes.any() || !is_solved) return fit;
-  double a_squares = sums.a_squares, r_squares = sums.r_squares, x_squares = 0, g_squares = 0;
+  double a_squares = 0, r_squares = sums.r_squares, x_squares = 0, g_squares = 0;
   for (index_t j = 0; j < problem.n; ++j) {
-    const double penalty = problem.penalty(j) * scales.a;
-    const S term = penalty * x[j];
-    a_squares += penalty * penalty;
+    const double penalty = problem.penalty(j) * summed.scales.a;
+    const S term = penalty * summed.x[j];
+    const double squares = summed.columns[j] + penalty * penalty;
+    int exponent = 0;
+    std::frexp(std::sqrt(squares), &exponent);
+    a_squares += std::ldexp(squares, -2 * exponent);
     r_squares += square_of(term);
-    x_squares += square_of(x[j]);
-    g_squares += square_of(gradient[j] - penalty * term);
+    x_squares += square_of(scaled_by(summed.x[j], exponent));
+    g_squares += square_of(scaled_by(summed.gradient[j] - penalty * term, -exponent));
   }
   const SolutionNorms norms{.a = std::sqrt(a_squares),
                             .b = std::sqrt(sums.b.b_squares),
@@ -335,11 +352,10 @@ FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const 
     report.status = Status::above_bar;
   return fit;
 }
-template FitReport judge_fit(const SolveProblem&, const FitWishes&, const fit::Sums&, const double*,
-                             const double*, SolutionReport&, const FitScales&);
-template FitReport judge_fit(const SolveProblem&, const FitWishes&, const fit::Sums&,
-                             const std::complex<double>*, const std::complex<double>*,
-                             SolutionReport&, const FitScales&);
+template FitReport judge_fit(const SolveProblem&, const FitWishes&, const SummedFit<double>&,
+                             SolutionReport&);
+template FitReport judge_fit(const SolveProblem&, const FitWishes&,
+                             const SummedFit<std::complex<double>>&, SolutionReport&);
 
 template class FitWorker<float>;
 template class FitWorker<double>;
@@ -356,7 +372,7 @@ constexpr index_t most_range = 64;
 template <class T>
 std::size_t FitEngine<T>::workspace_bytes(const SolveProblem& problem, const FitWishes& wishes,
                                           int threads) {
-  const index_t of_sums = 4 * most_range * ((wishes.any() ? problem.n : 0) + 16);
+  const index_t of_sums = 4 * most_range * ((wishes.any() ? 2 * problem.n : 0) + 16);
   return static_cast<std::size_t>(threads) * (FitWorker<T>::workspace_bytes(problem, wishes) +
                                               static_cast<std::size_t>(of_sums) * sizeof(double));
 }

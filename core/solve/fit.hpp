@@ -2,10 +2,12 @@
 // fit.hpp: fitted values f = A x, residuals r = b - f and R^2 of solutions as they are stored, in
 // float64. The residuals are measured as they are stored, too:
 //
-//   min(||A^H W r - l x|| / (a ||r||), ||r|| / hypot(a ||x||, ||b||)),  a = ||W^1/2 A||
+//   min(||D^-1 (A^H W r - l x)|| / (a ||r||), ||r|| / hypot(a ||D x||, ||b||)),  a = ||W^1/2 A
+//   D^-1||
 //
-// with norms weighted by W, and l the ridge, whose rows count in a and in ||r||. These are the
-// bounds by which x was judged (core/solve/backward_error.hpp), without the one that takes R.
+// with norms weighted by W, and l the ridge, whose rows count in a and in ||r||; D: the norms of
+// the columns, rounded to powers of two. These are the bounds by which x was judged
+// (core/solve/backward_error.hpp), without the one that takes R.
 #pragma once
 
 #include <optional>
@@ -49,7 +51,22 @@ struct FitReport {
   double orthogonality = not_measured;  // of the residuals, by the formula above
   // Numbers were given, and are not those of x.
   bool has_other_fitted = false, has_other_residuals = false;
+  bool is_below_mean = false;  // no least-squares fit: see explain()
+  bool is_perfect = false;     // what is left of b is rounding errors, though rows are spare
 };
+
+/// Finds R^2 and what it says of a solution with this report and, of b as it is spread, this
+/// residual norm. The status becomes above_bar where R^2 is that of no least-squares fit with an
+/// intercept: the mean m of b is a fit, so that ||b - f|| <= ||b - m|| for the best f. Where fitted
+/// values f + d are off by ||d|| <= c ||b||, with q = ||b|| / ||b - m|| >= 1,
+///
+///   R^2 = 1 - ||b - f - d||^2 / ||b - m||^2 >= 1 - (1 + c q)^2 = -c q (2 + c q) >= -3 c q^2
+///
+/// since c <= 1 <= q. With c = bar / 3 that is -t, t = bar q^2: where R^2 is below it, the fitted
+/// values are off by more than a third of the bar of ||b||. A ridge leaves the intercept alone, so
+/// that the mean is a fit without a penalty, and the same holds.
+FitReport explain(const Spread& b, double residual_norm, bool has_intercept,
+                  SolutionReport& report);
 
 /// The powers of two by which A and b were multiplied.
 struct FitScales {
@@ -60,6 +77,7 @@ struct FitScales {
 struct FitSums {
   fit::Sums sums = {};
   std::vector<double> gradient = {};  // A'W r; empty: residuals are not formed
+  std::vector<double> columns = {};   // sum w a_j^2 of the columns, beside it
 };
 
 /// Some rows of one matrix and some right sides. The places of entries are as in fit::Sides. A and
@@ -92,12 +110,22 @@ struct FitWishes {
 /// The bar of the residuals: that of solutions of the coarser type, X's or theirs.
 double fit_bar(const SolveProblem& problem, const FitWishes& wishes);
 
-/// Judges the fit of a right side by the sums of all its rows, and the gradient A^H W r (n), for x
-/// (n) that has this report. Where the residuals are not those that were judged, or given fitted
-/// values are not A x, the status becomes above_bar. A and b were multiplied by the scales.
+/// The sums of all rows of a right side, its gradient A^H W r (n), the squares of the columns (n)
+/// and x (n). A and b were multiplied by the scales.
 template <class S>
-FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const fit::Sums& sums,
-                    const S* gradient, const S* x, SolutionReport& report, const FitScales& scales);
+struct SummedFit {
+  const fit::Sums& sums;
+  const S* gradient;
+  const double* columns;
+  const S* x;
+  FitScales scales = {};
+};
+
+/// Judges the fit of a right side whose x has this report. Where the residuals are not those that
+/// were judged, given fitted values are not A x, or R^2 is too small, the status becomes above_bar.
+template <class S>
+FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const SummedFit<S>& fit,
+                    SolutionReport& report);
 
 /// So many rows are summed up together. The sums of blocks are added in order, so that their bits
 /// depend neither on the threads nor on how many rows are in memory at a time.
@@ -122,7 +150,9 @@ class FitWorker {
   /// judge_fit() of a right side, all of whose rows were added.
   FitReport judge(const FitSums& sums, const double* x, SolutionReport& report,
                   const FitScales& scales = {}) const {
-    return judge_fit(problem_, wishes_, sums.sums, sums.gradient.data(), x, report, scales);
+    return judge_fit<double>(problem_, wishes_,
+                             {sums.sums, sums.gradient.data(), sums.columns.data(), x, scales},
+                             report);
   }
 
  private:
@@ -131,9 +161,9 @@ class FitWorker {
 
   const SolveProblem& problem_;
   FitWishes wishes_;
-  Batch<double> a_, of_rows_, workspace_;  // of_rows_: norms and counts
+  Batch<double> a_, counts_, workspace_;
   fit::Rows tile_;
-  std::vector<double> gradient_;
+  std::vector<double> gradient_, columns_;
   std::vector<FitSums> of_block_, sums_;
 };
 

@@ -66,6 +66,7 @@ PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
       z_(1, shape_.n, p),
       packed_(static_cast<std::size_t>(routine_.lanes)),
       shifts_(static_cast<std::size_t>(routine_.lanes * p)),
+      scales_(static_cast<std::size_t>(routine_.lanes * problem.n)),
       rows_used_(packed_.size()),
       solutions_(shifts_.size()),
       matrices_(packed_.size()) {}
@@ -147,8 +148,8 @@ template <class T>
 void PackSolver<T>::take_packed(BatchView<const T> ab, std::span<const PackedSystem> packed) {
   for (std::size_t l = 0; l < packed.size(); ++l) {
     rows_used_[l] = packed[l].rows_used;
-    for (index_t j = 0; j < p_; ++j)
-      shifts_[static_cast<index_t>(l) * p_ + j] = packed[l].scale_b[j] - packed[l].scale_a;
+    std::ranges::copy(packed[l].scale_b, &shifts_[l * packed[l].scale_b.size()]);
+    std::ranges::copy(packed[l].scale_a, &scales_[l * packed[l].scale_a.size()]);
   }
   inputs_.a = {ab.data, ab.ld, ab.stride};
   inputs_.b = {ab.data + problem_.n, ab.ld, ab.stride};
@@ -178,8 +179,8 @@ std::vector<double> PackSolver<T>::correlations_of(index_t lane) {
         r(i, j) =
             static_cast<double>(inputs_.r.data[lane * inputs_.r.stride + i * inputs_.r.ld + j]);
   } else {
-    routine_.take_factor(shape_, workspace_.get(), {.lane = static_cast<int>(lane), .scale = 0},
-                         r.data, z_.view().data);
+    routine_.take_factor(shape_, workspace_.get(), {.lane = static_cast<int>(lane)}, r.data,
+                         z_.view().data);
   }
   return inverse_row_correlations<double>(r);
 }
@@ -224,7 +225,7 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
   const MatrixView<double> r = r_.view()[0], z = z_.view()[0];
   if (matrices_[lane].is_finite) {
     const systems::Place place{.lane = static_cast<int>(lane),
-                               .scale = is_packed ? 0 : packed.scale_a};
+                               .scales = is_packed ? nullptr : packed.scale_a.data()};
     routine_.take_factor(shape_, workspace_.get(), place, r.data, z.data);
   } else {
     // A right side that is not finite is packed as zeros.
@@ -236,7 +237,7 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
       for (index_t i = 0; i < problem_.n; ++i) z(i, j) = column[i];
     }
   }
-  solver_.take_factor(MatrixView<const double>(r));
+  solver_.take_factor(MatrixView<const double>(r), packed.scale_a);
   solve_packed<T>(problem_, system, in_one(problem_, ab, packed, z), solver_, block);
 }
 
@@ -245,6 +246,7 @@ void PackSolver<T>::call_kernel(std::span<const SystemRef<T>> systems,
                                 const RightSideBlock<T>& block) {
   inputs_.count = std::ssize(systems);
   inputs_.shifts = inputs_packed_.empty() ? nullptr : shifts_.data();
+  inputs_.scales = inputs_packed_.empty() ? nullptr : scales_.data();
   inputs_.rows_used = rows_used_.data();
   inputs_.x = x_.view().data;
   inputs_.se = se_.view().data;

@@ -86,7 +86,7 @@ class PackSolver {
   systems::Pack<T> inputs_;
   std::vector<PackedSystem> packed_;
   std::span<const PackedSystem> inputs_packed_;  // empty: the inputs are not packed
-  std::vector<int> shifts_;
+  std::vector<int> shifts_, scales_;             // of right sides, and of columns
   std::vector<index_t> rows_used_;
   std::vector<systems::Solution> solutions_;
   std::vector<systems::Matrix> matrices_;

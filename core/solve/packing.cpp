@@ -23,19 +23,84 @@ void include(double x, double& largest) {
   if (!(size <= largest)) largest = std::isfinite(size) ? size : HUGE_VAL;
 }
 
-/// Returns the largest |x_j|, and infinity where an entry is not finite. It has no branches, so
-/// that it runs in vectors.
-template <class T>
-double largest_of(const T* x, index_t count) {
-  T largest = 0;
-  int others = 0;
-#pragma omp simd reduction(max : largest) reduction(+ : others)
-  for (index_t j = 0; j < count; ++j) {
-    const T size = std::abs(x[j]);
-    others += !(size <= std::numeric_limits<T>::max());
-    largest = size > largest ? size : largest;
+/// The largest |a_ij| of the rows that count, and the sum of their squares, for each real column.
+struct ColumnSizes {
+  explicit ColumnSizes(index_t columns)
+      : largest(static_cast<std::size_t>(columns)), squares(largest.size()) {}
+
+  /// Adds a row times `factor`. It has no branches, so that it runs in vectors; a number that is
+  /// not finite makes the sum infinite or NaN.
+  template <class R>
+  void add(const R* row, double factor) {
+    double *most = largest.data(), *sums = squares.data();
+    const auto columns = static_cast<index_t>(largest.size());
+#pragma omp simd
+    for (index_t j = 0; j < columns; ++j) {
+      const double size = std::abs(static_cast<double>(row[j]) * factor);
+      most[j] = size > most[j] ? size : most[j];
+      sums[j] += size * size;
+    }
   }
-  return others > 0 ? HUGE_VAL : static_cast<double>(largest);
+
+  std::vector<double> largest, squares;
+};
+
+/// Calls use(row, factor) for the rows that count.
+template <class R, class Use>
+void for_rows(MatrixView<const R> a, const RowFactors& rows, Use use) {
+  for (index_t i = 0; i < a.rows; ++i)
+    if (rows[i] != 0) use(&a(i, 0), rows[i]);
+}
+
+/// Sums of the squares of columns whose own sums left the range of float64: each is divided by
+/// 2^exponents[j] first.
+template <class R>
+std::vector<double> scaled_squares(MatrixView<const R> a, const RowFactors& rows,
+                                   const std::vector<int>& exponents) {
+  std::vector<double> squares(exponents.size());
+  for_rows(a, rows, [&](const R* row, double factor) {
+    for (std::size_t j = 0; j < squares.size(); ++j) {
+      const double x = std::ldexp(static_cast<double>(row[j]) * factor, -exponents[j]);
+      squares[j] += x * x;
+    }
+  });
+  return squares;
+}
+
+/// Finds the e_j with the norm of column j, and of what the ridge adds to it, in [2^(e_j - 1),
+/// 2^e_j). Returns false where A is not finite.
+template <class R>
+bool find_column_scales(const SolveProblem& problem, MatrixView<const R> a, const RowFactors& rows,
+                        std::vector<int>& scales) {
+  ColumnSizes sizes(a.cols);
+  for_rows(a, rows, [&](const R* row, double factor) { sizes.add(row, factor); });
+  const auto parts = std::ssize(sizes.largest) / std::max<index_t>(problem.n, 1);
+  // Squares of numbers between these neither overflow nor vanish.
+  constexpr double least = 0x1p-400, most = 0x1p400;
+  std::vector<int> exponents(sizes.largest.size());
+  bool is_in_range = true;
+  for (std::size_t j = 0; j < exponents.size(); ++j) {
+    const double largest = sizes.largest[j];
+    if (!std::isfinite(sizes.squares[j]) && !(largest > most)) return false;  // NaN
+    if (!std::isfinite(largest)) return false;
+    is_in_range = is_in_range && (largest == 0 || (largest > least && largest < most));
+    exponents[j] = exponent_of(largest);
+  }
+  if (is_in_range) {
+    std::ranges::fill(exponents, 0);
+  } else {
+    sizes.squares = scaled_squares(a, rows, exponents);
+    if (!std::ranges::all_of(sizes.squares, [](double sum) { return std::isfinite(sum); }))
+      return false;
+  }
+  scales.assign(static_cast<std::size_t>(problem.n), 0);
+  for (index_t j = 0; j < problem.n; ++j) {
+    double norm = problem.penalty(j);
+    for (index_t part = parts * j; part < parts * (j + 1); ++part)
+      norm = std::hypot(norm, std::ldexp(std::sqrt(sizes.squares[part]), exponents[part]));
+    scales[j] = exponent_of(norm);
+  }
+  return true;
 }
 
 }  // namespace
@@ -70,35 +135,39 @@ index_t RowFactors::used() const {
 }
 
 template <class T>
-PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
-                        MatrixView<T> to) {
+bool pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
+                 MatrixView<T> to, std::vector<int>& scales) {
   // Row factors and scales are real: of complex matrices they multiply the parts.
   const MatrixView<const Real<T>> parts_of_a = interleaved(a);
   const MatrixView<Real<T>> parts_of_to = interleaved(to);
   const index_t parts = parts_of<T>, cols = parts_of_a.cols;
-  double largest = problem.n > 0 ? problem.penalty(problem.n - 1) : 0;
-  for (index_t i = 0; i < a.rows; ++i) {
-    if (rows[i] == 0) continue;
-    include(largest_of(&parts_of_a(i, 0), cols) * rows[i], largest);
+  const bool is_finite = find_column_scales(problem, parts_of_a, rows, scales);
+  if (!is_finite) scales.assign(static_cast<std::size_t>(problem.n), 0);
+  // Powers of two in two factors, either of which is in range.
+  std::vector<double> half(static_cast<std::size_t>(cols)), rest(half.size());
+  for (index_t j = 0; j < cols; ++j) {
+    const int down = -scales[j / parts];
+    half[j] = std::ldexp(1.0, down / 2);
+    rest[j] = std::ldexp(1.0, down - down / 2);
   }
-  const bool is_finite = std::isfinite(largest);
-  const int scale = is_finite ? exponent_of(largest) : 0;
-  const PowerOfTwoFactor scaled(-scale);
+  const double *first = half.data(), *second = rest.data();
   for (index_t i = 0; i < to.rows; ++i) {
     Real<T>* row = &parts_of_to(i, 0);
-    std::fill_n(row, cols, Real<T>(0));
-    if (!is_finite) continue;
-    if (i >= a.rows) {
-      row[parts * (i - a.rows)] = static_cast<Real<T>>(scaled(problem.penalty(i - a.rows)));
-    } else if (rows[i] != 0) {
+    if (is_finite && i < a.rows && rows[i] != 0) {
       const double factor = rows[i];
       const Real<T>* from = &parts_of_a(i, 0);
 #pragma omp simd
       for (index_t j = 0; j < cols; ++j)
-        row[j] = static_cast<Real<T>>(scaled(static_cast<double>(from[j]) * factor));
+        row[j] = static_cast<Real<T>>(static_cast<double>(from[j]) * factor * first[j] * second[j]);
+      continue;
     }
+    std::fill_n(row, cols, Real<T>(0));
+    if (!is_finite || i < a.rows) continue;
+    const index_t j = i - a.rows;
+    row[parts * j] =
+        static_cast<Real<T>>(problem.penalty(j) * first[parts * j] * second[parts * j]);
   }
-  return {scale, is_finite};
+  return is_finite;
 }
 
 template <class T>
@@ -133,7 +202,8 @@ template <class T>
 void PackedRows<T>::add_precise_residual(index_t j, const S* x, std::vector<S>& gradient,
                                          double& r_squares) {
   if constexpr (std::is_same_v<T, S>)
-    qrtool::add_precise_residual<S>(a_, b_.data + j, b_.ld, x, gradient, r_squares);
+    qrtool::add_precise_residual<S>(a_, j < 0 ? nullptr : b_.data + j, b_.ld, x, gradient,
+                                    r_squares);
 }
 
 template <class T>
@@ -162,8 +232,8 @@ bool PackedRows<T>::factor_again(index_t j, MatrixView<S> r, S* z) {
 #define QRTOOL_FOR(T)                                                                             \
   template void RowFactors::leave_out(MatrixView<const T>);                                       \
   template void RowFactors::leave_out(const T*, index_t);                                         \
-  template PackedScale pack_matrix(const SolveProblem&, MatrixView<const T>, const RowFactors&,   \
-                                   MatrixView<T>);                                                \
+  template bool pack_matrix(const SolveProblem&, MatrixView<const T>, const RowFactors&,          \
+                            MatrixView<T>, std::vector<int>&);                                    \
   template PackedScale pack_right_side(const SolveProblem&, const T*, index_t, const RowFactors&, \
                                        MatrixView<T>, index_t);                                   \
   template class PackedRows<T>;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // packing.hpp: makes the system that is factored from A, b, weights and options: rows that count
-// nothing are zero, weighted rows are multiplied, a ridge adds rows, and powers of two bring A and
-// every right side to a largest entry of about 1, or a largest part of one.
+// nothing are zero, weighted rows are multiplied, a ridge adds rows, and powers of two bring every
+// column of A to a norm of about 1, and every right side to a largest part of about 1. So no column
+// loses digits beside a larger one.
 #pragma once
 
 #include <algorithm>
@@ -126,11 +127,12 @@ struct PackedScale {
   bool is_finite = true;
 };
 
-/// to := A 2^-scale with factored rows and the rows of the ridge (packed_rows x n). to is zero
-/// where A is not finite.
+/// to := A with factored rows and the rows of the ridge (packed_rows x n), and column j times
+/// 2^-scales[j], which brings its norm to [1/2, 1). Returns false, with `to` zero, where A is not
+/// finite.
 template <class T>
-PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
-                        MatrixView<T> to);
+bool pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
+                 MatrixView<T> to, std::vector<int>& scales);
 /// Column `column` of `to` := b 2^-scale with factored rows.
 template <class T>
 PackedScale pack_right_side(const SolveProblem& problem, const T* b, index_t step,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/solve/least_norm.hpp"
 #include "core/solve/rows.hpp"
 #include "core/solve/truncated_qr.hpp"
 
@@ -21,17 +22,6 @@ double frobenius(MatrixView<const S> r) {
   return std::sqrt(sum);
 }
 
-/// Returns the e with the largest size of an entry of v in [2^(e - 1), 2^e), and 0 for a vector of
-/// zeros.
-template <class S>
-int exponent_of(const std::vector<S>& v) {
-  double largest = 0;
-  for (const S& x : v) largest = std::max(largest, std::abs(x));
-  int exponent = 0;
-  std::frexp(largest, &exponent);
-  return exponent;
-}
-
 /// Columns of norm 1 whose condition looks larger than this are dependent: R holds rounding errors
 /// of rounding errors there, whose size says nothing.
 constexpr double most_condition = 0x1p64;
@@ -39,84 +29,118 @@ double infinite_beyond(double scaled_condition, double condition) {
   return scaled_condition <= most_condition ? condition : std::numeric_limits<double>::infinity();
 }
 
-/// v := v 2^exponent.
 template <class S>
-void scale(std::vector<S>& v, int exponent) {
-  for (S& x : v) x = scaled_by(x, exponent);
+MatrixView<S> column(std::vector<S>& c) {
+  return {c.data(), std::ssize(c), 1, 1};
 }
 
 }  // namespace
 
-/// The complete orthogonal decomposition S P = Q T Z, or for basic solutions its first half, S P =
-/// Q T.
+/// S P = Q2 [U V; 0 W] for S = R D^-1.
 template <class S>
 struct RankedFactor<S>::Complete {
-  TruncatedQr<S> pivoted;  // of R D^-1
-  Batch<S> u;              // U: T Z = [U 0]; for basic solutions the leading block of T
-  /// The reflectors H of Z^H, one for each row of T: their entries after the first, which belong to
-  /// the columns past the rank. No rows for basic solutions.
-  Batch<S> tails;
-  std::vector<S> coefficients;
+  using Matrix = typename TruncatedQr<S>::Matrix;
 
-  /// Turns T = [U right] into [U 0]: one row after another, from the last one (LAPACK tzrzf).
-  void turn(MatrixView<S> right) {
-    const MatrixView<S> upper = u.view()[0];
-    const index_t rank = upper.rows, left = right.cols;
-    tails = Batch<S>(1, rank, left);
-    coefficients.assign(static_cast<std::size_t>(rank), S(0));
-    std::vector<S> row(static_cast<std::size_t>(1 + left));
-    for (index_t i = rank; i-- > 0;) {
-      row[0] = conjugate(upper(i, i));
-      for (index_t j = 0; j < left; ++j) row[j + 1] = conjugate(right(i, j));
-      // Columns of very different size leave rows whose squares are no numbers of float64.
-      const int exponent = exponent_of(row);
-      scale(row, -exponent);
-      const Reflector<S> reflector = make_reflector(row.data(), std::ssize(row));
-      const S* const tail = row.data() + 1;
-      std::copy_n(tail, left, &tails.view()[0](i, 0));
-      coefficients[i] = reflector.c;
-      upper(i, i) = std::ldexp(reflector.beta, exponent);
-      for (index_t k = 0; k < i; ++k) {
-        S* const other = &right(k, 0);
-        const S sum = product(conjugate(reflector.c), upper(k, i) + dot(other, tail, left));
-        upper(k, i) -= sum;
-        subtract_conjugate(other, sum, tail, left);
-      }
+  TruncatedQr<S> pivoted;
+  Batch<S> u;  // rank x rank
+  Matrix n;    // N = U^-1 V, rank x others
+  std::optional<LeastNorm<S>> least_norm;
+  /// The Cholesky factor of I + N^H N, or of I + N N^H where that is smaller: for the part of a
+  /// vector in the null space of [I N], which [-N; I] spans.
+  Batch<S> gram;
+
+  bool has_few() const { return n.cols() <= n.rows(); }
+  void form_gram() {
+    const index_t rows = std::min(n.rows(), n.cols());
+    gram = Batch<S>(1, rows, rows);
+    const MatrixView<S> c = gram.view()[0];
+    const Matrix columns = has_few() ? n : Matrix(n.adjoint());
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t j = i; j < rows; ++j)
+        c(i, j) = S(i == j ? 1.0 : 0.0) +
+                  conjugate_dot(columns.col(i).data(), columns.col(j).data(), columns.rows());
+    for (index_t i = 0; i < rows; ++i) {
+      const double pivot = std::sqrt(real_part(c(i, i)));
+      for (index_t j = i; j < rows; ++j) c(i, j) /= pivot;
+      for (index_t k = i + 1; k < rows; ++k)
+        subtract(&c(k, k), conjugate(c(i, k)), &c(i, k), rows - k);
     }
   }
-  /// P Z [y; 0].
-  std::vector<S> expand(const std::vector<S>& y) const {
-    const auto n = static_cast<std::size_t>(pivoted.permutation().size());
-    std::vector<S> turned = y;
-    turned.resize(n);
-    for (std::size_t i = 0; i < coefficients.size(); ++i)
-      reflect(turned, i, conjugate(coefficients[i]));
-    std::vector<S> x(n);
-    for (std::size_t i = 0; i < n; ++i) x[place(i)] = turned[i];
-    return x;
+  void solve_gram(std::vector<S>& c) const {
+    solve_upper_adjoint(gram.view()[0], column(c));
+    solve_upper(gram.view()[0], column(c));
   }
-  /// (Z^H P'x)[:rank].
-  std::vector<S> project(const S* x) const {
-    std::vector<S> turned(static_cast<std::size_t>(pivoted.permutation().size()));
-    for (std::size_t i = 0; i < turned.size(); ++i) turned[i] = x[place(i)];
-    for (std::size_t i = coefficients.size(); i-- > 0;) reflect(turned, i, coefficients[i]);
-    turned.resize(static_cast<std::size_t>(u.view().rows));
-    return turned;
+  /// N t, and N^H y.
+  std::vector<S> dependent(const std::vector<S>& t) const {
+    std::vector<S> y(static_cast<std::size_t>(rank()), S(0));
+    for (index_t j = 0; j < std::ssize(t); ++j) subtract(y.data(), -t[j], n.col(j).data(), rank());
+    return y;
   }
+  std::vector<S> adjoint_dependent(const std::vector<S>& y) const {
+    std::vector<S> t;
+    for (index_t j = 0; j < n.cols(); ++j)
+      t.push_back(conjugate_dot(n.col(j).data(), y.data(), rank()));
+    return t;
+  }
+  /// The c for which [-N; I] c is the part of [y; t] in its range.
+  std::vector<S> part_in_null_space(const std::vector<S>& y, const std::vector<S>& t) const {
+    std::vector<S> c = adjoint_dependent(y);
+    for (std::size_t j = 0; j < c.size(); ++j) c[j] = t[j] - c[j];
+    if (has_few()) {
+      solve_gram(c);
+      return c;
+    }
+    std::vector<S> h = dependent(c);
+    solve_gram(h);
+    const std::vector<S> less = adjoint_dependent(h);
+    subtract(c.data(), S(1), less.data(), std::ssize(c));
+    return c;
+  }
+
+  index_t rank() const { return u.view().rows; }
+  std::size_t place(index_t i) const { return static_cast<std::size_t>(pivoted.permutation()[i]); }
   void solve_u(std::vector<S>& c) const { solve_upper(u.view()[0], column(c)); }
   void solve_u_adjoint(std::vector<S>& c) const { solve_upper_adjoint(u.view()[0], column(c)); }
 
- private:
-  static MatrixView<S> column(std::vector<S>& c) { return {c.data(), std::ssize(c), 1, 1}; }
-  std::size_t place(std::size_t i) const {
-    return static_cast<std::size_t>(pivoted.permutation()[i]);
+  /// The entries of the independent columns, and of the others.
+  std::vector<S> basic_part(const std::vector<S>& x) const {
+    std::vector<S> y;
+    for (index_t i = 0; i < rank(); ++i) y.push_back(x[place(i)]);
+    return y;
   }
-  /// v := H v, or H^H v with the conjugate of the coefficient.
-  void reflect(std::vector<S>& v, std::size_t i, S coefficient) const {
-    const MatrixView<S> all = tails.view()[0];
-    const S* const tail = &all(static_cast<index_t>(i), 0);
-    S* const rest = v.data() + all.rows;
-    apply_reflector(v[i], rest, coefficient, tail, all.cols);
+  std::vector<S> free_part(const std::vector<S>& x) const {
+    std::vector<S> t;
+    for (index_t i = rank(); i < std::ssize(x); ++i) t.push_back(x[place(i)]);
+    return t;
+  }
+  /// P [y - N t; t]
+  std::vector<S> combined(std::vector<S> y, const std::vector<S>& t) const {
+    std::vector<S> x(pivoted.permutation().size());
+    const std::vector<S> of_t = dependent(t);
+    subtract(y.data(), S(1), of_t.data(), rank());
+    for (index_t j = 0; j < std::ssize(t); ++j) x[place(rank() + j)] = t[j];
+    for (index_t i = 0; i < rank(); ++i) x[place(i)] = y[i];
+    return x;
+  }
+  /// P [y - N t; t] for the solution [.; t] of least norm, whose other entries are taken where y -
+  /// N t differs by rounding errors of y and N alone: it has the A x of y, but cancels.
+  std::vector<S> merged(const std::vector<S>& y, const std::vector<S>& least) const {
+    const std::vector<S> t(least.begin() + rank(), least.end());
+    double size = norm_of(y.data(), rank());
+    for (index_t j = 0; j < std::ssize(t); ++j)
+      size += std::abs(t[j]) * norm_of(n.col(j).data(), rank());
+    std::vector<S> x = combined(y, t);
+    for (index_t i = 0; i < rank(); ++i) {
+      S& entry = x[place(i)];
+      if (std::abs(entry - least[i]) <= 8 * std::numeric_limits<double>::epsilon() * size)
+        entry = least[i];
+    }
+    return x;
+  }
+  std::vector<int> permuted(const std::vector<int>& sizes) const {
+    std::vector<int> to;
+    for (const int from : pivoted.permutation()) to.push_back(sizes[from]);
+    return to;
   }
 };
 
@@ -132,57 +156,83 @@ double default_rank_tolerance(ElementType type, index_t n) {
   return u * std::max(16.0, 2 * static_cast<double>(n));
 }
 
-/// Returns, for each column j, the e_j with its norm in [2^(e_j - 1), 2^e_j).
+/// Finds for each column j the e_j with its norm in [2^(e_j - 1), 2^e_j), and divides R by them.
 template <class S>
-std::vector<int> RankedFactor<S>::column_exponents() const {
-  std::vector<int> exponents(static_cast<std::size_t>(r_.cols));
-  for (index_t j = 0; j < r_.cols; ++j) {
-    if (r_.rows == 0) continue;
-    std::frexp(norm_of(&r_(0, j), std::min(j + 1, r_.rows), r_.ld), &exponents[j]);
+void RankedFactor<S>::take_columns(MatrixView<const S> r, std::span<const int> scales) {
+  const index_t n = r.cols;
+  exponents_.assign(static_cast<std::size_t>(n), 0);
+  sizes_.assign(scales.begin(), scales.end());
+  sizes_.resize(exponents_.size());
+  if (scaled_.view().rows != r.rows || scaled_.view().cols != n) scaled_ = Batch<S>(1, r.rows, n);
+  const MatrixView<S> to = scaled_.view()[0];
+  for (index_t j = 0; j < n && r.rows > 0; ++j) {
+    const index_t length = std::min(j + 1, r.rows);
+    std::frexp(norm_of(&r(0, j), length, r.ld), &exponents_[j]);
+    sizes_[j] += exponents_[j];
+    for (index_t i = 0; i < r.rows; ++i) {
+      const S entry = i < length ? r(i, j) : S(0);
+      to(i, j) = exponents_[j] == 0 ? entry : scaled_by(entry, -exponents_[j]);
+    }
   }
-  return exponents;
+  r_ = to;
+}
+
+/// The condition of A as it is: its columns, up to one power of two, are those of r 2^scales.
+template <class S>
+void RankedFactor<S>::find_condition(MatrixView<const S> r, std::span<const int> scales) {
+  const bool is_even =
+      std::ranges::all_of(scales, [&](int scale) { return scale == scales.front(); });
+  if (is_even) {
+    condition_ = estimate_singular_values(r).condition();
+    return;
+  }
+  const int most = *std::ranges::max_element(sizes_);
+  const Batch<S> memory(1, r.rows, r.cols);
+  const MatrixView<S> of_a = memory.view()[0];
+  // What is too small for float64 is nothing beside the largest column.
+  for (index_t j = 0; j < r.cols; ++j) {
+    const double factor = std::ldexp(1.0, sizes_[j] - most);
+    for (index_t i = 0; i <= j; ++i) of_a(i, j) = r_(i, j) * factor;
+  }
+  condition_ = estimate_singular_values<S>(of_a).condition();
 }
 
 template <class S>
-void RankedFactor<S>::set(MatrixView<const S> r, const RankRule& rule) {
-  r_ = r;
+void RankedFactor<S>::set(MatrixView<const S> r, const RankRule& rule,
+                          std::span<const int> scales) {
   is_basic_ = rule.is_basic;
   complete_.reset();
-  norm_ = frobenius(r);
+  take_columns(r, scales);
+  norm_ = frobenius(r_);
   rank_ = r.rows;
   dropped_norm_ = 0;
   condition_ = scaled_condition_ = std::numeric_limits<double>::infinity();
   if (r.cols == 0) return;
   if (r.rows == 0) {
-    complete_ = std::make_unique<Complete>(Complete{TruncatedQr<S>({}, 0, false), {}, {}, {}});
+    complete_ = std::make_unique<Complete>(Complete{TruncatedQr<S>({}, 0, false), {}, {}, {}, {}});
     return;
   }
-  const std::vector<int> exponents = column_exponents();
   if (r.rows < r.cols) {
-    decompose(exponents, rule);
+    decompose(rule);
     return;
   }
-  condition_ = estimate_singular_values(r).condition();
-  const Batch<S> copy(1, r.cols, r.cols);
-  const MatrixView<S> scaled = copy.view()[0];
-  for (index_t i = 0; i < r.cols; ++i)
-    for (index_t j = i; j < r.cols; ++j) scaled(i, j) = scaled_by(r(i, j), -exponents[j]);
-  const SingularValues values = estimate_singular_values<S>(scaled);
+  find_condition(r, scales);
+  const SingularValues values = estimate_singular_values<S>(r_);
   condition_ = infinite_beyond(values.condition(), condition_);
   scaled_condition_ = infinite_beyond(values.condition(), values.condition());
-  if (!(values.smallest > rank_margin * rule.tolerance)) decompose(exponents, rule);
+  if (!(values.smallest > rank_margin * rule.tolerance)) decompose(rule);
 }
 
 template <class S>
-void RankedFactor<S>::decompose(const std::vector<int>& exponents, const RankRule& rule) {
+void RankedFactor<S>::decompose(const RankRule& rule) {
   using Matrix = typename TruncatedQr<S>::Matrix;
-  Matrix scaled = Matrix::Zero(r_.rows, r_.cols);
+  Matrix copy(r_.rows, r_.cols);
   for (index_t i = 0; i < r_.rows; ++i)
-    for (index_t j = i; j < r_.cols; ++j) scaled(i, j) = scaled_by(r_(i, j), -exponents[j]);
+    for (index_t j = 0; j < r_.cols; ++j) copy(i, j) = r_(i, j);
   // The condition of a wide matrix needs the last diagonal entry.
   const bool is_wide = r_.rows < r_.cols;
   complete_ = std::make_unique<Complete>(
-      Complete{TruncatedQr<S>(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
+      Complete{TruncatedQr<S>(std::move(copy), rule.tolerance, is_wide), {}, {}, {}, {}});
   rank_ = complete_->pivoted.rank();
   if (rank_ == r_.cols) {
     complete_.reset();
@@ -193,23 +243,57 @@ void RankedFactor<S>::decompose(const std::vector<int>& exponents, const RankRul
     const double condition = std::abs(t(0, 0) / t(r_.rows - 1, r_.rows - 1));
     condition_ = scaled_condition_ = infinite_beyond(condition, condition);
   }
-  // T = [U right; 0 dropped], in the columns' own size.
-  const auto& permuted = complete_->pivoted.permutation();
   complete_->u = Batch<S>(1, rank_, rank_);
   const MatrixView<S> u = complete_->u.view()[0];
   const Batch<S> memory(1, rank_, r_.cols - rank_);
-  const MatrixView<S> right = memory.view()[0];
+  const MatrixView<S> v = memory.view()[0];
   std::vector<S> dropped;
   for (index_t j = 0; j < r_.cols; ++j)
     for (index_t i = 0; i < r_.rows; ++i) {
-      const S entry = scaled_by(t(i, j), exponents[permuted[j]]);
       if (i < rank_)
-        (j < rank_ ? u(i, j) : right(i, j - rank_)) = entry;
+        (j < rank_ ? u(i, j) : v(i, j - rank_)) = t(i, j);
       else if (j >= rank_)
-        dropped.push_back(entry);
+        dropped.push_back(t(i, j));
     }
   dropped_norm_ = norm_of(dropped.data(), std::ssize(dropped));
-  if (!is_basic_) complete_->turn(right);
+  solve_upper(u, v);
+  complete_->n = Matrix(rank_, v.cols);
+  for (index_t i = 0; i < rank_; ++i)
+    for (index_t j = 0; j < v.cols; ++j) complete_->n(i, j) = v(i, j);
+  if (is_basic_) return;
+  complete_->least_norm.emplace(complete_->n, complete_->permuted(sizes_));
+  complete_->form_gram();
+}
+
+template <class S>
+bool RankedFactor<S>::has_hard_basis(double least) const {
+  if (!complete_ || rank_ == 0) return false;
+  const MatrixView<S> u = complete_->u.view()[0];
+  return !(std::abs(u(0, 0)) <= least * std::abs(u(rank_ - 1, rank_ - 1)));
+}
+
+template <class S>
+std::vector<S> RankedFactor<S>::times_sizes(std::vector<S> x) const {
+  for (std::size_t j = 0; j < x.size(); ++j)
+    if (exponents_[j] != 0) x[j] = scaled_by(x[j], exponents_[j]);
+  return x;
+}
+template <class S>
+std::vector<S> RankedFactor<S>::over_sizes(std::vector<S> g) const {
+  for (std::size_t j = 0; j < g.size(); ++j)
+    if (exponents_[j] != 0) g[j] = scaled_by(g[j], -exponents_[j]);
+  return g;
+}
+
+template <class S>
+std::vector<S> RankedFactor<S>::basic_solution(MatrixView<const S> z) const {
+  if (rank_ == 0) return std::vector<S>(exponents_.size(), S(0));
+  typename TruncatedQr<S>::Vector c(r_.rows);
+  for (index_t i = 0; i < r_.rows; ++i) c(i) = z(i, 0);
+  complete_->pivoted.apply_adjoint(c);
+  std::vector<S> y(c.data(), c.data() + rank_);
+  complete_->solve_u(y);
+  return over_sizes(complete_->combined(std::move(y), {}));
 }
 
 template <class S>
@@ -218,59 +302,121 @@ void RankedFactor<S>::solve(MatrixView<const S> z, MatrixView<S> x) const {
   if (!complete_) {
     for (index_t i = 0; i < k; ++i) std::copy_n(&z(i, 0), x.cols, &x(i, 0));
     solve_upper(r_, x);
+    for (index_t i = 0; i < k; ++i)
+      for (index_t j = 0; exponents_[i] != 0 && j < x.cols; ++j)
+        x(i, j) = scaled_by(x(i, j), -exponents_[i]);
     return;
   }
   for (index_t j = 0; j < x.cols; ++j) {
-    std::vector<S> solution(static_cast<std::size_t>(r_.cols));
-    if (rank_ > 0) {
-      typename TruncatedQr<S>::Vector c(k);
-      for (index_t i = 0; i < k; ++i) c(i) = z(i, j);
-      complete_->pivoted.apply_adjoint(c);
-      std::vector<S> head(c.data(), c.data() + rank_);
-      complete_->solve_u(head);
-      solution = complete_->expand(head);
-    }
+    std::vector<S> solution = basic_solution({z.data + j, k, 1, z.ld});
+    choose_among_equals(solution);
     for (index_t i = 0; i < r_.cols; ++i) x(i, j) = solution[i];
   }
 }
 
 template <class S>
-void RankedFactor<S>::correct(std::vector<S>& g) const {
-  if (!complete_) {
-    const MatrixView<S> x{g.data(), r_.cols, 1, 1};
-    solve_upper_adjoint(r_, x);
-    solve_upper(r_, x);
-  } else if (rank_ == 0) {
-    std::fill(g.begin(), g.end(), S(0));
-  } else {
-    std::vector<S> inner = complete_->project(g.data());
-    complete_->solve_u_adjoint(inner);
-    complete_->solve_u(inner);
-    g = complete_->expand(inner);
-  }
+void RankedFactor<S>::choose_among_equals(std::vector<S>& x) const {
+  if (!has_least_norm() || rank_ == 0) return;
+  const std::vector<S> scaled = times_sizes(x);
+  std::vector<S> y = complete_->basic_part(scaled);
+  const std::vector<S> of_others = complete_->dependent(complete_->free_part(scaled));
+  subtract(y.data(), S(-1), of_others.data(), rank_);
+  x = over_sizes(complete_->merged(y, complete_->least_norm->solution(y)));
 }
 
 template <class S>
-double RankedFactor<S>::adjoint_solution_norm(std::vector<S> g) const {
-  if (complete_) return std::numeric_limits<double>::infinity();
-  solve_upper_adjoint(r_, MatrixView<S>{g.data(), r_.cols, 1, 1});
-  return norm_of(g.data(), r_.cols);
+void RankedFactor<S>::correct_basic(std::vector<S>& g) const {
+  if (rank_ == 0) {
+    std::ranges::fill(g, S(0));
+    return;
+  }
+  std::vector<S> y = complete_->basic_part(over_sizes(g));
+  complete_->solve_u_adjoint(y);
+  complete_->solve_u(y);
+  g = over_sizes(complete_->combined(std::move(y), {}));
 }
 
+template <class S>
+void RankedFactor<S>::correct(std::vector<S>& g) const {
+  if (complete_) {
+    correct_basic(g);
+    choose_among_equals(g);
+    return;
+  }
+  g = over_sizes(g);
+  solve_upper_adjoint(r_, column(g));
+  solve_upper(r_, column(g));
+  g = over_sizes(g);
+}
+
+template <class S>
+void RankedFactor<S>::correct_dependencies(
+    const std::function<std::vector<S>(const std::vector<S>& x)>& gradient) {
+  if (!complete_ || rank_ == 0 || is_basic_) return;
+  auto& n = complete_->n;
+  // The gradient of n_j - change, as U sees it.
+  const auto seen = [&](index_t j, const std::vector<S>& change) {
+    std::vector<S> t(static_cast<std::size_t>(n.cols()), S(0));
+    t[j] = 1;
+    std::vector<S> g =
+        complete_->basic_part(over_sizes(gradient(over_sizes(complete_->combined(change, t)))));
+    complete_->solve_u_adjoint(g);
+    return g;
+  };
+  for (index_t j = 0; j < n.cols(); ++j) {
+    const std::vector<S> none(static_cast<std::size_t>(rank_), S(0));
+    std::vector<S> d = seen(j, none);
+    const double before = norm_of(d.data(), rank_);
+    complete_->solve_u(d);
+    const std::vector<S> after = seen(j, d);
+    if (!(norm_of(after.data(), rank_) < before)) continue;
+    for (index_t i = 0; i < rank_; ++i) n(i, j) -= d[i];
+  }
+  complete_->least_norm.emplace(n, complete_->permuted(sizes_));
+  complete_->form_gram();
+}
+
+template <class S>
+double RankedFactor<S>::adjoint_solution_norm(const std::vector<S>& g) const {
+  if (complete_) return std::numeric_limits<double>::infinity();
+  std::vector<S> scaled = over_sizes(g);
+  solve_upper_adjoint(r_, column(scaled));
+  return norm_of(scaled.data(), r_.cols);
+}
+
+template <class S>
+std::vector<double> RankedFactor<S>::inverse_row_norms() const {
+  std::vector<double> norms = qrtool::inverse_row_norms(r_);
+  for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::ldexp(norms[j], -exponents_[j]);
+  return norms;
+}
+
+/// x has the least norm where v = D^-1 x = (A D^-1)^H w for the sizes D. Where a part of v is left,
+/// a change of A D^-1 of rank one makes w fit.
 template <class S>
 double RankedFactor<S>::least_norm_error(const S* x) const {
-  if (!complete_) return 0;
-  std::vector<S> solution(x, x + r_.cols);
-  const bool is_zero = std::ranges::all_of(solution, [](S each) { return each == S(0); });
+  if (!has_least_norm()) return 0;
+  // The error does not depend on the scale of x, whose entries may leave the range.
+  std::vector<int> exponents(exponents_.size());
+  int most = std::numeric_limits<int>::min();
+  for (std::size_t j = 0; j < exponents.size(); ++j) {
+    const double size = std::abs(x[j]);
+    if (!(size > 0)) continue;
+    std::frexp(size, &exponents[j]);
+    most = std::max(most, exponents[j] + exponents_[j] - 2 * sizes_[j]);
+  }
+  const bool is_zero = std::all_of(x, x + r_.cols, [](S each) { return each == S(0); });
   if (is_zero || rank_ == 0) return is_zero ? 0 : std::numeric_limits<double>::infinity();
-  // The error does not depend on the scale of x, whose squares may overflow.
-  scale(solution, -exponent_of(solution));
-  std::vector<S> w = complete_->project(solution.data());
-  const std::vector<S> inside = complete_->expand(w);
-  subtract(solution.data(), S(1), inside.data(), std::ssize(solution));
+  std::vector<S> v(exponents.size());
+  for (std::size_t j = 0; j < v.size(); ++j)
+    v[j] = scaled_by(x[j], std::max(exponents_[j] - 2 * sizes_[j] - most, -(1 << 14)));
+  std::vector<S> w = complete_->basic_part(v);
+  const std::vector<S> c = complete_->part_in_null_space(w, complete_->free_part(v));
+  const std::vector<S> of_c = complete_->dependent(c);
+  subtract(w.data(), S(-1), of_c.data(), rank_);
   complete_->solve_u_adjoint(w);
-  return norm_of(solution.data(), std::ssize(solution)) /
-         (norm_ * norm_of(w.data(), std::ssize(w)));
+  const double left = std::hypot(norm_of(c.data(), std::ssize(c)), norm_of(of_c.data(), rank_));
+  return left / (norm_ * norm_of(w.data(), rank_));
 }
 
 template class RankedFactor<double>;

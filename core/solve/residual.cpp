@@ -199,12 +199,13 @@ void add_precise_residual(MatrixView<const S> a, const S* b, index_t b_step, con
   if constexpr (is_complex_number<S>) {
     RealRows rows(a.cols);
     for (index_t i = 0; i < a.rows; ++i) {
+      const S right = b == nullptr ? S(0) : b[i * b_step];
       rows.set(&a(i, 0));
-      add_row(rows.first(), b[i * b_step].real());
-      add_row(rows.second(), b[i * b_step].imag());
+      add_row(rows.first(), right.real());
+      add_row(rows.second(), right.imag());
     }
   } else {
-    for (index_t i = 0; i < a.rows; ++i) add_row(&a(i, 0), b[i * b_step]);
+    for (index_t i = 0; i < a.rows; ++i) add_row(&a(i, 0), b == nullptr ? 0 : b[i * b_step]);
   }
   auto* const sums = reinterpret_cast<double*>(gradient.data());
   for (index_t j = 0; j < n; ++j) sums[j] += high[j] + low[j];

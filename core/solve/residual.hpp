@@ -31,7 +31,7 @@ void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const
                   index_t data_rows, ResidualSums<Wide<T>>& sums);
 
 /// Adds rows for one right side in twice the precision of float64, rounded at the end: r is
-/// accurate to the last bit even where b and A x nearly agree.
+/// accurate to the last bit even where b and A x nearly agree. b: null: zeros.
 template <class S>
 void add_precise_residual(MatrixView<const S> a, const S* b, index_t b_step, const S* x,
                           std::vector<S>& gradient, double& r_squares);

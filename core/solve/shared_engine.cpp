@@ -23,8 +23,8 @@ constexpr index_t tile = shared::most_right_sides;
 /// Beyond this the kernel's plain sums would err by more than a small part of the bar.
 constexpr index_t most_kernel_rows = 4096;
 
-/// The scale up to which a device takes A.
-constexpr int most_device_exponent = 300;
+/// The scales of columns up to which the kernel, and a device, take A.
+constexpr int most_kernel_exponent = 500, most_device_exponent = 300;
 
 const shared::Kernels& best_kernels() {
   static constexpr std::array all{QRTOOL_EACH_SET(shared, kernels)};
@@ -135,9 +135,9 @@ MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, i
   rows_used_ = rows_.used();
   row_factors_.clear();
   for (index_t i = 0; i < problem_.m; ++i) row_factors_.push_back(rows_[i]);
-  of_a_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0]);
+  a_is_finite_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0], scales_);
   uses_kernel_ = false;
-  if (!of_a_.is_finite || has_few_rows()) return {};
+  if (!a_is_finite_ || has_few_rows()) return {};
   const MatrixView<T> packed = a_.view()[0];
   for (index_t i = 0; i < packed.rows; ++i)
     for (index_t j = 0; j < packed.cols; ++j)
@@ -150,7 +150,8 @@ MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, i
   }
   if (problem_.weighs_each) return {};
   factor();
-  for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const double>(r_.view()[0]));
+  for (Worker& worker : workers_)
+    worker.solver.take_factor(MatrixView<const double>(r_.view()[0]), scales_);
   prepare_kernel();
   if (problem_.wants_covariance) correlations_ = workers_.front().solver.factor().correlations();
   return workers_.front().solver.findings();
@@ -190,6 +191,12 @@ void SharedEngine<T>::prepare_gaps() {
   padded_ = Batch<double>(1, rules.m, columns + (columns % 16 == 0 ? 4 : 0));
 }
 
+/// Whether the scales of all columns are so small.
+template <class T>
+bool SharedEngine<T>::is_within(int exponent) const {
+  return std::ranges::all_of(scales_, [&](int scale) { return std::abs(scale) <= exponent; });
+}
+
 /// The kernel takes matrices of full column rank whose solutions need no correction.
 template <class T>
 void SharedEngine<T>::prepare_kernel() {
@@ -198,12 +205,14 @@ void SharedEngine<T>::prepare_kernel() {
   const index_t n = problem_.n;
   const bool refines = is_refined(rules) && !(factor.scaled_condition() <= least_refined_condition);
   uses_kernel_ = n > 0 && rules.m <= most_kernel_rows && factor.has_full_column_rank() &&
-                 std::isfinite(factor.condition()) && !refines;
+                 std::isfinite(factor.condition()) && !refines && is_within(most_kernel_exponent);
   if (!uses_kernel_) return;
   const bool counts_once =
       std::all_of(row_factors_.begin(), row_factors_.end(), [](double w) { return w == 1; });
   row_norms_.clear();
   if (problem_.wants_se) row_norms_ = factor.inverse_row_norms();
+  powers_.clear();
+  for (const int scale : scales_) powers_.push_back(std::ldexp(1.0, -scale));
   matrix_ = {.m = rules.m,
              .n = n,
              .data_rows = problem_.m,
@@ -212,17 +221,17 @@ void SharedEngine<T>::prepare_kernel() {
              .r = r_.view().data,
              .row_factors = counts_once ? nullptr : row_factors_.data(),
              .row_norms = row_norms_.empty() ? nullptr : row_norms_.data(),
-             .norm = factor.norm(),
+             .powers = powers_.data(),
+             .norm = norm_of(r_.view().data, n * n),
              .freedom = static_cast<double>(rows_used_ - n),
-             .scale = of_a_.scale,
              .bar = solution_bar(rules.type, rules.m, n),
              .is_given = rules.only_checks};
 }
 
 template <class T>
 std::optional<SharedFactors> SharedEngine<T>::factors() const {
-  // Devices do not scale, and squares must stay in range.
-  if (!uses_kernel_ || std::abs(of_a_.scale) > most_device_exponent) return std::nullopt;
+  // Squares must stay in range.
+  if (!uses_kernel_ || !is_within(most_device_exponent)) return std::nullopt;
   const bool counts_once = matrix_.row_factors == nullptr;
   return SharedFactors{.data_rows = problem_.m,
                        .a = wide_.view()[0],
@@ -231,7 +240,7 @@ std::optional<SharedFactors> SharedEngine<T>::factors() const {
                        .row_factors = counts_once ? std::span<const double>{} : row_factors_,
                        .inverse_norms = row_norms_,
                        .freedom = matrix_.freedom,
-                       .scale = of_a_.scale};
+                       .scales = scales_};
 }
 
 /// Right sides are taken where they are, or, where they lie apart, are copied to rows.
@@ -338,13 +347,12 @@ void SharedEngine<T>::solve_with_care(const RightSideBlock<T>& block, index_t fi
   for (index_t j = 0; j < count; ++j) take_solution<T>(problem_, block, first + j, tile_of(0), j);
   PackedRows<T> rows(problem_, a, b);
   const std::vector<index_t> rows_used(static_cast<std::size_t>(count), rows_used_);
-  worker.solver.solve(
-      rows, 0, z, {of_a_.scale, std::span<const int>(scales, static_cast<std::size_t>(count))},
-      {.x = tile_of(0),
-       .se = block.se != nullptr ? tile_of(1) : MatrixView<T>{},
-       .reports =
-           block.reports.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-       .rows_used = rows_used});
+  worker.solver.solve(rows, 0, z, std::span<const int>(scales, static_cast<std::size_t>(count)),
+                      {.x = tile_of(0),
+                       .se = block.se != nullptr ? tile_of(1) : MatrixView<T>{},
+                       .reports = block.reports.subspan(static_cast<std::size_t>(first),
+                                                        static_cast<std::size_t>(count)),
+                       .rows_used = rows_used});
   for (index_t j = 0; j < count; ++j) {
     const index_t s = first + j;
     if (!block.findings.empty()) block.findings[s] = worker.solver.findings();
@@ -390,7 +398,6 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
   T* w = problem_.weighs_each ? worker.w.view().data : nullptr;
   systems::Solution solutions[most_same_mask];
   systems::Matrix matrices[most_same_mask];
-  int shifts[most_same_mask];
   const auto count = std::ssize(gaps);
   for (index_t l = 0; l < count; ++l) {
     const T* from = block.b + block.b_places.start(gaps[l]);
@@ -398,7 +405,6 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
     for (index_t i = 0; w != nullptr && i < m; ++i)
       w[l * m + i] = block.w[block.w_places.start(gaps[l]) + i * block.w_places.step];
     take_solution<T>(problem_, block, gaps[l], {x.data + l * n, n, 1, 1}, 0);
-    shifts[l] = -of_a_.scale;
   }
   routine.solve(gap_shape_, gap_rules_,
                 {.count = count,
@@ -408,7 +414,7 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
                  .b_has_rows = true,
                  .shared = {padded_.view().data, padded_.view().ld, row_factors_.data()},
                  .w = {w, m, m},
-                 .shifts = shifts,
+                 .scales = scales_.data(),
                  .x = x.data,
                  .se = block.se != nullptr ? se.data : nullptr,
                  .solutions = solutions,
@@ -450,7 +456,7 @@ std::vector<index_t> SharedEngine<T>::run_weighted(const RightSideBlock<T>& bloc
   std::vector<index_t> all(static_cast<std::size_t>(block.count));
   std::iota(all.begin(), all.end(), index_t{0});
   // A row that is not finite may count for no right side.
-  if (!of_a_.is_finite || has_few_rows() || !solves_gaps_) return all;
+  if (!a_is_finite_ || has_few_rows() || !solves_gaps_) return all;
   const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
   const auto packs = static_cast<index_t>((all.size() + lanes - 1) / lanes);
   parallel_for(packs, static_cast<int>(workers_.size()), [&](index_t i, int worker) {
@@ -464,7 +470,7 @@ std::vector<index_t> SharedEngine<T>::run_weighted(const RightSideBlock<T>& bloc
 template <class T>
 std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   if (problem_.weighs_each) return run_weighted(block);
-  if (!of_a_.is_finite || has_few_rows()) {
+  if (!a_is_finite_ || has_few_rows()) {
     refuse_all(block);
     return {};
   }

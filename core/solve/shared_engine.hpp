@@ -51,6 +51,7 @@ class SharedEngine {
     std::vector<index_t> gaps;
   };
   void factor();
+  bool is_within(int exponent) const;
   void prepare_kernel();
   void solve_tile(const RightSideBlock<T>& block, index_t first, index_t count, Worker& worker);
   shared::Tile<T> place_tile(const RightSideBlock<T>& block, index_t first, index_t count,
@@ -73,11 +74,13 @@ class SharedEngine {
   Limits limits_;
   shared::Routine<T> routine_;
   RowFactors rows_;
-  PackedScale of_a_;
+  std::vector<int> scales_;  // of A's columns
+  bool a_is_finite_ = false;
   index_t rows_used_ = 0;
   Batch<T> a_;
   Batch<double> wide_, q_, r_;  // wide_: A in float64
   std::vector<double> row_factors_, row_norms_, correlations_;
+  std::vector<double> powers_;  // 2^-scale of each column
   shared::Matrix matrix_;
   bool uses_kernel_ = false, solves_gaps_ = false;
   systems::Shape gap_shape_;
@@ -113,7 +116,8 @@ class SharedEngine<std::complex<R>> {
   const SolveProblem& problem_;
   Limits limits_;
   RowFactors rows_;
-  PackedScale of_a_;
+  std::vector<int> scales_;  // of A's columns
+  bool a_is_finite_ = false;
   index_t rows_used_ = 0;
   Batch<T> a_;
   Batch<S> q_, r_;

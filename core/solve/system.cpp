@@ -24,9 +24,8 @@ void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
   }
   packed.is_copy = false;
   packed.rows_used = rows.used();
-  const PackedScale of_a = pack_matrix<T>(problem, a, rows, {ab.data, ab.rows, a.cols, ab.ld});
-  packed.scale_a = of_a.scale;
-  packed.a_is_finite = of_a.is_finite;
+  packed.a_is_finite =
+      pack_matrix<T>(problem, a, rows, {ab.data, ab.rows, a.cols, ab.ld}, packed.scale_a);
   packed.scale_b.resize(static_cast<std::size_t>(p));
   packed.b_is_finite.resize(static_cast<std::size_t>(p));
   for (index_t j = 0; j < p; ++j) {
@@ -49,7 +48,7 @@ void copy_system(const SolveProblem& problem, const SystemRef<T>& system,
       ab(i, n + j) = block.b[places.start(system.first + j) + i * places.step];
   }
   packed.is_copy = true;
-  packed.scale_a = 0;
+  packed.scale_a.assign(static_cast<std::size_t>(n), 0);
   packed.a_is_finite = true;
   packed.rows_used = problem.m;
   packed.scale_b.assign(static_cast<std::size_t>(p), 0);
@@ -70,7 +69,7 @@ void solve_packed(const SolveProblem& problem, const SystemRef<T>& system,
   const MatrixView<Real<T>> se = errors.view()[0];
   for (index_t j = 0; j < p; ++j) take_solution<T>(problem, block, system.first + j, x, j);
   const std::vector<index_t> rows_used(static_cast<std::size_t>(p), packed.rows_used);
-  solver.solve(rows, 0, factored.z, {packed.scale_a, packed.scale_b},
+  solver.solve(rows, 0, factored.z, packed.scale_b,
                {.x = x,
                 .se = block.se != nullptr ? se : MatrixView<Real<T>>{},
                 .reports = block.reports.subspan(static_cast<std::size_t>(system.first),

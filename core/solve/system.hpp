@@ -17,8 +17,8 @@ struct SystemRef {
 
 /// What is found about a system while it is packed.
 struct PackedSystem {
-  bool is_copy = false;  // as it is in memory, whatever it holds
-  int scale_a = 0;
+  bool is_copy = false;      // as it is in memory, whatever it holds
+  std::vector<int> scale_a;  // of each column
   bool a_is_finite = true;
   index_t rows_used = 0;
   std::vector<int> scale_b;

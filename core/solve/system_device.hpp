@@ -44,14 +44,15 @@ class SystemDevice {
 };
 
 /// One matrix A = QR for many right sides, as the CPU has prepared it: the rows are those of the
-/// weighted problem, and those of a ridge follow. A and R are divided by 2^scale.
+/// weighted problem, and those of a ridge follow. Column j of A and R is divided by 2^scales[j],
+/// which brings its norm to about 1.
 struct SharedFactors {
   index_t data_rows = 0;                  // of b
   MatrixView<const double> a, q, r;       // m x n, m x n, n x n
   std::span<const double> row_factors;    // of the rows of b; empty: all 1
   std::span<const double> inverse_norms;  // of the rows of R^-1; empty: not wanted
   double freedom = 0;                     // rows that count, less n
-  int scale = 0;
+  std::span<const int> scales;
 };
 
 /// How right sides lie in memory: each one as a row of m neighbours, or as columns of m x p.

@@ -66,7 +66,8 @@ template <class T>
 std::size_t SystemEngine<T>::workspace_bytes(const SolveProblem& problem, index_t p) {
   return static_cast<std::size_t>(p) * (sizeof(SolutionReport) + sizeof(int)) +
          static_cast<std::size_t>(problem.n * (problem.n + 8 * p)) * sizeof(Wide<T>) +
-         sizeof(MatrixReport) + sizeof(MatrixFindings) + sizeof(PackedSystem);
+         sizeof(MatrixReport) + sizeof(MatrixFindings) + sizeof(PackedSystem) +
+         static_cast<std::size_t>(problem.n) * sizeof(int);
 }
 
 template <class T>
@@ -75,7 +76,8 @@ void SystemEngine<T>::solve(const SystemRef<T>& system, const RightSideBlock<T>&
   if (refuse_system(problem_, system, packed_[number], p_, block)) return;
   const index_t n = problem_.n, k = problem_.k();
   const MatrixView<T> ab = systems_.view()[number], factor = factors_.view()[number];
-  worker.solver.take_factor(MatrixView<const T>{factor.data, k, n, factor.ld});
+  worker.solver.take_factor(MatrixView<const T>{factor.data, k, n, factor.ld},
+                            packed_[number].scale_a);
   const MatrixView<Wide<T>> z = worker.z.view()[0].row_block(0, k);
   for (index_t i = 0; i < k; ++i)
     for (index_t j = 0; j < p_; ++j) z(i, j) = static_cast<Wide<T>>(factor(i, n + j));

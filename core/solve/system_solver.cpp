@@ -9,9 +9,11 @@
 namespace qrtool {
 namespace {
 
-int smallest_exponent(ElementType type) {
-  return real_of(type) == ElementType::float32 ? -149 : -1074;
-}
+/// Dependent columns up to which the dependencies are corrected: each takes two passes over A.
+constexpr index_t most_corrected_dependencies = 32;
+
+/// Less than that of any number.
+constexpr int no_exponent = std::numeric_limits<int>::min() / 4;
 
 /// Returns the larger of two errors; NaN is the largest.
 double worse(double one, double other) {
@@ -29,12 +31,14 @@ bool SystemSolver<T>::Candidate::is_better_than(const Candidate& other) const {
 
 template <class T>
 template <class C>
-void SystemSolver<T>::take_factor(MatrixView<const C> r) {
+void SystemSolver<T>::take_factor(MatrixView<const C> r, std::span<const int> scales) {
   if (r_.view().rows != r.rows || r_.view().cols != r.cols) r_ = Batch<S>(1, r.rows, r.cols);
   const MatrixView<S> copy = r_.view()[0];
   for (index_t i = 0; i < r.rows; ++i)
     for (index_t j = 0; j < r.cols; ++j) copy(i, j) = j < i ? S(0) : static_cast<S>(r(i, j));
-  factor_.set(copy, rules_.rank);
+  scales_.assign(scales.begin(), scales.end());
+  factor_.set(copy, rules_.rank, scales_);
+  has_dependencies_ = false;
   row_norms_.clear();
   if (rules_.wants_se && factor_.has_full_column_rank()) row_norms_ = factor_.inverse_row_norms();
 }
@@ -46,26 +50,40 @@ MatrixFindings SystemSolver<T>::findings() const {
           .scaled_condition = factor_.scaled_condition()};
 }
 
-/// Makes a candidate of x. x 2^shift is rounded to T, because that number is stored, and c.x is the
-/// rounded number.
+/// Makes a candidate of x. x_i 2^shift_i is rounded to T, because that number is stored, and c.x_i
+/// is the rounded number.
 template <class T>
 typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector<S>& x,
-                                                               int shift) const {
+                                                               int scale_b) const {
+  constexpr int smallest = std::numeric_limits<Real<T>>::min_exponent -
+                           std::numeric_limits<Real<T>>::digits;  // denormal
   Candidate c;
   c.x.resize(x.size());
+  // Entries that are rounded to denormal numbers of T may change D x by this much, and D^-1 x, by
+  // whose columns A is meant, by so much beside its largest entry, which is 2^largest at least.
+  std::vector<double> rounding(x.size());
+  int lost = no_exponent, largest = no_exponent;
   for (std::size_t i = 0; i < x.size(); ++i) {
+    const int shift = shift_of(static_cast<index_t>(i), scale_b);
     const T stored = static_cast<T>(scaled_by(x[i], shift));
     c.fits = c.fits && is_finite(stored);
     c.x[i] = scaled_by(static_cast<S>(stored), -shift);
+    const int of_column = factor_.exponents()[i], over = -of_column + 2 * (shift - scale_b);
+    if (c.x[i] != S(0)) largest = std::max(largest, std::ilogb(std::abs(c.x[i])) + over);
+    if (std::abs(stored) >= std::numeric_limits<Real<T>>::min()) continue;
+    rounding[i] = std::ldexp(1.0, smallest - 1 - shift + of_column);
+    lost = std::max(lost, smallest - 1 - shift + over);
   }
   c.norms.a = factor_.norm();
-  c.norms.x = norm_of(c.x.data(), std::ssize(c.x));
-  // Entries that are rounded to denormal numbers of T may change x by this much.
-  const double rounding = std::sqrt(static_cast<double>(parts_of<T> * std::ssize(x))) *
-                          std::ldexp(1.0, smallest_exponent(rules_.type) - 1 - shift);
+  c.norms.x = norm_of(factor_.times_sizes(c.x).data(), std::ssize(c.x));
   c.bar = solution_bar(rules_.type, rules_.m, rules_.n);
   if (c.norms.a > 0) c.bar += factor_.dropped_norm() / c.norms.a;
-  if (c.norms.x > 0) c.bar += rounding / c.norms.x;
+  if (c.norms.x > 0)
+    c.bar += std::sqrt(parts_of<T>) * norm_of(rounding.data(), std::ssize(rounding)) / c.norms.x;
+  // Until it is judged, this is what the error of the norm owes to such rounding.
+  if (factor_.has_least_norm() && lost > no_exponent && largest > no_exponent)
+    c.least_norm_error = std::sqrt(static_cast<double>(parts_of<T> * std::ssize(x))) *
+                         std::ldexp(1.0, std::min(lost - largest, 0));
   return c;
 }
 
@@ -76,7 +94,8 @@ void SystemSolver<T>::judge(const ResidualSums<S>& sums, index_t column, Candida
   for (index_t j = 0; j < rules_.n; ++j) c.g[j] = sums.gradient[j * p + column];
   c.norms.r = std::sqrt(sums.r_squares[column]);
   c.norms.b = std::sqrt(sums.b_squares[column]);
-  c.norms.g = norm_of(c.g.data(), rules_.n);
+  const std::vector<S> g = factor_.over_sizes(c.g);
+  c.norms.g = norm_of(g.data(), rules_.n);
   c.data_residual = std::sqrt(sums.data_squares[column]);
   // A bound that is near the bar says little: the estimate is reported there.
   const double clear = clear_of_bar * c.bar;
@@ -84,12 +103,15 @@ void SystemSolver<T>::judge(const ResidualSums<S>& sums, index_t column, Candida
   if (!(c.error <= clear))
     c.error = backward_error_bound(c.norms, factor_.adjoint_solution_norm(c.g));
   if (!(c.error <= clear) && c.fits)
-    c.error = std::fmin(c.error, karlson_walden<S>(c.norms, factor_.r(), c.g));
+    c.error = std::fmin(c.error, karlson_walden<S>(c.norms, factor_.r(), g));
   if (!c.fits) {
     c.error = std::numeric_limits<double>::infinity();
     c.data_residual = not_measured;
   }
-  c.least_norm_error = factor_.has_least_norm() ? factor_.least_norm_error(c.x.data()) : 0;
+  if (factor_.has_least_norm()) {
+    const double error = factor_.least_norm_error(c.x.data());
+    c.least_norm_error = error <= c.least_norm_error ? 0 : error;
+  }
 }
 
 template <class T>
@@ -102,14 +124,14 @@ void SystemSolver<T>::measure(Rows& rows, index_t j, Candidate& c) const {
 /// Takes one step of iterative refinement. It is kept where the gradient, as R sees it, has become
 /// smaller and the check still passes.
 template <class T>
-void SystemSolver<T>::refine(Rows& rows, index_t j, int shift, Candidate& best) const {
+void SystemSolver<T>::refine(Rows& rows, index_t j, int scale_b, Candidate& best) const {
   std::vector<S> d(best.x.size(), S(0));
   double squares = 0;
   rows.add_precise_residual(j, best.x.data(), d, squares);
   const double before = factor_.adjoint_solution_norm(d);
   factor_.correct(d);
   for (std::size_t i = 0; i < d.size(); ++i) d[i] += best.x[i];
-  Candidate next = candidate(d, shift);
+  Candidate next = candidate(d, scale_b);
   if (!next.fits) return;
   std::vector<S> rest(best.x.size(), S(0));
   rows.add_precise_residual(j, next.x.data(), rest, squares);
@@ -119,26 +141,26 @@ void SystemSolver<T>::refine(Rows& rows, index_t j, int shift, Candidate& best) 
 }
 
 template <class T>
-void SystemSolver<T>::correct(Rows& rows, index_t j, int shift, Candidate& best) const {
+void SystemSolver<T>::correct(Rows& rows, index_t j, int scale_b, Candidate& best) const {
   std::vector<S> d = best.g;
   factor_.correct(d);
   for (std::size_t i = 0; i < d.size(); ++i) d[i] += best.x[i];
-  Candidate next = candidate(d, shift);
+  Candidate next = candidate(d, scale_b);
   measure(rows, j, next);
   if (next.is_better_than(best)) best = next;
 }
 
 /// Returns whether the second try made the solution.
 template <class T>
-bool SystemSolver<T>::try_again(Rows& rows, index_t j, int shift, Candidate& best) const {
+bool SystemSolver<T>::try_again(Rows& rows, index_t j, int scale_b, Candidate& best) const {
   const index_t k = factor_.r().rows, n = rules_.n;
   const Batch<S> r(1, k, n), z(1, k, 1);
   if (!rows.factor_again(j, r.view()[0], z.view().data)) return false;
   SystemSolver<S> again(rules_);
-  again.take_factor(MatrixView<const S>(r.view()[0]));
+  again.take_factor(MatrixView<const S>(r.view()[0]), scales_);
   std::vector<S> x(static_cast<std::size_t>(n));
   again.factor().solve(z.view()[0], {x.data(), n, 1, 1});
-  Candidate next = candidate(x, shift);
+  Candidate next = candidate(x, scale_b);
   measure(rows, j, next);
   // The least norm belongs to the rank that these reflectors find.
   if (again.factor().has_least_norm())
@@ -152,10 +174,10 @@ bool SystemSolver<T>::try_again(Rows& rows, index_t j, int shift, Candidate& bes
 }
 
 template <class T>
-void SystemSolver<T>::store(const Candidate& c, index_t column, int shift, int scale_b,
+void SystemSolver<T>::store(const Candidate& c, index_t column, int scale_b,
                             const Places& places) const {
   for (index_t i = 0; i < rules_.n; ++i)
-    places.x(i, column) = static_cast<T>(scaled_by(c.x[i], shift));
+    places.x(i, column) = static_cast<T>(scaled_by(c.x[i], shift_of(i, scale_b)));
   SolutionReport& report = places.reports[column];
   report.residual_norm = std::ldexp(c.data_residual, scale_b);
   report.backward_error = c.error;
@@ -169,12 +191,50 @@ void SystemSolver<T>::store(const Candidate& c, index_t column, int shift, int s
       freedom > 0 ? c.norms.r / std::sqrt(static_cast<double>(freedom)) : not_measured;
   for (index_t i = 0; i < rules_.n; ++i)
     places.se(i, column) = static_cast<Real<T>>(
-        row_norms_.empty() ? not_measured : std::ldexp(sigma * row_norms_[i], shift));
+        row_norms_.empty() ? not_measured
+                           : std::ldexp(sigma * row_norms_[i], shift_of(i, scale_b)));
 }
 
 template <class T>
-void SystemSolver<T>::solve(Rows& rows, index_t first, MatrixView<const S> z, const Scales& scales,
-                            const Places& places) {
+void SystemSolver<T>::correct_dependencies(Rows& rows) {
+  if (has_dependencies_) return;
+  has_dependencies_ = true;
+  if (!has_precise_sums(rules_) || !factor_.has_least_norm() ||
+      rules_.n - factor_.rank() > most_corrected_dependencies ||
+      !factor_.has_hard_basis(least_refined_condition))
+    return;
+  factor_.correct_dependencies([&](const std::vector<S>& x) {
+    std::vector<S> g(x.size(), S(0));
+    double squares = 0;
+    rows.add_precise_residual(-1, x.data(), g, squares);
+    return g;
+  });
+}
+
+/// X for Z = Q^H B. Basic solutions are corrected before one of least norm is chosen.
+template <class T>
+void SystemSolver<T>::find_solutions(Rows& rows, index_t first, MatrixView<const S> z,
+                                     MatrixView<S> x) {
+  if (!is_refined(rules_) || !factor_.has_hard_basis(least_refined_condition)) {
+    factor_.solve(z, x);
+    return;
+  }
+  for (index_t j = 0; j < x.cols; ++j) {
+    std::vector<S> solution = factor_.basic_solution({z.data + j, z.rows, 1, z.ld});
+    std::vector<S> d(solution.size(), S(0));
+    double squares = 0;
+    rows.add_precise_residual(first + j, solution.data(), d, squares);
+    factor_.correct_basic(d);
+    for (std::size_t i = 0; i < d.size(); ++i) solution[i] += d[i];
+    factor_.choose_among_equals(solution);
+    for (index_t i = 0; i < x.rows; ++i) x(i, j) = solution[i];
+  }
+}
+
+template <class T>
+void SystemSolver<T>::solve(Rows& rows, index_t first, MatrixView<const S> z,
+                            std::span<const int> scales, const Places& places) {
+  correct_dependencies(rows);
   if (rules_.only_checks) {
     check(rows, first, scales, places);
     return;
@@ -182,12 +242,12 @@ void SystemSolver<T>::solve(Rows& rows, index_t first, MatrixView<const S> z, co
   const index_t n = rules_.n, p = z.cols;
   const Batch<S> solutions(1, n, p);
   const MatrixView<S> x = solutions.view()[0];
-  factor_.solve(z, x);
+  find_solutions(rows, first, z, x);
   std::vector<Candidate> candidates;
   for (index_t j = 0; j < p; ++j) {
     std::vector<S> column(static_cast<std::size_t>(n));
     for (index_t i = 0; i < n; ++i) column[i] = x(i, j);
-    candidates.push_back(candidate(column, scales.b[j] - scales.a));
+    candidates.push_back(candidate(column, scales[j]));
     for (index_t i = 0; i < n; ++i)
       x(i, j) = candidates.back().fits ? candidates.back().x[i] : S(0);
   }
@@ -197,27 +257,27 @@ void SystemSolver<T>::solve(Rows& rows, index_t first, MatrixView<const S> z, co
                        factor_.scaled_condition() > least_refined_condition;
   for (index_t j = 0; j < p; ++j) {
     Candidate& best = candidates[j];
-    const int shift = scales.b[j] - scales.a;
     judge(sums, j, best);
-    if (refines && best.fits) refine(rows, first + j, shift, best);
-    if (!best.passes() && best.fits) correct(rows, first + j, shift, best);
+    if (refines && best.fits) refine(rows, first + j, scales[j], best);
+    if (!best.passes() && best.fits) correct(rows, first + j, scales[j], best);
     places.reports[j] = {};
-    if (!best.passes() && try_again(rows, first + j, shift, best)) places.reports[j].tries = 2;
-    store(best, j, shift, scales.b[j], places);
+    if (!best.passes() && try_again(rows, first + j, scales[j], best)) places.reports[j].tries = 2;
+    store(best, j, scales[j], places);
   }
 }
 
 template <class T>
-void SystemSolver<T>::check(Rows& rows, index_t first, const Scales& scales, const Places& places) {
+void SystemSolver<T>::check(Rows& rows, index_t first, std::span<const int> scales,
+                            const Places& places) {
   const index_t n = rules_.n, p = places.x.cols;
   for (index_t j = 0; j < p; ++j) {
-    const int shift = scales.b[j] - scales.a;
     std::vector<S> x(static_cast<std::size_t>(n));
-    for (index_t i = 0; i < n; ++i) x[i] = scaled_by(static_cast<S>(places.x(i, j)), -shift);
-    Candidate c = candidate(x, shift);
+    for (index_t i = 0; i < n; ++i)
+      x[i] = scaled_by(static_cast<S>(places.x(i, j)), -shift_of(i, scales[j]));
+    Candidate c = candidate(x, scales[j]);
     measure(rows, first + j, c);
     SolutionReport& report = places.reports[j] = {};
-    report.residual_norm = std::ldexp(c.data_residual, scales.b[j]);
+    report.residual_norm = std::ldexp(c.data_residual, scales[j]);
     report.backward_error = c.error;
     report.least_norm_error = factor_.has_least_norm() ? c.least_norm_error : not_measured;
     report.bar = c.bar;
@@ -229,13 +289,14 @@ template class SystemSolver<float>;
 template class SystemSolver<double>;
 template class SystemSolver<std::complex<float>>;
 template class SystemSolver<std::complex<double>>;
-template void SystemSolver<float>::take_factor(MatrixView<const float>);
-template void SystemSolver<float>::take_factor(MatrixView<const double>);
-template void SystemSolver<double>::take_factor(MatrixView<const double>);
-template void SystemSolver<std::complex<float>>::take_factor(MatrixView<const std::complex<float>>);
-template void SystemSolver<std::complex<float>>::take_factor(
-    MatrixView<const std::complex<double>>);
+template void SystemSolver<float>::take_factor(MatrixView<const float>, std::span<const int>);
+template void SystemSolver<float>::take_factor(MatrixView<const double>, std::span<const int>);
+template void SystemSolver<double>::take_factor(MatrixView<const double>, std::span<const int>);
+template void SystemSolver<std::complex<float>>::take_factor(MatrixView<const std::complex<float>>,
+                                                             std::span<const int>);
+template void SystemSolver<std::complex<float>>::take_factor(MatrixView<const std::complex<double>>,
+                                                             std::span<const int>);
 template void SystemSolver<std::complex<double>>::take_factor(
-    MatrixView<const std::complex<double>>);
+    MatrixView<const std::complex<double>>, std::span<const int>);
 
 }  // namespace qrtool

@@ -6,7 +6,11 @@
 //
 // A solution is replaced only by one with a smaller backward error. float64 and complex128 problems
 // of a condition above 10^4 get their correction at once, with r and g in twice the precision, so
-// that x is as accurate as the rounded data allow.
+// that x is as accurate as the rounded data allow; where the rank is not full, the basic solution
+// and the dependencies get it.
+//
+// All norms, g and R of the check are of A with columns of norm 1, to a factor of 2, and of x
+// scaled so: a check of ||A|| sees nothing of columns that are small beside others.
 #pragma once
 
 #include <cstdint>
@@ -54,13 +58,17 @@ struct SolveRules {
 /// be seen in x.
 constexpr double least_refined_condition = 1e4;
 
+/// Whether R may be corrected by sums in twice the precision.
+inline bool has_precise_sums(const SolveRules& rules) {
+  return rules.may_refine && real_of(rules.type) == ElementType::float64;
+}
 /// Whether solutions of problems above that condition are corrected at once.
 inline bool is_refined(const SolveRules& rules) {
-  return rules.may_refine && !rules.only_checks && real_of(rules.type) == ElementType::float64;
+  return has_precise_sums(rules) && !rules.only_checks;
 }
 
-/// The rows of A and B, wherever they are, for sums in S. Everything is scaled: A by 2^-scale_a,
-/// right side j by 2^-scale_b[j], so that the largest entries are about 1.
+/// The rows of A and B, wherever they are, for sums in S. Everything is scaled: column j of A by
+/// 2^-scale_a[j], right side j by 2^-scale_b[j], so that the largest entries are about 1.
 template <class S>
 class SystemRows {
  public:
@@ -68,7 +76,8 @@ class SystemRows {
 
   /// Sums for the right sides first .. first + x.cols - 1. x is n x p, packed.
   virtual void add_residual(index_t first, MatrixView<const S> x, ResidualSums<S>& sums) = 0;
-  /// Sums for one right side in twice the precision. Only for float64 and complex128.
+  /// Sums for one right side in twice the precision; for zeros in its place where j < 0. Only for
+  /// float64 and complex128.
   virtual void add_precise_residual(index_t j, const S* x, std::vector<S>& gradient,
                                     double& r_squares) = 0;
   /// R of A (k x n) and z = Q^H b (k) by reflectors in float64. False where the rows have no such
@@ -85,9 +94,9 @@ class SystemSolver {
 
   explicit SystemSolver(const SolveRules& rules) : rules_(rules) {}
 
-  /// Takes R of A (k x n), which is copied.
+  /// Takes R (k x n) of A whose columns are scaled by 2^-scales; empty: they are not. It is copied.
   template <class C>
-  void take_factor(MatrixView<const C> r);
+  void take_factor(MatrixView<const C> r, std::span<const int> scales = {});
   const RankedFactor<S>& factor() const { return factor_; }
   MatrixFindings findings() const;
 
@@ -97,19 +106,16 @@ class SystemSolver {
     std::span<SolutionReport> reports;
     std::span<const index_t> rows_used;  // of each right side, for the degrees of freedom
   };
-  struct Scales {
-    int a = 0;
-    std::span<const int> b;
-  };
-  /// Solves for right sides first .. first + p - 1, given z = Q^H B (k x p), and checks.
-  void solve(Rows& rows, index_t first, MatrixView<const S> z, const Scales& scales,
+  /// Solves for right sides first .. first + p - 1, given z = Q^H B (k x p), and checks. scales:
+  /// those of the p right sides.
+  void solve(Rows& rows, index_t first, MatrixView<const S> z, std::span<const int> scales,
              const Places& places);
 
  private:
-  void check(Rows& rows, index_t first, const Scales& scales, const Places& places);
+  void check(Rows& rows, index_t first, std::span<const int> scales, const Places& places);
   /// A solution for one right side, and what the check found.
   struct Candidate {
-    std::vector<S> x;  // scaled, as stored: every entry is a T
+    std::vector<S> x;  // of the scaled A and b, as stored: every entry is a T
     std::vector<S> g;
     SolutionNorms norms;
     double data_residual = 0, error = 0, least_norm_error = 0, bar = 0;
@@ -119,18 +125,25 @@ class SystemSolver {
     bool is_better_than(const Candidate& other) const;
   };
 
-  Candidate candidate(const std::vector<S>& x, int shift) const;
+  /// Returns the exponent of a stored x_i, for a right side of this scale.
+  int shift_of(index_t i, int scale_b) const {
+    return scale_b - (scales_.empty() ? 0 : scales_[static_cast<std::size_t>(i)]);
+  }
+  void correct_dependencies(Rows& rows);
+  void find_solutions(Rows& rows, index_t first, MatrixView<const S> z, MatrixView<S> x);
+  Candidate candidate(const std::vector<S>& x, int scale_b) const;
   void measure(Rows& rows, index_t j, Candidate& c) const;
   void judge(const ResidualSums<S>& sums, index_t column, Candidate& c) const;
-  void refine(Rows& rows, index_t j, int shift, Candidate& best) const;
-  void correct(Rows& rows, index_t j, int shift, Candidate& best) const;
-  bool try_again(Rows& rows, index_t j, int shift, Candidate& best) const;
-  void store(const Candidate& c, index_t column, int shift, int scale_b,
-             const Places& places) const;
+  void refine(Rows& rows, index_t j, int scale_b, Candidate& best) const;
+  void correct(Rows& rows, index_t j, int scale_b, Candidate& best) const;
+  bool try_again(Rows& rows, index_t j, int scale_b, Candidate& best) const;
+  void store(const Candidate& c, index_t column, int scale_b, const Places& places) const;
 
   SolveRules rules_;
   Batch<S> r_;
+  std::vector<int> scales_;  // of A's columns; empty: none
   RankedFactor<S> factor_;
+  bool has_dependencies_ = false;  // corrected, where that is wanted
   std::vector<double> row_norms_;  // of R^-1, for standard errors
 };
 

@@ -150,7 +150,8 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
   SolveRules rules = problem_.rules();
   rules.may_refine = false;
   SystemSolver<T> solver(rules);
-  solver.take_factor(MatrixView<const T>{r.data, k, n, r.ld});
+  const std::vector<int> of_columns(static_cast<std::size_t>(n), scales_.a);
+  solver.take_factor(MatrixView<const T>{r.data, k, n, r.ld}, of_columns);
   if (!block.findings.empty()) block.findings[0] = solver.findings();
   const Batch<S> z(1, k, p_);
   for (index_t i = 0; i < k; ++i)
@@ -158,7 +159,7 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
   for (index_t j = 0; j < p_; ++j) take_solution<T>(problem_, block, j, solution.view()[0], j);
   const std::vector<char> refused = scales_.is_zero;
   const std::vector<index_t> rows_used(static_cast<std::size_t>(p_), found_.rows_used);
-  solver.solve(*this, 0, z.view()[0], {scales_.a, scales_.b},
+  solver.solve(*this, 0, z.view()[0], scales_.b,
                {.x = solution.view()[0],
                 .se = block.se != nullptr ? errors.view()[0] : MatrixView<Real<T>>{},
                 .reports = block.reports,

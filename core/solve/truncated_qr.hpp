@@ -31,6 +31,8 @@ class TruncatedQr {
   index_t rank() const { return rank_; }
   /// Returns R, with zeros below the diagonal. R22 is triangular only where the factor is complete.
   Matrix r() const;
+  /// The same with the reflectors below the diagonal.
+  const Matrix& triangle() const { return s_; }
   /// Column j of S P is column permutation()[j] of S.
   const std::vector<int>& permutation() const { return permutation_; }
   /// c := Q^H c.

@@ -13,7 +13,8 @@
 // Rows are only added, never taken out of a sum. G has an error of about 2^-53 cond(A)^2: shape
 // .least_value keeps matrices with a smaller least singular value (columns scaled) for the host.
 // A row of `a` has SLAB_COLUMNS entries: first the products a_i a_j, i >= j, of a row of A, then
-// this row, and zeros; A is otherwise as in shared.cl.
+// this row, and zeros; A and x are otherwise as in shared.cl. The rows that count may leave
+// columns of any norm, by which the check scales them again.
 //
 // Condition numbers: lane_triangle.clh.
 //
@@ -129,7 +130,7 @@ INLINE void add_step(const double gram[SIDES * LOWER_ENTRIES],
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_masked(
     __global const STORED* b, __global const double* a, __global const double* weights,
-    __global STORED* all_x, SharedShape shape) {
+    __global const double* powers, __global STORED* all_x, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   double gram[SIDES * LOWER_ENTRIES], inverse[SIDES * COLUMNS], x[SIDES * COLUMNS],
       y[SIDES * COLUMNS];
@@ -151,7 +152,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_masked(
 #pragma unroll
     for (int j = 0; j < COLUMNS; ++j)
       if (side_exists(s, &shape))
-        all_x[place_of_x(number_of_side(s, &shape), j, &shape)] = (STORED)x[s * COLUMNS + j];
+        all_x[place_of_x(number_of_side(s, &shape), j, &shape)] =
+            (STORED)(x[s * COLUMNS + j] * powers[j]);
   }
 }
 
@@ -159,19 +161,21 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_masked(
 
 // se_j = sigma ||row j of L'^-1||
 INLINE void store_masked_errors(const double* l, const double inverse[COLUMNS], double sigma,
-                                index_t side, __global STORED* se, const SharedShape* shape) {
+                                __global const double* powers, index_t side, __global STORED* se,
+                                const SharedShape* shape) {
   double squares[COLUMNS];
   square_inverse_rows(l, inverse, squares);
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j)
-    se[place_of_x(side, j, shape)] = (STORED)(sigma * sqrt(squares[j]));
+    se[place_of_x(side, j, shape)] = (STORED)(sigma * sqrt(squares[j]) * powers[j]);
 }
 
 // For SIDES = 1.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
     __global const STORED* b, __global const double* a, __global const double* weights,
-    __global const STORED* all_x, __global FactorFindings* findings, __global int* rows_used,
-    __global SolutionErrors* errors, __global STORED* se, SharedShape shape) {
+    __global const double* powers, __global const STORED* all_x, __global FactorFindings* findings,
+    __global int* rows_used, __global SolutionErrors* errors, __global STORED* se,
+    SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   const index_t side = number_of_side(0, &shape);
   double gram[LOWER_ENTRIES], inverse[COLUMNS], x[COLUMNS], g[COLUMNS];
@@ -179,7 +183,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
   for (int e = 0; e < LOWER_ENTRIES; ++e) gram[e] = 0;
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j) {
-    x[j] = all_x[place_of_x(side, j, &shape)];
+    x[j] = (double)all_x[place_of_x(side, j, &shape)] * reciprocal_of_power(powers[j]);
     g[j] = 0;
   }
   double b_squares = 0, r_squares = 0, data_squares = 0;
@@ -216,11 +220,18 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
       }
     }
   }
+  double weight[COLUMNS], unscaled[COLUMNS];
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) {
+    weight[j] = weight_of_column(gram[LOWER(j, j)]);
+    unscaled[j] = reciprocal_of_power(powers[j]);
+  }
   factor_gram_matrix(gram, inverse);
   FactorFindings found;
-  find_conditions(gram, inverse, &found);
-  const double norm_b = sqrt(b_squares), norm_r = sqrt(r_squares), norm_g = norm_of_columns(g);
-  const double norm_x = norm_of_columns(x);
+  find_conditions(gram, inverse, unscaled, &found);
+  const double norm_b = sqrt(b_squares), norm_r = sqrt(r_squares);
+  divide_entries(x, weight);
+  const double norm_x = norm_of_columns(x), norm_g = norm_of_weighted(g, weight);
   solve_lower(gram, inverse, g);
   SolutionErrors of_x;
   of_x.residual_norm = sqrt(data_squares);
@@ -232,6 +243,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
   errors[side] = of_x;
   const int freedom = used - COLUMNS;
   if (shape.wants_se)
-    store_masked_errors(gram, inverse, freedom > 0 ? norm_r / sqrt((double)freedom) : NAN, side, se,
-                        &shape);
+    store_masked_errors(gram, inverse, freedom > 0 ? norm_r / sqrt((double)freedom) : NAN, powers,
+                        side, se, &shape);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // measures.cl: what R says of each matrix of a batch, in float64: its norm, estimates of condition
-// numbers, and the norms of the rows of R^-1 (core/solve/triangular.hpp has the estimates).
+// numbers, the weights of columns, and the norms of the rows of R^-1 (core/solve/triangular.hpp has
+// the estimates).
 //
 //   s    for the smallest singular value: LINPACK's growing solution (trco), then
 //        STEPS_OF_ESTIMATES times R^-1 and R^-T
@@ -232,13 +233,19 @@ INLINE void take_factor(const MeasureRoom room, __global const STORED* r, Column
 }
 
 // weight := that of each column, for R and for R D. p := the longest column of each.
-// Returns ||R||_F^2.
+// Returns ||R||_F^2, and ||R D||_F^2 in of_scaled.
 INLINE double weigh_columns(const MeasureRoom room, const double squares[OWNED], Columns* at,
-                            Entries p) {
-  double norm = 0;
+                            Entries p, double* of_scaled) {
+  double norms[2] = {0, 0};
 #pragma unroll
-  for (int t = 0; t < OWNED; ++t) norm += squares[t];
-  combine_team(room.partial, &norm, 1, false);
+  for (int t = 0; t < OWNED; ++t) {
+    const double weight = weight_of_column(squares[t]);
+    norms[0] += squares[t];
+    norms[1] += squares[t] * weight * weight;
+  }
+  combine_team(room.partial, norms, 2, false);
+  const double norm = norms[0];
+  *of_scaled = norms[1];
   // The last bits of a squared norm hold the column's number.
   long keys[2 * OWNED];
   double most[2] = {0, 0};
@@ -286,7 +293,9 @@ INLINE void bring_to_one(Entries s, double of_s[2]) {
 INLINE void measure_triangle(const MeasureRoom room, Triangle r, Columns* at,
                              const double squares[OWNED], FactorFindings* found) {
   Entries s, p;
-  found->norm = sqrt(weigh_columns(room, squares, at, p));
+  double of_scaled;
+  found->norm = sqrt(weigh_columns(room, squares, at, p, &of_scaled));
+  found->scaled_norm = sqrt(of_scaled);
   grow_solution(room, r, at, s);
   double before[4], after[4];
   measure_vectors(room, s, p, after);
@@ -373,7 +382,7 @@ INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* a
 // A group takes TEAMS systems, then those after the ones of all groups, ..; `scratch` has COLUMNS^2
 // numbers for each team.
 __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_factors(
-    __global const STORED* all_r, __global FactorFindings* findings, __global double* inverse_norms,
+    __global const STORED* all_r, __global FactorFindings* findings, __global double* of_columns,
     __global double* scratch, SystemShape shape) {
   __local STORED triangles[TEAMS * TRIANGLE_ROOM];
   __local double2 known[4 * TEAMS];
@@ -398,8 +407,10 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_
     FactorFindings found;
     measure_triangle(room, read, &at, squares, &found);
     if (ITEM == 0 && exists) findings[system] = found;
-    if (shape.wants_se) {
-      measure_inverse(room, read, &at, scratch, exists ? inverse_norms + system * COLUMNS : 0);
-    }
+    __global double* columns = of_columns + system * NUMBERS_OF_COLUMNS;
+#pragma unroll
+    for (int t = 0; t < OWNED; ++t)
+      if (exists && ITEM + TEAM * t < COLUMNS) columns[ITEM + TEAM * t] = at.weight[t].y;
+    if (shape.wants_se) measure_inverse(room, read, &at, scratch, exists ? columns + COLUMNS : 0);
   }
 }

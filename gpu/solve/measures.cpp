@@ -43,7 +43,7 @@ bool fits(const SolveProblem&, const Limits&) { return true; }
 void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
   const index_t groups = ceil_divide(job.shape.count, params.at("TEAMS"));
   launch("measure_factors", std::min(groups, job.factor_groups), measure_group_size(params), job.r,
-         job.findings, job.inverse_norms, job.scratch, job.shape);
+         job.findings, job.of_columns, job.scratch, job.shape);
 }
 
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {

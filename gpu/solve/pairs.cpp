@@ -81,7 +81,7 @@ void enqueue_products(const SystemJob& job, const Params& params, Launcher& laun
 void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
   launch("check_weighed_sides", ceil_divide(job.shape.count, params.at("TEAMS")),
          system_group_size(params), job.a, job.b, job.pairs.scaled, job.pairs.exponents, job.r,
-         job.x, job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+         job.x, job.findings, job.of_columns, job.errors, job.se, job.shape);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_weighed_sides(
     __global const STORED* a, __global const STORED* b, __global const STORED* w,
     __global const int* exponents, __global const STORED* r, __global const STORED* x,
-    __global const FactorFindings* findings, __global const double* inverse_norms,
+    __global const FactorFindings* findings, __global const double* of_columns,
     __global SolutionErrors* errors, __global STORED* se, SystemShape shape) {
   DECLARE_ROOM(room);
   __local int open_teams;
@@ -28,8 +28,8 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_we
   const index_t side = exists ? number : shape.count - 1;
   const index_t to = side * shape.x_system;
   check_side(room, a, b + side * shape.b_system, w + side * shape.m, r + side * COLUMNS * COLUMNS,
-             x + to, findings + side, inverse_norms + side * COLUMNS, errors + side, se + to,
-             exists, &shape, &open_teams);
+             x + to, findings + side, of_columns + side * NUMBERS_OF_COLUMNS, errors + side,
+             se + to, exists, &shape, &open_teams);
   if (ITEM == 0 && exists)
     errors[side].residual_norm = ldexp(errors[side].residual_norm, exponents[side]);
 }

@@ -10,10 +10,11 @@
 //   check_residuals    g = A'r and the rest                                 the same
 //
 // A and Q are m x SHARED_WIDTH and R is SHARED_WIDTH x SHARED_WIDTH, row-major, with zero columns
-// after the last one; the diagonal of R holds its reciprocals, with 1 after the last one. A, R and
-// b are not scaled, and the rows of A and Q are those of the weighted problem. x is computed from
-// its last block to its first one, as R^-1 z is. `scratch` has x in float64, and later b'b, r and
-// g, entry by entry for all right sides; one block needs none.
+// after the last one; the diagonal of R holds its reciprocals, with 1 after the last one. The rows
+// of A and Q are those of the weighted problem. Column j of A and R is multiplied by powers[j],
+// which brings its norm to about 1, and so is x_j where it is stored; b is not scaled. x is
+// computed from its last block to its first one, as R^-1 z is. `scratch` has x in float64, and
+// later b'b, r and g, entry by entry for all right sides; one block needs none.
 //
 // The error is NaN, and the host solves the right side again, where a number is not finite or out
 // of range (least_bound.clh): also where b has NaN.
@@ -25,6 +26,7 @@
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
 #include "gpu/common/common.clh"
 #include "gpu/solve/least_bound.clh"
+#include "gpu/solve/powers.clh"
 #include "gpu/solve/shared_rows.clh"
 
 // sums[s][j] += the product of column j of the slab and rows of right side s.
@@ -78,16 +80,17 @@ INLINE void clear_sums(double* sums, const int count) {
   for (int e = 0; e < count; ++e) sums[e] = 0;
 }
 
-// x := the block's entries of the stored x, with zeros after the last column.
-INLINE void take_x(double x[SIDES * SLAB_COLUMNS], __global const STORED* all_x, int block,
-                   const SharedShape* shape) {
+// x := the block's entries of the stored x for the scaled A, with zeros after the last column.
+INLINE void take_x(double x[SIDES * SLAB_COLUMNS], __global const STORED* all_x,
+                   __global const double* powers, int block, const SharedShape* shape) {
 #pragma unroll
   for (int s = 0; s < SIDES; ++s) {
 #pragma unroll
     for (int j = 0; j < SLAB_COLUMNS; ++j) {
       const int column = block * SLAB_COLUMNS + j;
-      x[s * SLAB_COLUMNS + j] =
+      const double stored =
           column < COLUMNS ? all_x[place_of_x(number_of_side(s, shape), column, shape)] : 0;
+      x[s * SLAB_COLUMNS + j] = stored * reciprocal_of_power(powers[min(column, COLUMNS - 1)]);
     }
   }
 }
@@ -131,8 +134,8 @@ INLINE void subtract_later(__global const double* r, __global const double* scra
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
     __global const STORED* b, __global const double* q, __global const double* r,
-    __global const double* weights, __global double* scratch, __global STORED* x,
-    SharedShape shape) {
+    __global const double* weights, __global const double* powers, __global double* scratch,
+    __global STORED* x, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
 #pragma unroll 1
   for (int block = SLABS_ACROSS - 1; block >= 0; --block) {
@@ -166,7 +169,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
           scratch[column * shape.count + side] = sums[s * SLAB_COLUMNS + j];
 #endif
         if (side_exists(s, &shape) && column < COLUMNS)
-          x[place_of_x(side, column, &shape)] = (STORED)sums[s * SLAB_COLUMNS + j];
+          x[place_of_x(side, column, &shape)] =
+              (STORED)(sums[s * SLAB_COLUMNS + j] * powers[column]);
       }
     }
   }
@@ -219,13 +223,13 @@ INLINE double squares_of(const double* v, const int count) {
 #if SLABS_ACROSS == 1
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_shared(
     __global const STORED* b, __global const double* a, __global const double* r,
-    __global const double* weights, __global const STORED* all_x,
+    __global const double* weights, __global const double* powers, __global const STORED* all_x,
     __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
     SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   double x[SIDES * SLAB_COLUMNS], g[SIDES * SLAB_COLUMNS], b_squares[SIDES], r_squares[SIDES],
       data_squares[SIDES];
-  take_x(x, all_x, 0, &shape);
+  take_x(x, all_x, powers, 0, &shape);
   clear_sums(g, SIDES * SLAB_COLUMNS);
   clear_sums(b_squares, SIDES);
   clear_sums(r_squares, SIDES);
@@ -274,7 +278,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_shared(
 // scratch: row 0 b'b, rows 1 .. m r, then SHARED_WIDTH rows for R^-T g.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void find_residuals(
     __global const STORED* b, __global const double* a, __global const double* weights,
-    __global const STORED* all_x, __global double* scratch, SharedShape shape) {
+    __global const double* powers, __global const STORED* all_x, __global double* scratch,
+    SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   double b_squares[SIDES];
   clear_sums(b_squares, SIDES);
@@ -297,7 +302,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void find_residuals(
             b_squares[s] += squares_of(residual + s * TAKEN_ROWS, TAKEN_ROWS);
         }
         double x[SIDES * SLAB_COLUMNS];
-        take_x(x, all_x, block, &shape);
+        take_x(x, all_x, powers, block, &shape);
         subtract_products(room, residual, 0, x);
       }
 #pragma unroll
@@ -329,7 +334,7 @@ INLINE void subtract_earlier(__global const double* r, __global const double* fr
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_residuals(
     __global double* scratch, __global const double* a, __global const double* r,
-    __global const double* weights, __global const STORED* all_x,
+    __global const double* weights, __global const double* powers, __global const STORED* all_x,
     __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
     SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
@@ -367,7 +372,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_residuals
         add_products(room, residual, row, g);
       }
     }
-    take_x(x, all_x, block, &shape);
+    take_x(x, all_x, powers, block, &shape);
 #pragma unroll
     for (int s = 0; s < SIDES; ++s) {
       const index_t side = number_of_side(s, &shape);

@@ -87,21 +87,19 @@ cl::Buffer uploaded(Engine& engine, const std::vector<Number>& numbers) {
   return buffer;
 }
 
-/// rows x width with zeros after the last column, times 2^scale.
-std::vector<double> padded(MatrixView<const double> from, index_t rows, index_t width, int scale) {
+/// rows x width with zeros after the last column.
+std::vector<double> padded(MatrixView<const double> from, index_t rows, index_t width) {
   std::vector<double> to(static_cast<std::size_t>(rows * width));
-  for (index_t i = 0; i < rows; ++i)
-    for (index_t j = 0; j < from.cols; ++j)
-      to[static_cast<std::size_t>(i * width + j)] = std::ldexp(from(i, j), scale);
+  for (index_t i = 0; i < rows; ++i) std::copy_n(&from(i, 0), from.cols, to.data() + i * width);
   return to;
 }
 
-/// R 2^scale with the reciprocals of its diagonal, and 1 after the last one.
+/// R with the reciprocals of its diagonal, and 1 after the last one.
 std::vector<double> triangle(const SharedFactors& factors, index_t n, index_t width) {
   std::vector<double> r(static_cast<std::size_t>(width * width));
   for (index_t i = 0; i < width; ++i)
     for (index_t j = i; j < width; ++j) {
-      const double entry = j < n ? std::ldexp(factors.r(i, j), factors.scale) : 0;
+      const double entry = j < n ? factors.r(i, j) : 0;
       r[static_cast<std::size_t>(i * width + j)] = i < j ? entry : j < n ? 1 / entry : 1;
     }
   return r;
@@ -117,20 +115,24 @@ SharedSetup::SharedSetup(Engine& used, const SolveProblem& solved, const SharedF
       is_masked(masks_on_device(solved)),
       params(solved, of_sides, !factors.row_factors.empty(), used.info.limits) {
   const index_t m = problem.packed_rows(), n = problem.n, width = width_of(n);
-  const std::vector<double> rows = padded(factors.a, m, width, factors.scale);
+  const std::vector<double> rows = padded(factors.a, m, width);
   a = uploaded(engine, is_masked ? masked_rows({rows.data(), m, n, width}, params.solve) : rows);
-  q = uploaded(engine, padded(factors.q, m, width, 0));
+  q = uploaded(engine, padded(factors.q, m, width));
   r = uploaded(engine, triangle(factors, n, width));
   std::vector<double> of_rows(factors.row_factors.begin(), factors.row_factors.end());
   if (!of_rows.empty()) of_rows.resize(static_cast<std::size_t>(m));
   weights = uploaded(engine, of_rows);
   std::vector<double> norms(factors.inverse_norms.begin(), factors.inverse_norms.end());
-  for (double& of_row : norms) of_row = std::ldexp(of_row, -factors.scale);
+  for (std::size_t j = 0; j < norms.size(); ++j)
+    norms[j] = std::ldexp(norms[j], -factors.scales[j]);
   inverse_norms = uploaded(engine, norms);
+  std::vector<double> of_columns;
+  for (const int scale : factors.scales) of_columns.push_back(std::ldexp(1.0, -scale));
+  powers = uploaded(engine, of_columns);
   double squares = 0;
   for (index_t i = 0; i < n; ++i)
     for (index_t j = i; j < n; ++j) squares += factors.r(i, j) * factors.r(i, j);
-  norm = std::ldexp(std::sqrt(squares), factors.scale);
+  norm = std::sqrt(squares);
   freedom = factors.freedom;
 }
 
@@ -202,9 +204,10 @@ void enqueue_solve(const SharedSetup& setup, const SharedBuffers& buffers,
   const index_t groups = ceil_divide(shape.count, group * params.at("SIDES"));
   Launcher launch = setup.launcher(params);
   if (setup.is_masked) {
-    launch("solve_masked", groups, group, buffers.b, setup.a, setup.weights, buffers.x, shape);
+    launch("solve_masked", groups, group, buffers.b, setup.a, setup.weights, setup.powers,
+           buffers.x, shape);
   } else {
-    launch("solve_shared", groups, group, buffers.b, setup.q, setup.r, setup.weights,
+    launch("solve_shared", groups, group, buffers.b, setup.q, setup.r, setup.weights, setup.powers,
            buffers.scratch, buffers.x, shape);
   }
 }
@@ -216,16 +219,16 @@ void enqueue_check(const SharedSetup& setup, const SharedBuffers& buffers,
   const index_t groups = ceil_divide(shape.count, group * params.at("SIDES"));
   Launcher launch = setup.launcher(params);
   if (setup.is_masked) {
-    launch("check_masked", groups, group, buffers.b, setup.a, setup.weights, buffers.x,
-           buffers.findings, buffers.rows_used, buffers.errors, buffers.se, shape);
+    launch("check_masked", groups, group, buffers.b, setup.a, setup.weights, setup.powers,
+           buffers.x, buffers.findings, buffers.rows_used, buffers.errors, buffers.se, shape);
   } else if (setup.problem.n <= tuning::shared_block) {
-    launch("check_shared", groups, group, buffers.b, setup.a, setup.r, setup.weights, buffers.x,
-           setup.inverse_norms, buffers.errors, buffers.se, shape);
-  } else {
-    launch("find_residuals", groups, group, buffers.b, setup.a, setup.weights, buffers.x,
-           buffers.scratch, shape);
-    launch("check_residuals", groups, group, buffers.scratch, setup.a, setup.r, setup.weights,
+    launch("check_shared", groups, group, buffers.b, setup.a, setup.r, setup.weights, setup.powers,
            buffers.x, setup.inverse_norms, buffers.errors, buffers.se, shape);
+  } else {
+    launch("find_residuals", groups, group, buffers.b, setup.a, setup.weights, setup.powers,
+           buffers.x, buffers.scratch, shape);
+    launch("check_residuals", groups, group, buffers.scratch, setup.a, setup.r, setup.weights,
+           setup.powers, buffers.x, setup.inverse_norms, buffers.errors, buffers.se, shape);
   }
 }
 

@@ -43,6 +43,7 @@ struct SharedSetup {
   bool is_masked;
   SharedParams params;
   cl::Buffer a, q, r, weights, inverse_norms;
+  cl::Buffer powers;  // 2^-scale of each column
   double norm = 0, freedom = 0;
 };
 

@@ -39,12 +39,12 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Lim
   bytes[b] = element * m * count;
   bytes[x] = element * n * count;
   bytes[findings] = sizeof(FactorFindings);
+  bytes[of_columns] = 2 * n * sizeof(double);
   bytes[errors] = count * sizeof(SolutionErrors);
   bytes[b_sums] = sum_bytes(p.m, sides, p.type);
   bytes[x_sums] = sum_bytes(p.n, sides, p.type);
   if (p.wants_se) {
     bytes[se] = bytes[x];
-    bytes[inverse_norms] = n * sizeof(double);
   }
   if (p.has_weights) {
     bytes[weights] = element * m;
@@ -74,7 +74,7 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemShape& shape) 
           .x = x,
           .se = se,
           .findings = findings,
-          .inverse_norms = inverse_norms,
+          .of_columns = of_columns,
           .scratch = scratch,
           .errors = errors,
           .factor_groups = layout.factor_groups,
@@ -122,7 +122,7 @@ SystemBuffers SystemPool::get(const SystemLayout& layout, index_t count, int set
           .x = take(L::x),
           .se = take(L::se),
           .findings = take(L::findings),
-          .inverse_norms = take(L::inverse_norms),
+          .of_columns = take(L::of_columns),
           .errors = take(L::errors),
           .b_sums = take(L::b_sums),
           .x_sums = take(L::x_sums),

@@ -36,6 +36,7 @@ struct PairBuffers {
 struct WideBuffers {
   cl::Buffer a;            // as it came: m x n
   cl::Buffer scaled;       // D^-1 A'
+  cl::Buffer weights;      // D^-1
   cl::Buffer of_r;         // FactorFindings of R; those of D^-1 A' go to the findings
   cl::Buffer multipliers;  // w with x = A'w, of each right side
   cl::Buffer least_norms;  // the error of the norm of each x
@@ -50,7 +51,7 @@ struct SystemJob {
   cl::Buffer a = {}, r = {};           // input, and its factor
   cl::Buffer b = {}, x = {}, se = {};  // se: only where it is wanted
   cl::Buffer findings = {};            // FactorFindings of each system
-  cl::Buffer inverse_norms = {};       // n of each system, where se is wanted
+  cl::Buffer of_columns = {};          // NUMBERS_OF_COLUMNS of each system (columns.clh)
   cl::Buffer scratch = {};             // n^2 for each team of factor_groups
   cl::Buffer errors = {};              // SolutionErrors of each right side
   index_t factor_groups = 0;           // work-groups of measure_factors
@@ -69,7 +70,7 @@ struct SystemLayout {
     x,
     se,
     findings,
-    inverse_norms,
+    of_columns,
     errors,
     b_sums,
     x_sums,
@@ -89,6 +90,7 @@ struct SystemLayout {
     short_weights,
     longer_shared_a,
     wide_scaled,
+    wide_weights,
     wide_of_r,
     wide_multipliers,
     wide_least_norms
@@ -103,7 +105,7 @@ struct SystemLayout {
 /// The buffers of a sub-chunk.
 struct SystemBuffers {
   SystemLayout layout;
-  cl::Buffer b, x, se, findings, inverse_norms, errors, b_sums, x_sums, weights, w_sums, left_out;
+  cl::Buffer b, x, se, findings, of_columns, errors, b_sums, x_sums, weights, w_sums, left_out;
   TallBuffers tall;
   cl::Buffer scratch;
 

@@ -2,7 +2,8 @@
 // system_lanes.cl: what measures.cl and the check of systems.cl find, for systems of at most eight
 // columns, by one work-item each, without local memory and barriers.
 //
-//   measure_lane_factors    ||R||, condition numbers, norms of the rows of R^-1    system
+//   measure_lane_factors    ||R||, condition numbers, weights of columns, norms    system
+//                           of the rows of R^-1
 //   check_lane_solutions    r = b - A x, g = A'r for the stored x; the least of    system x right
 //                           the bounds of bounds.clh; standard errors              side
 //
@@ -42,7 +43,7 @@ INLINE void take_row_of_lane(RowOfLane* row, __global const STORED* from) {
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void measure_lane_factors(
-    __global const STORED* r, __global FactorFindings* findings, __global double* inverse_norms,
+    __global const STORED* r, __global FactorFindings* findings, __global double* of_columns,
     SystemShape shape) {
   const index_t system = (index_t)get_group_id(0) * GROUP + get_local_id(0);
   if (system >= shape.count) return;
@@ -58,13 +59,25 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void measure_lane_fa
       if (j >= i) l[LOWER(j, i)] = row.entries[j];
   }
   FactorFindings found;
-  find_conditions(l, inverse, &found);
+  double sizes[COLUMNS];
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) sizes[j] = 1;
+  find_conditions(l, inverse, sizes, &found);
   findings[system] = found;
+  of_columns += system * NUMBERS_OF_COLUMNS;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) {
+    double column = 0;
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i)
+      if (i <= j) column = fma(l[LOWER(j, i)], l[LOWER(j, i)], column);
+    of_columns[j] = weight_of_column(column);
+  }
   if (!shape.wants_se) return;
   double squares[COLUMNS];
   square_inverse_rows(l, inverse, squares);
 #pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) inverse_norms[system * COLUMNS + j] = sqrt(squares[j]);
+  for (int j = 0; j < COLUMNS; ++j) of_columns[COLUMNS + j] = sqrt(squares[j]);
 }
 
 // ||R^-T g||
@@ -84,7 +97,7 @@ INLINE double norm_of_transposed(__global const STORED* r, double g[COLUMNS]) {
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_lane_solutions(
     __global const STORED* a, __global const STORED* b, __global const STORED* r,
     __global const STORED* x, __global const FactorFindings* findings,
-    __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
+    __global const double* of_columns, __global SolutionErrors* errors, __global STORED* se,
     SystemShape shape) {
   const index_t number = (index_t)get_group_id(0) * GROUP + get_local_id(0);
   const index_t system = number / shape.sides;
@@ -113,8 +126,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_lane_solu
     b_squares = fma(right, right, b_squares);
   }
   const FactorFindings found = findings[system];
+  double weight[COLUMNS];
+  of_columns += system * NUMBERS_OF_COLUMNS;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) weight[j] = of_columns[j];
+  divide_entries(own_x, weight);
   const double norm_b = sqrt(b_squares), norm_x = norm_of_columns(own_x);
-  const double norm_r = sqrt(r_squares), norm_g = norm_of_columns(g);
+  const double norm_r = sqrt(r_squares), norm_g = norm_of_weighted(g, weight);
   SolutionErrors of_x;
   of_x.residual_norm = norm_r;
   of_x.error =
@@ -129,5 +147,5 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_lane_solu
   const double sigma = norm_r / sqrt((double)(shape.m - COLUMNS));
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j)
-    se[to + j * shape.x_step] = (STORED)(sigma * inverse_norms[system * COLUMNS + j]);
+    se[to + j * shape.x_step] = (STORED)(sigma * of_columns[COLUMNS + j]);
 }

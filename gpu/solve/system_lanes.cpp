@@ -22,14 +22,14 @@ Params params_for(const SolveProblem& p) {
 void enqueue_measures(const SystemJob& job, const Params& params, Launcher& launch) {
   const int group = params.at("GROUP");
   launch("measure_lane_factors", ceil_divide(job.shape.count, group), group, job.r, job.findings,
-         job.inverse_norms, job.shape);
+         job.of_columns, job.shape);
 }
 
 void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
   const int group = params.at("GROUP");
   const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
   launch("check_lane_solutions", ceil_divide(sides, group), group, job.a, job.b, job.r, job.x,
-         job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+         job.findings, job.of_columns, job.errors, job.se, job.shape);
 }
 
 std::vector<SystemStep> steps_of_measures(const SolveProblem& p, const Limits&) {

@@ -94,7 +94,7 @@ void enqueue_solve(const SystemJob& job, const Params& params, Launcher& launch)
 
 void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
   launch("check_solutions", groups_of(job, params), system_group_size(params), job.a, job.b, job.r,
-         job.x, job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+         job.x, job.findings, job.of_columns, job.errors, job.se, job.shape);
 }
 
 constexpr std::string_view file = "gpu/solve/systems.cl";

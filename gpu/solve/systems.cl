@@ -76,7 +76,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_sy
 __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_solutions(
     __global const STORED* a, __global const STORED* b, __global const STORED* r,
     __global const STORED* x, __global const FactorFindings* findings,
-    __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
+    __global const double* of_columns, __global SolutionErrors* errors, __global STORED* se,
     SystemShape shape) {
   DECLARE_ROOM(room);
   index_t system;
@@ -88,6 +88,6 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_so
   b += system * shape.b_system + side * shape.b_side;
   r += system * COLUMNS * COLUMNS;
   __local int open_teams;
-  check_side(room, a, b, 0, r, x + to, findings + system, inverse_norms + system * COLUMNS,
+  check_side(room, a, b, 0, r, x + to, findings + system, of_columns + system * NUMBERS_OF_COLUMNS,
              errors + system * shape.sides + side, se + to, exists, &shape, &open_teams);
 }

@@ -108,7 +108,7 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void take_step(
 
 __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void finish_tall(
     __global const double* sums, __global const STORED* r, __global const double* state,
-    __global const FactorFindings* findings, __global const double* inverse_norms,
+    __global const FactorFindings* findings, __global const double* of_columns,
     __global SolutionErrors* errors, __global STORED* se, SystemShape shape) {
   DECLARE_ROOM(room);
   const index_t number = get_group_id(0), system = number / shape.sides;
@@ -124,8 +124,9 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void finish_tall(
   all.b_squares = ITEM == 0 ? sums[COLUMNS + 1] : 0;
   __local int open_teams;
   const double norm_r = finish_check(room, &all, r + system * COLUMNS * COLUMNS, findings + system,
-                                     errors + number, true, &shape, &open_teams);
+                                     of_columns + system * NUMBERS_OF_COLUMNS, errors + number,
+                                     true, &shape, &open_teams);
   if (!shape.wants_se) return;
-  store_standard_errors(norm_r, inverse_norms + system * COLUMNS,
+  store_standard_errors(norm_r, of_columns + system * NUMBERS_OF_COLUMNS + COLUMNS,
                         se + system * shape.x_system + side * shape.x_side, &shape);
 }

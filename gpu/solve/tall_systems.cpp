@@ -42,7 +42,7 @@ void enqueue_later_steps(const SystemJob& job, const Params& params, Launcher& l
 void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
   enqueue_sums_of_rows(job, params, -1, launch);
   launch("finish_tall", right_sides(job), params.at("TEAM"), job.tall.sums, job.r, job.tall.state,
-         job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+         job.findings, job.of_columns, job.errors, job.se, job.shape);
 }
 
 constexpr std::string_view file = "gpu/solve/tall_systems.cl";

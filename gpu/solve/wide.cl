@@ -2,13 +2,13 @@
 // wide.cl: systems with fewer rows than columns: x of least norm, by R of A' = Q R.
 //
 //   turn_columns     A' of each A, and D^-1 A' with D = the norms of the      column of A
-//                    columns, rounded to powers of two
+//                    columns, rounded to powers of two; D^-1
 //   solve_wide       x := 0, w := 0, then at most MOST_STEPS times            system x right side
 //                      d = R^-1 R^-T (b - A x),  w += d,  x += A'd
 //                    until the backward error is clear of the bar
 //   check_wide       r = b - A x for the stored x: its backward error         system x right side
-//                    ||r|| / hypot(||A|| ||x||, ||b||), and that of its
-//                    norm, ||x - A'w|| / (||A|| ||w||)
+//                    ||r|| / hypot(a ||D x||, ||b||), a = ||D^-1 A'||, and
+//                    that of its norm, ||D^-1 (x - A'w)|| / (a ||w||)
 //
 // Full rank is taken for granted where the condition of D^-1 A', which the variant's R of it has,
 // is far from the reciprocal of the tolerance. Otherwise, and where a number is not finite or its
@@ -26,6 +26,7 @@
 #include "gpu/common/common.clh"
 #include "gpu/solve/least_bound.clh"
 #include "gpu/solve/open_teams.clh"
+#include "gpu/solve/powers.clh"
 #include "gpu/solve/triangle.clh"
 
 #ifndef MOST_STEPS
@@ -35,8 +36,8 @@
 #define TURN_GROUP 128
 
 __kernel __attribute__((reqd_work_group_size(TURN_GROUP, 1, 1))) void turn_columns(
-    __global const STORED* a, __global STORED* turned, __global STORED* scaled, long columns,
-    int length) {
+    __global const STORED* a, __global STORED* turned, __global STORED* scaled,
+    __global double* weights, long columns, int length) {
   const index_t number = (index_t)get_group_id(0) * TURN_GROUP + get_local_id(0);
   if (number >= columns) return;
   const index_t system = number / length;
@@ -56,6 +57,7 @@ __kernel __attribute__((reqd_work_group_size(TURN_GROUP, 1, 1))) void turn_colum
     squares = fma(entry, entry, squares);
   }
   if (counts && isfinite(squares)) exponent += 1 + ilogb(sqrt(squares));
+  weights[number] = pow2_double(max(-1000, min(1000, -exponent)));
   for (int i = 0; i < COLUMNS; ++i)
     scaled[i] = (STORED)ldexp((double)a[(index_t)i * length], -exponent);
 }
@@ -67,10 +69,11 @@ __kernel __attribute__((reqd_work_group_size(TURN_GROUP, 1, 1))) void turn_colum
 #define X_GROWS 1
 #define X_STAYS 2
 
-// gradient += A x, b_squares += ||x||^2 and r_squares += ||x - A'd||^2 with d = room.x. x is stored
-// where `exists`, which is false for a second team of a right side.
-INLINE void pass_over_x(const Room room, __global const STORED* a, __global STORED* x,
-                        index_t x_step, int length, int what, bool exists, SystemSums* sums) {
+// gradient += A x, b_squares += ||D x||^2 and r_squares += ||D^-1 (x - A'd)||^2 with d = room.x. x
+// is stored where `exists`, which is false for a second team of a right side. weights: D^-1.
+INLINE void pass_over_x(const Room room, __global const STORED* a, __global const double* weights,
+                        __global STORED* x, index_t x_step, int length, int what, bool exists,
+                        SystemSums* sums) {
 #pragma unroll 1
   for (int first = 0; first < length; first += TILE_ROWS) {
     const int rows = min(TILE_ROWS, length - first);
@@ -98,9 +101,11 @@ INLINE void pass_over_x(const Room room, __global const STORED* a, __global STOR
       const double old = what == X_BEGINS || (what == X_GROWS && !exists) ? 0 : (double)*at;
       const STORED entry = (STORED)(what == X_STAYS ? old : old + product);
       if (what != X_STAYS && exists) *at = entry;
-      const double outside = (double)entry - product;
+      const double weight = weights[first + i];
+      const double outside = ((double)entry - product) * weight;
+      const double scaled = (double)entry * reciprocal_of_power(weight);
       sums->r_squares = fma(outside, outside, sums->r_squares);
-      sums->b_squares = fma((double)entry, (double)entry, sums->b_squares);
+      sums->b_squares = fma(scaled, scaled, sums->b_squares);
       room.residual[i] = entry;
     }
     sync_team();
@@ -138,17 +143,18 @@ INLINE bool take_wide_side(const SystemShape* shape, index_t* number, index_t* s
   return own <= last;
 }
 
-// multipliers: w, COLUMNS for each right side. of_r: what R says of A'.
+// multipliers: w, COLUMNS for each right side. of_scaled: what R says of D^-1 A'.
 __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_wide(
     __global const STORED* a, __global const STORED* b, __global const STORED* r,
-    __global STORED* x, __global const FactorFindings* of_r, __global double* multipliers,
-    SystemShape shape, int length) {
+    __global STORED* x, __global const double* weights, __global const FactorFindings* of_scaled,
+    __global double* multipliers, SystemShape shape, int length) {
   DECLARE_ROOM(room);
   __local int open_teams[OPEN_COUNTERS];
   index_t number, system;
   int side;
   const bool exists = take_wide_side(&shape, &number, &system, &side);
   a += system * length * COLUMNS;
+  weights += system * length;
   b += system * shape.b_system + side * shape.b_side;
   r += system * COLUMNS * COLUMNS;
   x += system * shape.x_system + side * shape.x_side;
@@ -158,7 +164,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_wi
   for (int t = 0; t < OWNED; ++t) own[t] = 0;
   for (int c = ITEM; c < COLUMNS; c += TEAM) room.y[c] = 0;
   subtract_from_b(room, b, shape.b_step);
-  const double norm_b = sqrt(squared_norm(room, room.y)), norm_a = of_r[system].norm;
+  const double norm_b = sqrt(squared_norm(room, room.y)), norm_a = of_scaled[system].norm;
   clear_open_teams(open_teams);
   int is_done = 0, all_are_done = 0;
 #pragma unroll 1
@@ -175,7 +181,8 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_wi
       if (exists) multipliers[c] = own[t];
     }
     SystemSums sums = no_rows();
-    pass_over_x(room, a, x, shape.x_step, length, step == 0 ? X_BEGINS : X_GROWS, exists, &sums);
+    pass_over_x(room, a, weights, x, shape.x_step, length, step == 0 ? X_BEGINS : X_GROWS, exists,
+                &sums);
     collect_gradient(room, &sums, room.y);
     subtract_from_b(room, b, shape.b_step);
     const double norm_r = sqrt(squared_norm(room, room.y));
@@ -186,17 +193,18 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_wi
   }
 }
 
-// of_scaled: what R says of D^-1 A'. least_norms: the error of the norm of each right side's x.
+// least_norms: the error of the norm of each right side's x.
 __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_wide(
     __global const STORED* a, __global const STORED* b, __global STORED* x,
-    __global const FactorFindings* of_r, __global const FactorFindings* of_scaled,
-    __global const double* multipliers, __global double* least_norms,
-    __global SolutionErrors* errors, SystemShape shape, int length) {
+    __global const double* weights, __global const FactorFindings* of_r,
+    __global const FactorFindings* of_scaled, __global const double* multipliers,
+    __global double* least_norms, __global SolutionErrors* errors, SystemShape shape, int length) {
   DECLARE_ROOM(room);
   index_t number, system;
   int side;
   const bool exists = take_wide_side(&shape, &number, &system, &side);
   a += system * length * COLUMNS;
+  weights += system * length;
   b += system * shape.b_system + side * shape.b_side;
   x += system * shape.x_system + side * shape.x_side;
   for (int c = ITEM; c < COLUMNS; c += TEAM) {
@@ -206,16 +214,16 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_wi
   subtract_from_b(room, b, shape.b_step);
   const double norm_b = sqrt(squared_norm(room, room.y));
   SystemSums sums = no_rows();
-  pass_over_x(room, a, x, shape.x_step, length, X_STAYS, exists, &sums);
+  pass_over_x(room, a, weights, x, shape.x_step, length, X_STAYS, exists, &sums);
   collect_gradient(room, &sums, room.y);
   subtract_from_b(room, b, shape.b_step);
   const double norm_r = sqrt(squared_norm(room, room.y));
   const double norm_x = sqrt(team_sum(room, sums.b_squares));
   const double outside = sqrt(team_sum(room, sums.r_squares));
-  const double norm_w = sqrt(squared_norm(room, room.x)), norm_a = of_r[system].norm;
+  const double norm_w = sqrt(squared_norm(room, room.x)), norm_a = of_scaled[system].norm;
   if (ITEM > 0 || !exists) return;
   const bool has_rank = of_scaled[system].condition * shape.least_value < 1;
-  const bool counts = has_rank && norm_a > 0 && has_safe_squares(norm_a) &&
+  const bool counts = has_rank && norm_a > 0 && has_safe_squares(of_r[system].norm) &&
                       has_safe_squares(norm_b) && has_safe_squares(norm_x) &&
                       has_safe_squares(norm_w) && isfinite(outside);
   SolutionErrors of_x;

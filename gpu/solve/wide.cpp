@@ -17,7 +17,7 @@ constexpr int turn_group = 128;  // TURN_GROUP of wide.cl
 void enqueue_turn(const SystemJob& job, const Params&, Launcher& launch) {
   const index_t columns = job.shape.count * static_cast<index_t>(job.wide.length);
   launch("turn_columns", ceil_divide(columns, turn_group), turn_group, job.wide.a, job.a,
-         job.wide.scaled, static_cast<cl_long>(columns), job.wide.length);
+         job.wide.scaled, job.wide.weights, static_cast<cl_long>(columns), job.wide.length);
 }
 
 index_t groups_of(const SystemJob& job, const Params& params) {
@@ -27,14 +27,14 @@ index_t groups_of(const SystemJob& job, const Params& params) {
 void enqueue_solution(const SystemJob& job, const Params& params, Launcher& launch) {
   const WideBuffers& wide = job.wide;
   launch("solve_wide", groups_of(job, params), system_group_size(params), job.a, job.b, job.r,
-         job.x, wide.of_r, wide.multipliers, job.shape, wide.length);
+         job.x, wide.weights, job.findings, wide.multipliers, job.shape, wide.length);
 }
 
 void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
   const WideBuffers& wide = job.wide;
   launch("check_wide", groups_of(job, params), system_group_size(params), job.a, job.b, job.x,
-         wide.of_r, job.findings, wide.multipliers, wide.least_norms, job.errors, job.shape,
-         wide.length);
+         wide.weights, wide.of_r, job.findings, wide.multipliers, wide.least_norms, job.errors,
+         job.shape, wide.length);
 }
 
 constexpr std::string_view file = "gpu/solve/wide.cl";
@@ -60,8 +60,8 @@ std::string wide_objection(const SolveProblem& p, const Limits& limits) {
 }
 
 std::size_t wide_bytes(const SolveProblem& p, index_t sides) {
-  return bytes_of(2 * p.m * p.n, size_of(p.type)) + bytes_of((p.m + 1) * sides, sizeof(double)) +
-         sizeof(FactorFindings);
+  return bytes_of(2 * p.m * p.n, size_of(p.type)) +
+         bytes_of((p.m + 1) * sides + p.n, sizeof(double)) + sizeof(FactorFindings);
 }
 
 WideBuffers wide_buffers(const SolveProblem& p, index_t count, index_t sides, int set,
@@ -72,6 +72,7 @@ WideBuffers wide_buffers(const SolveProblem& p, index_t count, index_t sides, in
   };
   return {.a = {},
           .scaled = take(L::wide_scaled, bytes_of(p.m * p.n, size_of(p.type))),
+          .weights = take(L::wide_weights, bytes_of(p.n, sizeof(double))),
           .of_r = take(L::wide_of_r, sizeof(FactorFindings)),
           .multipliers = take(L::wide_multipliers, bytes_of(p.m * sides, sizeof(double))),
           .least_norms = take(L::wide_least_norms, bytes_of(sides, sizeof(double))),

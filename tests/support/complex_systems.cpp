@@ -43,6 +43,22 @@ std::vector<Entry> multiplied(const ComplexMatrix& a, const std::vector<Entry>& 
   return y;
 }
 
+/// Brings the columns to norms from 1/2 to 1 by powers of two, and returns their exponents.
+std::vector<int> scale_columns(ComplexMatrix& a) {
+  std::vector<int> exponents(static_cast<std::size_t>(a.cols));
+  for (index_t j = 0; j < a.cols; ++j) {
+    std::vector<Entry> column;
+    for (index_t i = 0; i < a.rows; ++i) column.push_back(a(i, j));
+    std::frexp(norm_of_entries(column), &exponents[j]);
+    for (index_t i = 0; i < a.rows; ++i) a(i, j) *= std::ldexp(Wide(1), -exponents[j]);
+  }
+  return exponents;
+}
+std::vector<Entry> times_powers(std::vector<Entry> x, const std::vector<int>& exponents, int sign) {
+  for (std::size_t j = 0; j < x.size(); ++j) x[j] *= std::ldexp(Wide(1), sign * exponents[j]);
+  return x;
+}
+
 /// ||R^-H g|| for the upper triangle of the first columns of r.
 Wide adjoint_solution_norm(const ComplexMatrix& r, std::vector<Entry> g) {
   for (index_t j = 0; j < r.cols; ++j) {
@@ -55,7 +71,8 @@ Wide adjoint_solution_norm(const ComplexMatrix& r, std::vector<Entry> g) {
 /// The smaller of two bounds, of which one may be NaN.
 Wide least(Wide one, Wide other) { return std::isnan(other) ? one : std::min(one, other); }
 
-/// The backward error of x for A and b: a bound where one is below the bar, else the estimate.
+/// The backward error of x for A, with columns of norm 1, and b: a bound where one is below the
+/// bar, else the estimate.
 Wide backward_error(const ComplexMatrix& a, const std::vector<Entry>& b,
                     const std::vector<Entry>& x, Wide bar) {
   std::vector<Entry> r = multiplied(a, x);
@@ -184,7 +201,8 @@ void judge(const SolveProblem& problem, ComplexSystems<R>& s, const std::string&
   const index_t m = problem.m, n = problem.n;
   for (index_t side = 0; side < std::ssize(s.reports); ++side) {
     const MatrixView<const std::complex<R>> matrix = s.a.view()[side / s.p];
-    const ComplexMatrix a(matrix);
+    ComplexMatrix a(matrix);
+    const std::vector<int> exponents = scale_columns(a);
     const auto entries_of = [](const std::complex<R>* from, index_t count) {
       std::vector<Entry> to;
       for (index_t i = 0; i < count; ++i) to.emplace_back(from[i].real(), from[i].imag());
@@ -201,11 +219,12 @@ void judge(const SolveProblem& problem, ComplexSystems<R>& s, const std::string&
     tally.tries += report.tries > 1;
     ++tally.solutions;
     const double bar = report.bar;
-    const auto error = static_cast<double>(backward_error(a, b, x, bar)) / bar;
+    const auto error =
+        static_cast<double>(backward_error(a, b, times_powers(x, exponents, 1), bar)) / bar;
     if (!(error <= tally.worst)) tally.worst = error, tally.worst_at = at;
     double of_norm = 0;
     if (m < n && !is_deficient) {
-      of_norm = static_cast<double>(least_norm_error(a, x)) / bar;
+      of_norm = static_cast<double>(least_norm_error(a, times_powers(x, exponents, -1))) / bar;
       if (!(of_norm <= tally.worst_least_norm))
         tally.worst_least_norm = of_norm, tally.worst_least_norm_at = at;
     }

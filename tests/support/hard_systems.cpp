@@ -67,6 +67,29 @@ HardSystems<T> make_hard_systems(index_t m, index_t n, index_t each, std::uint64
   return out;
 }
 
+template <class T>
+HardSystems<T> with_column_scales(HardSystems<T> systems, std::uint64_t seed) {
+  Draw draw(mix_bits(seed), 0);
+  const index_t m = systems.m, n = systems.n;
+  for (index_t i = 0; i < systems.count; ++i) {
+    T* a = &systems.a[static_cast<std::size_t>(i * m * n)];
+    const T largest = std::abs(
+        *std::max_element(a, a + m * n, [](T y, T z) { return std::abs(y) < std::abs(z); }));
+    const double up = largest > T(1e15) ? 0 : largest < T(1e-15) ? 20 : 10;
+    for (index_t j = 0; j < n; ++j) {
+      double scale = draw.power_of_ten(up - 20, up);
+      if (i % 2 == 0) scale = std::exp2(std::round(std::log2(scale)));
+      for (index_t r = 0; r < m; ++r)
+        a[r * n + j] = static_cast<T>(static_cast<double>(a[r * n + j]) * scale);
+    }
+    systems.names[i] += ", column scales";
+    systems.is_graded[i] = true;
+  }
+  return systems;
+}
+
+template HardSystems<float> with_column_scales(HardSystems<float>, std::uint64_t);
+template HardSystems<double> with_column_scales(HardSystems<double>, std::uint64_t);
 template HardSystems<float> make_hard_systems(index_t, index_t, index_t, std::uint64_t);
 template HardSystems<double> make_hard_systems(index_t, index_t, index_t, std::uint64_t);
 

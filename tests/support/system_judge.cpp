@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/solve/triangular.hpp"
+#include "tests/support/solution_error.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -31,6 +32,14 @@ std::string complaint(const UnevenSystems<T>& s, const SystemAnswers<T>& answers
     return fmt::format("{} of its bar without weights and gaps",
                        of_even.backward_error / report.bar);
   const index_t m = s.systems.m, n = s.systems.n;
+  const index_t rank = answers.findings.empty() ? n : answers.findings[i].rank;
+  const ScaledErrors errors =
+      scaled_errors({&evened.systems.a[i * m * n], m, n, n}, &evened.systems.b[i * m],
+                    std::vector<double>(&answers.x[i * n], &answers.x[i * n] + n).data(), rank);
+  if (!(errors.backward <= report.bar + u))
+    return fmt::format("{} of its bar in 80 bits", errors.backward / report.bar);
+  if (!std::isnan(report.least_norm_error) && !(errors.least_norm <= report.bar + u))
+    return fmt::format("least norm {} of its bar in 80 bits", errors.least_norm / report.bar);
   const std::vector<double> x(&answers.x[i * n], &answers.x[i * n] + n);
   const double size = norm_of(&evened.systems.a[i * m * n], m * n) * norm_of(x.data(), n) +
                       norm_of(&evened.systems.b[i * m], m);

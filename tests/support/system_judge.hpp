@@ -33,16 +33,21 @@ template <class T>
 void judge_systems(const UnevenSystems<T>& s, const SystemAnswers<T>& answers,
                    std::string_view kind, SystemTally& tally);
 
-/// Makes hard systems of every shape and both types, `each` of a kind where they are not tall, and
-/// calls visit(systems, a seed for their weights and gaps).
+/// Makes hard systems of every shape and both types, `each` of a kind where they are not tall, as
+/// they are and with columns of very different size, and calls visit(systems, a seed for their
+/// weights and gaps).
 template <class Visit>
 void visit_hard_systems(index_t each, std::uint64_t seed, Visit visit) {
   for (const AttackShape& shape : hard_shapes) {
     const index_t some = shape.m > 1000 ? 1 : each;
     // Weights of all are of another kind for each shape.
     const std::uint64_t of_rows = seed + static_cast<std::uint64_t>(shape.m);
-    visit(make_hard_systems<float>(shape.m, shape.n, some, seed), of_rows);
-    visit(make_hard_systems<double>(shape.m, shape.n, some, seed), of_rows);
+    const auto visit_both = [&](const auto& systems) {
+      visit(systems, of_rows);
+      visit(with_column_scales(systems, of_rows), of_rows);
+    };
+    visit_both(make_hard_systems<float>(shape.m, shape.n, some, seed));
+    visit_both(make_hard_systems<double>(shape.m, shape.n, some, seed));
   }
 }
 

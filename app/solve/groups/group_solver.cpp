@@ -176,8 +176,7 @@ void GroupSolver::solve_task(const Task& task, std::span<const GroupRows> groups
     GroupLine& line = answers.lines[static_cast<std::size_t>(item.place)];
     line.report = reports[i];
     line.findings = findings[i];
-    line.r2 =
-        r_squared(system_, rows_of(item, groups), response_of(item), line.report.residual_norm);
+    find_r_squared(system_, rows_of(item, groups), response_of(item), line);
     std::copy_n(x.view()[s].data, n, &answers.x.view()[0](item.place, 0));
     if (p.wants_se) std::copy_n(se.view()[s].data, n, &answers.se.view()[0](item.place, 0));
   }
@@ -211,7 +210,7 @@ void GroupSolver::solve_alone(const Item& item, const GroupRows& rows,
       .keep_covariance = [](index_t, index_t, const double*) {}};
   run_solve_stages<double>(
       {.inputs = inputs, .problem = p, .plan = plan, .limits = limits_, .device = nullptr}, sink);
-  line.r2 = r_squared(system_, rows, response_of(item), line.report.residual_norm);
+  find_r_squared(system_, rows, response_of(item), line);
 }
 
 }  // namespace qrtool

@@ -25,7 +25,8 @@ bool GroupSystem::counts(const double* numbers, index_t response) const {
          std::all_of(others.begin(), others.end(), is_there);
 }
 
-double r_squared(const GroupSystem& system, const GroupRows& rows, index_t response, double norm) {
+void find_r_squared(const GroupSystem& system, const GroupRows& rows, index_t response,
+                    GroupLine& line) {
   const index_t place = system.responses[static_cast<std::size_t>(response)];
   const auto for_counting = [&](auto use) {
     rows.visit(0, rows.count(), [&](const double* numbers) {
@@ -35,7 +36,7 @@ double r_squared(const GroupSystem& system, const GroupRows& rows, index_t respo
   };
   double largest = 0;
   for_counting([&](double b, double) { largest = std::max(largest, std::abs(b)); });
-  if (!(largest > 0) || !std::isfinite(largest)) return not_measured;
+  if (!(largest > 0) || !std::isfinite(largest)) return;
   // Squares of numbers near 1 neither overflow nor vanish.
   const int scale = std::ilogb(largest);
   constexpr std::size_t at_once = 1024;
@@ -55,7 +56,9 @@ double r_squared(const GroupSystem& system, const GroupRows& rows, index_t respo
     if (some_b.size() == at_once) take();
   });
   take();
-  return r_squared(spread, std::ldexp(norm, -scale), system.problem.has_intercept);
+  line.r2 = explain(spread, std::ldexp(line.report.residual_norm, -scale),
+                    system.problem.has_intercept, line.report)
+                .r_squared;
 }
 
 }  // namespace qrtool

@@ -30,6 +30,11 @@ struct SolveArithmetic : Lanes<T, double> {
     e = e > most_shift ? Int{} + most_shift : e;
     return SolveArithmetic::power_of_two(e < -most_shift ? Int{} - most_shift : e);
   }
+  /// 1 / x of a power of two.
+  static V power_inverse(V x) {
+    constexpr long bits = long{2 * Format<double>::bias} << Format<double>::mantissa;
+    return reinterpret_cast<V>(Int{} + bits - reinterpret_cast<Int>(x));
+  }
   static Int is_beyond(Int e, int most) { return (e > most) | (e < -most); }
 };
 

@@ -25,29 +25,34 @@ class Condition : SolveArithmetic<T> {
       scale_by_[v] = workspace.take(s_.n);
       unscale_by_[v] = workspace.take(s_.n);
     }
+    size_ = workspace.take(s_.n);
   }
 
-  /// ||A|| 2^-scale, where the scale is the exponent of the largest entry of A.
+  /// ||S||, by which solutions are judged; the size of column i of A, which S is divided by; and
+  /// what gives row i of S^-1 where row i of R'^-1 is multiplied by it.
   V norm() const { return norm_; }
-  Int scale() const { return scale_; }
-  /// Multiplied with row i of R'^-1, this gives row i of (R 2^-scale)^-1.
-  V unscale(index_t i) const { return unscale_by_[plain][i]; }
+  V size(index_t i) const { return size_[i]; }
+  V unscale(index_t i) const { return unscale_by_[scaled][i]; }
   /// Systems that are left to core/solve/system_solver.
   Int needs_care() const { return needs_care_; }
 
   /// The powers of two that make R of R', and S, which has columns of norm 1 to a factor of 2.
-  void choose_scales() {
+  /// scale(j) returns the exponent that column j had lost before.
+  template <class Scale>
+  void choose_scales(Scale scale) {
     matrix_needs_care_ = Int{};
     for (index_t j = 0; j < s_.n && s_.is_gram; ++j)
       matrix_needs_care_ |= is_beyond(columns_.exponent(j), most_gram_exponent);
-    scale_ = columns_.exponent(0);
-    for (index_t j = 1; j < s_.n; ++j)
-      scale_ = columns_.exponent(j) > scale_ ? columns_.exponent(j) : scale_;
-    matrix_needs_care_ |= is_beyond(scale_, most_exponent);
+    Int most = columns_.exponent(0) + scale(0);
+    for (index_t j = 1; j < s_.n; ++j) {
+      const Int exponent = columns_.exponent(j) + scale(j);
+      most = exponent > most ? exponent : most;
+    }
+    matrix_needs_care_ |= is_beyond(most, most_exponent);
     V squares{};
     longest_[scaled] = longest_[plain] = V{} - 1;
     for (index_t j = 0; j < s_.n; ++j) {
-      const Int down = columns_.exponent(j) - scale_;
+      const Int down = columns_.exponent(j) + scale(j) - most;
       matrix_needs_care_ |= is_beyond(down, most_exponent);
       const V sum = columns_.square(j), norm = square_roots(sum);
       const Int e =
@@ -58,7 +63,8 @@ class Condition : SolveArithmetic<T> {
       unscale_by_[plain][j] = power(-down);
       if (!s_.is_gram) columns_.inverse(j) = 1 / columns_.r_at(j, j);
       matrix_needs_care_ |= columns_.r_at(j, j) == 0;
-      squares += sum * scale_by_[plain][j] * scale_by_[plain][j];
+      size_[j] = power(columns_.exponent(j) + e);
+      squares += sum * scale_by_[scaled][j] * scale_by_[scaled][j];
       for (int v : {scaled, plain}) {
         const V length = norm * scale_by_[v][j];
         which_[v] = length > longest_[v] ? Int{} + j : which_[v];
@@ -175,7 +181,8 @@ class Condition : SolveArithmetic<T> {
   const SystemColumns<T>& columns_;
   const Triangle<T>& triangle_;
   V *scale_by_[2], *unscale_by_[2];
-  Int scale_, matrix_needs_care_, needs_care_, which_[2] = {};
+  V* size_;
+  Int matrix_needs_care_, needs_care_, which_[2] = {};
   V norm_, longest_[2], condition_[2], smallest_;
 };
 

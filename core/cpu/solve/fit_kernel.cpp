@@ -34,7 +34,13 @@ class Fit : Lanes<double, double> {
     for (index_t c = 0; c < sides_.count; c += group) multiply(c);
     sides_.is_single ? store<float>() : store<double>();
     for (index_t c = 0; c < sides_.count; ++c) sum_up_r(c);
-    for (index_t c = 0; c < sides_.count; c += group) add_gradient(c);
+    for (index_t c = 0; c < sides_.count; c += group) {
+      if (sides_.count - c == 1) {
+        add_columns<1, 1>(c);
+      } else {
+        has_shared_weights() ? add_columns<group, 1>(c) : add_columns<group, group>(c);
+      }
+    }
   }
 
  private:
@@ -107,19 +113,22 @@ class Fit : Lanes<double, double> {
   }
   /// Whether all right sides have the weights of the rows, which are ones and zeros.
   bool has_plain_weights() const { return sides_.w == nullptr && !sides_.skips_missing; }
+  /// Whether the weights of a row are the same for all right sides.
+  bool has_shared_weights() const {
+    return has_plain_weights() || (sides_.w_side_step == 0 && !sides_.skips_missing);
+  }
   const double* weights_of(index_t c) const {
     return has_plain_weights() ? rows_.counts : w_ + c * stride_;
   }
 
   void sum_up_b(index_t c) {
     const double *b = b_ + c * stride_, *w = weights_of(c);
-    V weight{}, sum{}, b_squares{}, a_squares{}, most = V{} - __builtin_inf(), least = most;
+    V weight{}, sum{}, b_squares{}, most = V{} - __builtin_inf(), least = most;
     for (index_t i = 0; i < rows_.rows; i += lanes) {
       const V wi = get(w + i), bi = wi > 0 ? get(b + i) : V{};
       weight += wi;
       sum += wi * bi;
       b_squares += wi * bi * bi;
-      a_squares += wi * get(rows_.norms + i);
       const V up = wi > 0 ? bi : V{} - __builtin_inf(), down = wi > 0 ? -bi : V{} - __builtin_inf();
       most = up > most ? up : most;
       least = down > least ? down : least;
@@ -130,7 +139,6 @@ class Fit : Lanes<double, double> {
     sums.b.b_squares = sum_of(b_squares);
     sums.b.most = largest_of(most);
     sums.b.least = -largest_of(least);
-    sums.a_squares = sum_of(a_squares);
     sums.apart_squares = sums.fitted_apart_squares = 0;
     V squares{};
     for (index_t i = 0; i < rows_.rows; i += lanes) {
@@ -257,18 +265,25 @@ class Fit : Lanes<double, double> {
     sides_.sums[c].r_squares = sum_of(squares);
   }
 
-  void add_gradient(index_t c) {
+  /// The gradient and the squares of the columns, for at most `most` right sides with as many sets
+  /// of weights, or one for all of them.
+  template <int most, int sets>
+  void add_columns(index_t c) {
     const index_t n = rows_.n;
-    const index_t count = sides_.count - c < group ? sides_.count - c : index_t{group};
-    const double* r = r_ + c * stride_;
+    const index_t count = sides_.count - c < most ? sides_.count - c : index_t{most};
+    const double *r = r_ + c * stride_, *w = weights_of(c);
     for (index_t j = 0; j < n; ++j) {
       const double* a = rows_.a + j * stride_;
-      V g[group] = {};
+      V g[most] = {}, squares[sets] = {};
       for (index_t i = 0; i < rows_.rows; i += lanes) {
-        const V ai = get(a + i);
-        for (int q = 0; q < group; ++q) g[q] += ai * get(r + q * stride_ + i);
+        const V ai = get(a + i), square = ai * ai;
+        for (int q = 0; q < most; ++q) g[q] += ai * get(r + q * stride_ + i);
+        for (int q = 0; q < sets; ++q) squares[q] += square * get(w + q * stride_ + i);
       }
-      for (index_t q = 0; q < count; ++q) sides_.gradient[(c + q) * n + j] += sum_of(g[q]);
+      for (index_t q = 0; q < count; ++q) {
+        sides_.gradient[(c + q) * n + j] += sum_of(g[q]);
+        sides_.columns[(c + q) * n + j] += sum_of(squares[sets == 1 ? 0 : q]);
+      }
     }
   }
 

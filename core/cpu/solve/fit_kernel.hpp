@@ -20,17 +20,17 @@ struct Spread {
 /// The sums of one right side's rows. r is the residual as it is stored.
 struct Sums {
   Spread b = {};
-  double r_squares = 0, a_squares = 0;  // sum w r^2, sum w ||a||^2
+  double r_squares = 0;  // sum w r^2
   // sum w (given - r)^2, and the same of fitted values; not finite where a given number is NaN and
   // its row counts, or the reverse
   double apart_squares = 0, fitted_apart_squares = 0;
 };
 
 /// Rows of A, widened: column j is a[j stride], ... A row that is not to count holds zeros, and
-/// counts[i] is 0 for it, else 1. norms: ||a||^2 of each row.
+/// counts[i] is 0 for it, else 1.
 struct Rows {
   std::int64_t rows = 0, stride = 0, n = 0;  // stride: a multiple of 8; zeros follow the rows
-  double *a = nullptr, *norms = nullptr, *counts = nullptr;
+  double *a = nullptr, *counts = nullptr;
 };
 
 /// Entry i of right side c is at b[i row_step + c side_step], and so are its fitted value and its
@@ -52,6 +52,7 @@ struct Sides {
   const void *given_fitted = nullptr, *given_residuals = nullptr;
   Sums* sums = nullptr;        // one for each side, which are set
   double* gradient = nullptr;  // count x n: A'W r is added to it
+  double* columns = nullptr;   // count x n: sum w a_j^2 of the columns is added to it
 };
 
 struct Kernels {

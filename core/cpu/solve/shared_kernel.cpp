@@ -21,7 +21,7 @@ template <class T>
 class RightSides : SolveArithmetic<T> {
   using Base = SolveArithmetic<T>;
   using Base::broadcast, Base::is_beyond, Base::lanes, Base::least_solution, Base::most_exponent,
-      Base::most_shift, Base::power, Base::size_of, Base::square_roots;
+      Base::power, Base::power_inverse, Base::size_of, Base::square_roots;
   using typename Base::Int, typename Base::V, typename Base::VT;
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
   using InMemory = batched::Tiles<T, lanes>;
@@ -218,16 +218,16 @@ class RightSides : SolveArithmetic<T> {
 
   // ---- solutions
 
-  /// Rounds x as it will be stored. The scaled solution solves A 2^-scale x = b 2^-e, and x 2^(e -
-  /// scale) is stored.
+  /// Rounds x as it will be stored. The scaled solution solves A D^-1 x = b 2^-e, and D^-1 x 2^e is
+  /// stored.
   void round_x() {
     for (int v = 0; v < vectors; ++v) {
-      const Int shift = exponent_[v] - a_.scale;
-      needs_care_[v] |= is_beyond(shift, most_shift);
-      const V up = power(shift), back = power(-shift);
+      const V power_of_b = power(exponent_[v]);
       V largest{}, squares{};
       Int is_beyond_type{};
       for (index_t i = 0; i < a_.n; ++i) {
+        const V of_column = broadcast(a_.powers[i]);
+        const V up = power_of_b * of_column, back = down_[v] * power_inverse(of_column);
         V& stored = stored_[i * vectors + v];
         if (!a_.is_given) {
           const VT rounded = __builtin_convertvector(x_[i * vectors + v] * up, VT);
@@ -318,10 +318,9 @@ class RightSides : SolveArithmetic<T> {
     for (int v = 0; v < vectors; ++v) {
       store(tile_.x, v, [&](index_t i) { return stored_[i * vectors + v]; });
       if (tile_.se == nullptr || a_.row_norms == nullptr) continue;
-      const V sigma = a_.freedom > 0
-                          ? residual_[v] / square_root(a_.freedom) * power(exponent_[v] - a_.scale)
-                          : broadcast(__builtin_nan(""));
-      store(tile_.se, v, [&](index_t i) { return sigma * a_.row_norms[i]; });
+      const V sigma = a_.freedom > 0 ? residual_[v] / square_root(a_.freedom) * power(exponent_[v])
+                                     : broadcast(__builtin_nan(""));
+      store(tile_.se, v, [&](index_t i) { return sigma * (a_.row_norms[i] * a_.powers[i]); });
     }
   }
   template <class Value>

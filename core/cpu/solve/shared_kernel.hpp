@@ -10,17 +10,17 @@
 
 namespace qrtool::shared {
 
-/// One matrix that is ready to be used: A 2^-scale = QR with factored rows. All parts are
-/// row-major.
+/// One matrix that is ready to be used: A D^-1 = QR with factored rows and columns of norm 1, to a
+/// factor of 2. All parts are row-major.
 struct Matrix {
   std::int64_t m = 0, n = 0, data_rows = 0;
   const double *a = nullptr, *q = nullptr;  // m x n
   const double* r = nullptr;                // n x n
   const double* row_factors = nullptr;      // of the data_rows rows of right sides
   const double* row_norms = nullptr;        // of R^-1; null: no standard errors
+  const double* powers = nullptr;           // D^-1: powers of two from 2^-500 to 2^500
   double norm = 0;                          // ||R||
   double freedom = 0;                       // rows that count, less n
-  int scale = 0;
   double bar = 0;
   bool is_given = false;  // X is given, and only checked
 };

@@ -24,10 +24,10 @@
 //   condition.hpp        the condition of A
 //   residuals.hpp        r and g
 //
-// The backward error is bounded as in core/solve/backward_error.hpp. The condition is estimated
-// twice, for A and for A with columns scaled to norm 1, in the same passes over R'. Systems whose
-// bound is not clearly within the bar, or whose rank or range is in doubt, are left to
-// core/solve/system_solver.
+// The backward error is bounded as in core/solve/backward_error.hpp, with columns scaled to norm 1.
+// The condition is estimated twice, for A and for A with columns scaled to norm 1, in the same
+// passes over R'. Systems whose bound is not clearly within the bar, or whose rank or range is in
+// doubt, are left to core/solve/system_solver.
 #include "core/cpu/solve/solution_kernel.hpp"
 
 #include "core/cpu/solve/condition.hpp"
@@ -40,8 +40,8 @@ template <class T>
 class Systems : SolveArithmetic<T> {
   using Base = SolveArithmetic<T>;
   using Base::broadcast, Base::infinity, Base::is_beyond, Base::larger, Base::least_solution,
-      Base::most_exponent, Base::most_shift, Base::power, Base::size_of, Base::smaller,
-      Base::square_roots;
+      Base::most_exponent, Base::most_shift, Base::power, Base::power_inverse, Base::size_of,
+      Base::smaller, Base::square_roots;
   using typename Base::Int, typename Base::V, typename Base::VT;
   using Workspace = typename SystemColumns<T>::Workspace;
 
@@ -71,7 +71,8 @@ class Systems : SolveArithmetic<T> {
     Workspace parts(workspace);
     const Systems s(shape, parts);
     for (index_t j = 0; j < shape.n; ++j) {
-      const int up = static_cast<int>(s.columns_.exponent(j)[place.lane]) - place.scale;
+      const int scale = place.scales == nullptr ? 0 : place.scales[j];
+      const int up = static_cast<int>(s.columns_.exponent(j)[place.lane]) - scale;
       for (index_t i = 0; i < shape.n; ++i)
         r[i * shape.n + j] = j < i ? 0 : __builtin_ldexp(s.columns_.r_at(i, j)[place.lane], up);
     }
@@ -92,6 +93,7 @@ class Systems : SolveArithmetic<T> {
     y_ = workspace.take(group * s_.n);
     x_ = workspace.take(group * s_.n);
     row_norms_ = workspace.take(s_.n);
+    scales_ = reinterpret_cast<Int*>(workspace.take(s_.n));
   }
 
   /// Computes R and what the checks need to know about it.
@@ -111,7 +113,8 @@ class Systems : SolveArithmetic<T> {
       columns_.factor_columns();
     }
     if (!s_.is_gram) triangle_.find_column_squares();
-    condition_.choose_scales();
+    load_scales(pack);
+    condition_.choose_scales([&](index_t j) { return scale_of(pack, j); });
     condition_.estimate(y_, x_);
     condition_.judge(rules, pack);
     if (pack.se != nullptr && rules.wants_se) find_row_norms();
@@ -178,6 +181,18 @@ class Systems : SolveArithmetic<T> {
     for (index_t i = 0; i < s_.n; ++i) row_norms_[i] = square_roots(row_norms_[i]);
   }
 
+  void load_scales(const Pack<T>& pack) {
+    if (pack.scales == nullptr) return;
+    for (index_t i = 0; i < s_.n; ++i) {
+      Int scale{};
+      for (index_t l = 0; l < pack.count; ++l)
+        scale[l] = pack.scales[s_.is_masked ? i : l * s_.n + i];
+      scales_[i] = scale;
+    }
+  }
+  Int scale_of(const Pack<T>& pack, index_t i) const {
+    return pack.scales == nullptr ? Int{} : scales_[i];
+  }
   Int shift_of(const Pack<T>& pack, index_t j) const {
     Int shift{};
     if (pack.shifts == nullptr) return shift;
@@ -202,7 +217,8 @@ class Systems : SolveArithmetic<T> {
     V largest{}, squares{};
     Int is_beyond_type{};
     for (index_t i = 0; i < s_.n; ++i) {
-      const Int up = e - columns_.exponent(i) + shift, down = -shift - e;
+      const Int of_x = shift - scale_of(pack, i);
+      const Int up = e - columns_.exponent(i) + of_x, down = -of_x - e;
       is_bad |= is_beyond(up, most_shift) | is_beyond(down, most_shift);
       VT stored{};
       if (rules.is_given) {
@@ -216,7 +232,7 @@ class Systems : SolveArithmetic<T> {
       is_beyond_type |= ~(size_of(x) < infinity());
       const V down_x = x * power(down);
       x_[i * group + q] = down_x;
-      const V relative = down_x * power(condition_.scale());
+      const V relative = down_x * condition_.size(i);
       squares += relative * relative;
     }
     is_bad |= is_beyond_type | ((largest < least_solution) & (largest > 0));
@@ -241,11 +257,10 @@ class Systems : SolveArithmetic<T> {
     const index_t j = sides.first + q;
     const auto& found = residuals_.squares(q);
     const V r = square_roots(found.r), b = square_roots(found.b), norm = condition_.norm();
-    const V down = power(-condition_.scale());
     V squares{};
     for (index_t i = 0; i < s_.n; ++i) {
       V& g = residuals_.gradient(i, q);
-      g *= down;
+      g *= power_inverse(condition_.size(i));
       squares += g * g;
     }
     const V g = square_roots(squares), ax = norm * solution_norm_[q];
@@ -254,7 +269,7 @@ class Systems : SolveArithmetic<T> {
     V error = smaller(g / (norm * r), e);
     const Int is_doubtful = ~(error <= rules.bar / 2) & ~is_exact;
     if (any(is_doubtful & ~is_bad_[q])) {
-      // ||R^-T g||, where R^-T = R'^-T 2^-(e_j - scale)
+      // ||S^-T g||
       for (index_t i = 0; i < s_.n; ++i) y_[i] = residuals_.gradient(i, q) * condition_.unscale(i);
       triangle_.template solve_upper_transposed<1>(y_);
       V sum{};
@@ -278,7 +293,7 @@ class Systems : SolveArithmetic<T> {
     const V sigma = freedom > 0 ? r / square_roots(freedom) : broadcast(__builtin_nan(""));
     const Int e = columns_.exponent(s_.n + j) + shift_of(pack, j);
     for (index_t i = 0; i < s_.n; ++i) {
-      const V error = sigma * row_norms_[i] * power(e - columns_.exponent(i));
+      const V error = sigma * row_norms_[i] * power(e - columns_.exponent(i) - scale_of(pack, i));
       for (index_t l = 0; l < pack.count; ++l)
         pack.se[(l * s_.p + j) * s_.n + i] = static_cast<T>(error[l]);
     }
@@ -292,6 +307,7 @@ class Systems : SolveArithmetic<T> {
   MaskedEquations<T> masked_;
   Residuals<T> residuals_;
   V *y_, *x_, *row_norms_;
+  Int* scales_;  // of columns, where the pack has them
   Int is_bad_[group];
   V solution_norm_[group];
 };

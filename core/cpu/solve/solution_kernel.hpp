@@ -54,7 +54,8 @@ struct SharedMatrix {
 
 /// `count` systems, at most `lanes`; more where is_masked, there are no weights and all right sides
 /// leave out the same rows. x, se: n entries for right side j of system l, beginning with number (l
-/// p + j) n. What is stored is x 2^shift, with one shift for each right side.
+/// p + j) n. What is stored is x_i 2^(shift - scale), with one shift for each right side and one
+/// scale for each column.
 template <class T>
 struct Pack {
   std::int64_t count = 0;
@@ -65,15 +66,17 @@ struct Pack {
   SharedMatrix shared;                      // where is_masked, in place of a
   Strided<const T> w;                       // where is_masked: 1 x data_rows weights; null: all 1
   const int* shifts = nullptr;              // null: 0
+  const int* scales = nullptr;              // count x n; n for all where is_masked; null: 0
   const std::int64_t* rows_used = nullptr;  // of each system, for the degrees of freedom
   T *x = nullptr, *se = nullptr;
   Solution* solutions = nullptr;  // count x p
   Matrix* matrices = nullptr;     // count
 };
 
-/// The lane of a system in the pack, and the exponent by which its R is scaled.
+/// The lane of a system in the pack, and the exponents by which its columns are scaled; null: 0.
 struct Place {
-  int lane = 0, scale = 0;
+  int lane = 0;
+  const int* scales = nullptr;
 };
 
 template <class T>
@@ -82,8 +85,8 @@ struct Routine {
   std::size_t (*workspace_bytes)(const Shape&);
   /// `workspace` is aligned to 64 bytes.
   void (*solve)(const Shape&, const Rules&, const Pack<T>&, std::byte* workspace);
-  /// After solve() of systems whose R is not given: R of A 2^-scale (n x n) and Q'B (n x p), where
-  /// the largest entry of every right side is brought to [1/2, 1) by a power of two.
+  /// After solve() of systems whose R is not given: R of the scaled A (n x n) and Q'B (n x p),
+  /// where the largest entry of every right side is brought to [1/2, 1) by a power of two.
   void (*take_factor)(const Shape&, std::byte* workspace, const Place&, double* r, double* z);
 };
 

@@ -85,7 +85,7 @@ struct Systems {
         data.factor_again(j, r.view()[0], column.data());
         for (index_t i = 0; i < n; ++i) z.view()[0](i, j) = column[i];
       }
-      solver.take_factor(MatrixView<const double>(r.view()[0]));
+      solver.take_factor(MatrixView<const double>(r.view()[0]), packed.scale_a);
       solve_packed<T>(problem, system, in_one<T>(problem, all, packed, z.view()[0]), solver,
                       block(as_rows));
     }

@@ -114,6 +114,65 @@ TEST(RankedFactor, FindsTheRankAndTheLeastNormOfDependentColumns) {
   }
 }
 
+/// Columns that depend on others by powers of two, and are multiplied by powers of two: A x stays
+/// that of the columns as they were, and x is orthogonal to all y with A y = 0.
+TEST(RankedFactor, ColumnsOfAnySizeHaveTheFitOfTheBasicSolutionAndTheLeastNorm) {
+  std::mt19937_64 random(4);
+  for (int trial = 0; trial < 200; ++trial) {
+    const index_t rank = 1 + trial % 5, n = rank + 1 + trial % 4, m = 12;
+    const Batch<double> a = gaussian(m, n, static_cast<unsigned>(trial));
+    const MatrixView<double> view = a.view()[0];
+    const auto whole = [&](int low, int high) {
+      return std::uniform_int_distribution<int>(low, high)(random);
+    };
+    Batch<double> null(1, n, n - rank);  // its columns span the null space
+    std::fill_n(null.view().data, n * (n - rank), 0.0);
+    for (index_t j = rank; j < n; ++j) {
+      const int of_first = whole(-3, 3);
+      for (index_t i = 0; i < m; ++i) view(i, j) = std::ldexp(view(i, j % rank), of_first);
+      null.view()[0](j, j - rank) = -1;
+      null.view()[0](j % rank, j - rank) = std::ldexp(1.0, of_first);
+    }
+    std::vector<double> b;
+    for (index_t i = 0; i < m; ++i) b.push_back(std::cos(static_cast<double>(i)));
+    const Factored plain = factored(view, b);
+    RankedFactor<double> factor;
+    factor.set(plain.r.view()[0], {.tolerance = tolerance, .is_basic = true});
+    const std::vector<double> basic = solve(factor, plain);
+    std::vector<int> sizes;
+    for (index_t j = 0; j < n; ++j) {
+      sizes.push_back(whole(-120, 120));
+      for (index_t i = 0; i < m; ++i) view(i, j) = std::ldexp(view(i, j), sizes[j]);
+      for (index_t c = 0; c < n - rank; ++c)
+        null.view()[0](j, c) = std::ldexp(null.view()[0](j, c), -sizes[j]);
+    }
+    const Factored f = factored(view, b);
+    factor.set(f.r.view()[0], {.tolerance = tolerance});
+    EXPECT_EQ(factor.rank(), rank);
+    const std::vector<double> x = solve(factor, f);
+    double off = 0, size = 0;
+    for (index_t i = 0; i < m; ++i) {
+      double of_x = 0, of_basic = 0;
+      for (index_t j = 0; j < n; ++j) {
+        of_x += view(i, j) * x[j];
+        of_basic += std::ldexp(view(i, j), -sizes[j]) * basic[j];
+      }
+      off = std::max(off, std::abs(of_x - of_basic));
+      size = std::max(size, std::abs(of_basic));
+    }
+    EXPECT_LE(off, 1e-13 * size) << trial;
+    for (index_t c = 0; c < n - rank; ++c) {
+      double product = 0, of_null = 0;
+      for (index_t j = 0; j < n; ++j) {
+        product += null.view()[0](j, c) * x[j];
+        of_null = std::hypot(of_null, null.view()[0](j, c));
+      }
+      EXPECT_LE(std::abs(product), 1e-13 * of_null * norm_of(x.data(), n)) << trial;
+    }
+    EXPECT_LE(factor.least_norm_error(x.data()), 0x1p-50);
+  }
+}
+
 /// So many columns that they are chosen by blocks, beside Eigen's complete orthogonal decomposition
 /// of single columns.
 TEST(RankedFactor, TheLeastNormOfManyColumnsIsThatOfAnotherProgram) {

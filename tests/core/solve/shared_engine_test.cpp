@@ -95,7 +95,7 @@ struct Run {
       pack_system(problem, system, places, rows, all, packed);
       PackedRows<T> data(problem, {all.data, m, n, all.ld}, {all.data + n, m, 1, all.ld});
       data.factor_again(0, r.view()[0], z.view().data);
-      solver.take_factor(MatrixView<const double>(r.view()[0]));
+      solver.take_factor(MatrixView<const double>(r.view()[0]), packed.scale_a);
       solve_packed<T>(problem, system, in_one<T>(problem, all, packed, z.view()[0]), solver,
                       places);
     }
