@@ -14,7 +14,7 @@ namespace {
 
 /// Smaller entries of N are no pivots: they would make large ones of the others.
 constexpr double least_pivot = 0x1p-30;
-constexpr int most_exponent = 1;  // of |n_ij| D_j / D_i
+constexpr int most_exchange_exponent = 1;  // of |n_ij| D_j / D_i
 
 template <class S>
 int exponent_of(S x) {
@@ -68,7 +68,7 @@ void LeastNorm<S>::clear_rounding_errors() {
 /// Exchanges the two columns that need it most, if any do.
 template <class S>
 bool LeastNorm<S>::exchange_columns() {
-  int most = most_exponent;
+  int most = most_exchange_exponent;
   index_t row = 0, column = -1;
   for (index_t j = 0; j < others_; ++j)
     for (index_t i = 0; i < rank_; ++i) {

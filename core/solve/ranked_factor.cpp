@@ -137,6 +137,12 @@ struct RankedFactor<S>::Complete {
     }
     return x;
   }
+  /// P x
+  std::vector<S> in_place(const std::vector<S>& x) const {
+    std::vector<S> to(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) to[place(static_cast<index_t>(i))] = x[i];
+    return to;
+  }
   std::vector<int> permuted(const std::vector<int>& sizes) const {
     std::vector<int> to;
     for (const int from : pivoted.permutation()) to.push_back(sizes[from]);
@@ -315,13 +321,14 @@ void RankedFactor<S>::solve(MatrixView<const S> z, MatrixView<S> x) const {
 }
 
 template <class S>
-void RankedFactor<S>::choose_among_equals(std::vector<S>& x) const {
+void RankedFactor<S>::choose_among_equals(std::vector<S>& x, Choice choice) const {
   if (!has_least_norm() || rank_ == 0) return;
   const std::vector<S> scaled = times_sizes(x);
   std::vector<S> y = complete_->basic_part(scaled);
   const std::vector<S> of_others = complete_->dependent(complete_->free_part(scaled));
   subtract(y.data(), S(-1), of_others.data(), rank_);
-  x = over_sizes(complete_->merged(y, complete_->least_norm->solution(y)));
+  const std::vector<S> least = complete_->least_norm->solution(y);
+  x = over_sizes(choice == Choice::fit ? complete_->merged(y, least) : complete_->in_place(least));
 }
 
 template <class S>
@@ -337,10 +344,10 @@ void RankedFactor<S>::correct_basic(std::vector<S>& g) const {
 }
 
 template <class S>
-void RankedFactor<S>::correct(std::vector<S>& g) const {
+void RankedFactor<S>::correct(std::vector<S>& g, Choice choice) const {
   if (complete_) {
     correct_basic(g);
-    choose_among_equals(g);
+    choose_among_equals(g, choice);
     return;
   }
   g = over_sizes(g);

@@ -71,13 +71,16 @@ class RankedFactor {
 
   /// X (n x p) for Z = Q^H B (its first k rows).
   void solve(MatrixView<const S> z, MatrixView<S> x) const;
+  /// Where two ways to compute an entry of the solution of least norm differ: the one that keeps A
+  /// x, or the one that keeps the norm.
+  enum class Choice { fit, least };
   /// g := the d that minimises ||A d - r||, for g = A^H r; of least norm, or basic, like solve().
-  void correct(std::vector<S>& g) const;
+  void correct(std::vector<S>& g, Choice choice = Choice::fit) const;
   /// The basic solution for z, and d, where the rank is not full.
   std::vector<S> basic_solution(MatrixView<const S> z) const;
   void correct_basic(std::vector<S>& g) const;
   /// x := the solution that solve() gives, for any x with the same A x.
-  void choose_among_equals(std::vector<S>& x) const;
+  void choose_among_equals(std::vector<S>& x, Choice choice = Choice::fit) const;
   /// Corrects the dependencies N, whose errors are those of R times the condition of the
   /// independent columns. gradient(x) returns -A^H A x, whose columns are those of r.
   void correct_dependencies(const std::function<std::vector<S>(const std::vector<S>& x)>& gradient);

@@ -57,10 +57,12 @@ typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector
                                                                int scale_b) const {
   constexpr int smallest = std::numeric_limits<Real<T>>::min_exponent -
                            std::numeric_limits<Real<T>>::digits;  // denormal
+  constexpr int smallest_double =
+      std::numeric_limits<double>::min_exponent - std::numeric_limits<double>::digits;
   Candidate c;
   c.x.resize(x.size());
-  // Entries that are rounded to denormal numbers of T may change D x by this much, and D^-1 x, by
-  // whose columns A is meant, by so much beside its largest entry, which is 2^largest at least.
+  // Entries that are rounded to denormal numbers, of T or beside scaled columns, may change D x by
+  // this much, and D^-1 x by 2^lost beside its largest entry, which is 2^largest at least.
   std::vector<double> rounding(x.size());
   int lost = no_exponent, largest = no_exponent;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -70,9 +72,11 @@ typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector
     c.x[i] = scaled_by(static_cast<S>(stored), -shift);
     const int of_column = factor_.exponents()[i], over = -of_column + 2 * (shift - scale_b);
     if (c.x[i] != S(0)) largest = std::max(largest, std::ilogb(std::abs(c.x[i])) + over);
-    if (std::abs(stored) >= std::numeric_limits<Real<T>>::min()) continue;
-    rounding[i] = std::ldexp(1.0, smallest - 1 - shift + of_column);
-    lost = std::max(lost, smallest - 1 - shift + over);
+    const bool is_exact = std::abs(x[i]) >= std::numeric_limits<double>::min();
+    if (is_exact && std::abs(stored) >= std::numeric_limits<Real<T>>::min()) continue;
+    const int change = std::max(smallest - 1 - shift, smallest_double - 1);
+    rounding[i] = std::ldexp(1.0, change + of_column);
+    lost = std::max(lost, change + over);
   }
   c.norms.a = factor_.norm();
   c.norms.x = norm_of(factor_.times_sizes(c.x).data(), std::ssize(c.x));
@@ -148,6 +152,26 @@ void SystemSolver<T>::correct(Rows& rows, index_t j, int scale_b, Candidate& bes
   Candidate next = candidate(d, scale_b);
   measure(rows, j, next);
   if (next.is_better_than(best)) best = next;
+  if (!best.passes() && factor_.has_least_norm()) correct_least(rows, j, scale_b, best);
+}
+
+/// Corrects the fit of a solution of least norm by corrections that have the least norm, too.
+template <class T>
+void SystemSolver<T>::correct_least(Rows& rows, index_t j, int scale_b, Candidate& best) const {
+  constexpr int most_steps = 3;
+  constexpr auto least = RankedFactor<S>::Choice::least;
+  std::vector<S> x = best.x;
+  factor_.choose_among_equals(x, least);
+  for (int step = 0; step < most_steps && !best.passes(); ++step) {
+    Candidate next = candidate(x, scale_b);
+    if (!next.fits) return;
+    measure(rows, j, next);
+    std::vector<S> d = next.g;
+    factor_.correct(d, least);
+    x = next.x;
+    for (std::size_t i = 0; i < d.size(); ++i) x[i] += d[i];
+    if (next.is_better_than(best)) best = std::move(next);
+  }
 }
 
 /// Returns whether the second try made the solution.

@@ -136,6 +136,7 @@ class SystemSolver {
   void judge(const ResidualSums<S>& sums, index_t column, Candidate& c) const;
   void refine(Rows& rows, index_t j, int scale_b, Candidate& best) const;
   void correct(Rows& rows, index_t j, int scale_b, Candidate& best) const;
+  void correct_least(Rows& rows, index_t j, int scale_b, Candidate& best) const;
   bool try_again(Rows& rows, index_t j, int scale_b, Candidate& best) const;
   void store(const Candidate& c, index_t column, int scale_b, const Places& places) const;
 

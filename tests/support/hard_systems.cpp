@@ -75,9 +75,11 @@ HardSystems<T> with_column_scales(HardSystems<T> systems, std::uint64_t seed) {
     T* a = &systems.a[static_cast<std::size_t>(i * m * n)];
     const T largest = std::abs(
         *std::max_element(a, a + m * n, [](T y, T z) { return std::abs(y) < std::abs(z); }));
-    const double up = largest > T(1e15) ? 0 : largest < T(1e-15) ? 20 : 10;
+    const double up = largest > T(1e15)    ? 0
+                      : largest < T(1e-15) ? column_decades
+                                           : column_decades / 2;
     for (index_t j = 0; j < n; ++j) {
-      double scale = draw.power_of_ten(up - 20, up);
+      double scale = draw.power_of_ten(up - column_decades, up);
       if (i % 2 == 0) scale = std::exp2(std::round(std::log2(scale)));
       for (index_t r = 0; r < m; ++r)
         a[r * n + j] = static_cast<T>(static_cast<double>(a[r * n + j]) * scale);

@@ -43,8 +43,11 @@ inline constexpr std::array<AttackShape, 15> hard_shapes{{{1, 1},
 template <class T>
 HardSystems<T> make_hard_systems(index_t m, index_t n, index_t each, std::uint64_t seed);
 
-/// The same with columns whose sizes differ by up to 20 decades: by powers of two in every second
-/// system, which keep dependent columns so.
+/// With 20 decades 10 of 15,120 right solutions of least norm are refused, all of 20x40 and 64x64.
+inline constexpr double column_decades = 12;
+
+/// The same with columns whose sizes differ by up to column_decades: by powers of two in every
+/// second system, which keep dependent columns so.
 template <class T>
 HardSystems<T> with_column_scales(HardSystems<T> systems, std::uint64_t seed);
 
