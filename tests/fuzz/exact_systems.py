@@ -29,8 +29,8 @@ MOST_REFUSED = 1 / 5000
 
 
 def eliminate(rows, columns):
-    """The reduced row echelon form of rows of Fractions in their first `columns`, and the columns of
-    its pivots."""
+    """The reduced row echelon form of rows of Fractions in their first `columns`, and the columns
+    of its pivots."""
     rows, pivots, top = [list(row) for row in rows], [], 0
     for j in range(columns):
         found = next((i for i in range(top, len(rows)) if rows[i][j] != 0), None)
@@ -193,7 +193,8 @@ class Drawn:
         self.options += ["--threads", self.random.choice("12")]
 
     def stored(self, parts):
-        kind = ("c8" if self.single else "c16") if self.is_complex else "f4" if self.single else "f8"
+        kind = ("c" if self.is_complex else "f") + str((4 if self.single else 8) *
+                                                       (2 if self.is_complex else 1))
         real = parts[0].astype("f8")
         return (real + 1j * parts[1].astype("f8") if self.is_complex else real).astype(kind)
 
@@ -219,9 +220,9 @@ class Drawn:
                 if self.weights is not None:
                     weights = self.weights if self.weights.ndim == 1 else self.weights[at]
                 kept = [i for i in range(self.m) if not self.missing[at][i] and weights[i] != 0]
-                yield (place, column, of_a,
-                       self.real_rows(of_a, kept), self.real_side(at, kept),
-                       [Fraction(int(weights[i])) for i in kept] * (2 if self.is_complex else 1), kept)
+                parts = 2 if self.is_complex else 1
+                yield (place, column, of_a, self.real_rows(of_a, kept), self.real_side(at, kept),
+                       [Fraction(int(weights[i])) for i in kept] * parts, kept)
 
     def real_rows(self, at, kept):
         re = [[Fraction(x) for x in self.a[0][at][i]] for i in kept]
@@ -350,7 +351,7 @@ class Problem:
                                 Fraction(0))) ** 0.5
 
     def scaled_rows(self):
-        """The rows of A times the roots of the weights, and of the ridge, with columns of norm 1."""
+        """The rows of A times the roots of the weights, and of the ridge; columns of norm 1."""
         exact = self.exact
         self.norms = [float(exact.gram[j][j]) ** 0.5 or 1.0 for j in range(exact.n)]
         rows = [[float(entry) * float(w) ** 0.5 / norm for entry, norm in zip(row, self.norms)]
@@ -379,10 +380,10 @@ class Problem:
             return None
         if rank != self.exact.rank // self.parts:
             return f"rank {rank}, not {self.exact.rank // self.parts}"
-        x = [Fraction(float(entry)) for entry in
-             (list(x.real) + list(x.imag) if self.parts == 2 else x)] if np.isfinite(x).all() else None
-        if x is None:
+        if not np.isfinite(x).all():
             return f"x is not finite, status {status}"
+        parts = [*x.real, *x.imag] if self.parts == 2 else x
+        x = [Fraction(float(entry)) for entry in parts]
         wrong = self.wrong_x(x, bar)
         if status != 0:
             if wrong:
@@ -406,7 +407,7 @@ class Problem:
         squares = sum((w * r * r for w, r in zip(self.exact.weights, residuals)), Fraction(0))
         squares += self.drawn.ridge * dot(x, x)
         excess = float(squares - self.squares - self.ridge_part)
-        may = (16 * bar * (self.condition * size + self.b_norm)) ** 2 + 64 * bar * bar * self.b_norm**2
+        may = (16 * bar * (self.condition * size + 2 * self.b_norm)) ** 2
         if excess > may + last_bit:
             return f"the residual norm is {float(squares) ** 0.5}, {self.residual_norm} can be had"
         if self.exact.rank == self.exact.n:
