@@ -106,6 +106,13 @@ GroupRows rows_of(const std::vector<const double*>& rows) {
   return {rows.data(), std::ssize(rows)};
 }
 
+double r_squared(const GroupSystem& system, const GroupRows& rows, index_t response, double norm) {
+  GroupLine line;
+  line.report.residual_norm = norm;
+  find_r_squared(system, rows, response, line);
+  return line.r2;
+}
+
 TEST(RSquared, IsAboutTheWeightedMeanWithAnIntercept) {
   // b, weight
   const double data[][2] = {{1, 1}, {2, 3}, {4, 0}, {6, 2}, {std::nan(""), 1}};
