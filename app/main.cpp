@@ -103,9 +103,8 @@ Error no_thread_error() {
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
     return LimitError(fmt::format("cannot start a thread: the address space is limited to {}",
                                   format_bytes(space.rlim_cur)),
-                      "raise ulimit -v, or use fewer --threads");
-  return LimitError("cannot start a thread: too many processes",
-                    "raise ulimit -u, or use fewer --threads");
+                      "raise ulimit -v");
+  return LimitError("cannot start a thread: too many processes", "raise ulimit -u");
 }
 
 /// Turns the exception that is being handled into one with a message for the user.

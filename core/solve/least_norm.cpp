@@ -14,6 +14,10 @@ namespace {
 
 /// Smaller entries of N are no pivots: they would make large ones of the others.
 constexpr double least_pivot = 0x1p-30;
+/// What a column of N has of rounding errors at least, relative to its norm.
+constexpr double least_error = 4 * std::numeric_limits<double>::epsilon();
+/// Of the exponents of two columns, whose square still is far from the ends of float64.
+constexpr int most_distance = 400;
 constexpr int most_exchange_exponent = 1;  // of |n_ij| D_j / D_i
 
 template <class S>
@@ -39,7 +43,7 @@ void add_product(Vector& to, const Matrix& a, const Vector& v) {
 }  // namespace
 
 template <class S>
-LeastNorm<S>::LeastNorm(Matrix n, std::span<const int> sizes)
+LeastNorm<S>::LeastNorm(Matrix n, double error, std::span<const int> sizes)
     : rank_(n.rows()),
       others_(n.cols()),
       n_(std::move(n)),
@@ -47,21 +51,23 @@ LeastNorm<S>::LeastNorm(Matrix n, std::span<const int> sizes)
       places_(sizes.size()) {
   std::iota(places_.begin(), places_.end(), index_t{0});
   if (rank_ == 0 || others_ == 0) return;
-  clear_rounding_errors();
+  clear_rounding_errors(error);
   for (index_t i = 0; i < 16 * (rank_ + others_) && exchange_columns(); ++i) continue;
   factor();
 }
 
 /// An entry that is a rounding error beside its column would count where D is large.
 template <class S>
-void LeastNorm<S>::clear_rounding_errors() {
+void LeastNorm<S>::clear_rounding_errors(double error) {
   for (index_t j = 0; j < others_; ++j) {
     S* const column = n_.col(j).data();
     double squares = 0;
     for (index_t i = 0; i < rank_; ++i) squares += square_of(column[i]);
-    const double least = 4 * std::numeric_limits<double>::epsilon() * std::sqrt(squares);
-    for (index_t i = 0; i < rank_; ++i)
-      if (std::abs(column[i]) <= least) column[i] = S(0);
+    const double size = std::sqrt(squares);
+    for (index_t i = 0; i < rank_; ++i) {
+      const bool is_far = sizes_[rank_ + j] - sizes_[i] > most_distance;
+      if (std::abs(column[i]) <= (is_far ? error : least_error) * size) column[i] = S(0);
+    }
   }
 }
 

@@ -28,14 +28,15 @@ class LeastNorm {
   using Matrix = typename TruncatedQr<S>::Matrix;
   using Vector = typename TruncatedQr<S>::Vector;
 
-  /// n: N (rank x others). sizes: the exponents of D.
-  LeastNorm(Matrix n, std::span<const int> sizes);
+  /// n: N (rank x others). error: of each column of N, relative to its norm. sizes: the exponents
+  /// of D.
+  LeastNorm(Matrix n, double error, std::span<const int> sizes);
 
   /// Returns [s; t] for y.
   std::vector<S> solution(const std::vector<S>& y) const;
 
  private:
-  void clear_rounding_errors();
+  void clear_rounding_errors(double error);
   bool exchange_columns();
   void exchange(index_t i, index_t j);
   void factor();

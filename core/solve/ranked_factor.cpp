@@ -25,6 +25,8 @@ double frobenius(MatrixView<const S> r) {
 /// Columns of norm 1 whose condition looks larger than this are dependent: R holds rounding errors
 /// of rounding errors there, whose size says nothing.
 constexpr double most_condition = 0x1p64;
+/// Of a column of N that was corrected in twice the precision, relative to its norm.
+constexpr double error_of_products = 4 * std::numeric_limits<double>::epsilon();
 double infinite_beyond(double scaled_condition, double condition) {
   return scaled_condition <= most_condition ? condition : std::numeric_limits<double>::infinity();
 }
@@ -267,7 +269,10 @@ void RankedFactor<S>::decompose(const RankRule& rule) {
   for (index_t i = 0; i < rank_; ++i)
     for (index_t j = 0; j < v.cols; ++j) complete_->n(i, j) = v(i, j);
   if (is_basic_) return;
-  complete_->least_norm.emplace(complete_->n, complete_->permuted(sizes_));
+  // The solution with U has errors of its condition, which the diagonal estimates.
+  const double condition = rank_ > 0 ? std::abs(u(0, 0) / u(rank_ - 1, rank_ - 1)) : 1;
+  complete_->least_norm.emplace(complete_->n, error_of_products * condition,
+                                complete_->permuted(sizes_));
   complete_->form_gram();
 }
 
@@ -379,7 +384,7 @@ void RankedFactor<S>::correct_dependencies(
     if (!(norm_of(after.data(), rank_) < before)) continue;
     for (index_t i = 0; i < rank_; ++i) n(i, j) -= d[i];
   }
-  complete_->least_norm.emplace(n, complete_->permuted(sizes_));
+  complete_->least_norm.emplace(n, error_of_products, complete_->permuted(sizes_));
   complete_->form_gram();
 }
 

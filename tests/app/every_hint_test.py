@@ -29,6 +29,10 @@ EXEMPT = {
     "raise --memory": "the second try has no memory only where a device has taken it meanwhile",
     "in MATLAB: {0} = full({0}), and save it again by save -v7.3": "MATLAB is not installed",
     "name the dataset, as in {}:/PATH": "the file would have 64 MiB of names",
+    "save the variables that are wanted in a file of their own":
+        "the file would have 10^5 variables",
+    "choose another name": "another user has to leave a link where all may write",
+    "--rows says which axis of B has the rows of A": "solve refuses such shapes before",
 }
 
 

@@ -124,7 +124,7 @@ class Factor(Into):
         self.save("other/a.npy")
         with h5py.File("two.h5", "w") as file:
             file["A"] = file["B"] = np.eye(3)
-        for inputs, text in ((["a.npy", "other/a.npy"], "'out/a.Q.npy' would be the output of"),
+        for inputs, text in ((["a.npy", "other/a.npy"], "'out/a.npy' would be the output of"),
                              (["a.npy", "a.npy"], "of 'a.npy' and of 'a.npy'"),
                              (["two.h5:/A", "two.h5:/B"], "'out/two.h5' would be")):
             self.assertIn(text, run("factor", *inputs, "--into", "out", status=2).stderr)
