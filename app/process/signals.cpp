@@ -142,8 +142,7 @@ void clean_up_at_exit() {
     rlimit space{};
     const bool has_limit = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
     write_error("qrtool: a library ended the process, most likely as no thread could be started\n");
-    write_error(has_limit ? "hint: raise ulimit -v, or use fewer --threads\n"
-                          : "hint: raise ulimit -u, or use fewer --threads\n");
+    write_error(has_limit ? "hint: raise ulimit -v\n" : "hint: raise ulimit -u\n");
   }
   _exit(static_cast<int>(ExitCode::limit));
 }
