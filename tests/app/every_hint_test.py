@@ -32,7 +32,7 @@ EXEMPT = {
     "save the variables that are wanted in a file of their own":
         "the file would have 10^5 variables",
     "choose another name": "another user has to leave a link where all may write",
-    "--rows says which axis of B has the rows of A": "solve refuses such shapes before",
+    "--rows says which axis of B has the rows of A": "no input is known that leads there",
 }
 
 
