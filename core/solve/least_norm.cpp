@@ -57,7 +57,8 @@ LeastNorm<S>::LeastNorm(Matrix n, double error, std::span<const int> sizes)
 }
 
 /// An entry that is a rounding error beside its column would count where D is large. Beside columns
-/// that are far apart the error of all of N decides, because the squares of D leave the range there.
+/// that are far apart the error of all of N decides, because the squares of D leave the range
+/// there.
 template <class S>
 void LeastNorm<S>::clear_rounding_errors(double error) {
   for (index_t j = 0; j < others_; ++j) {
