@@ -45,6 +45,22 @@ TEST(FactorWork, FollowsTheEstimateOfTheChosenVariant) {
   }
 }
 
+TEST(FactorWork, OfRAloneTakesAtMostTheTimeOfQAndR) {
+  for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+    for (const index_t m : {8, 33, 64, 130, 300, 512, 1000, 4096, 40000}) {
+      for (const index_t n : {4, 16, 48, 64, 97, 130, 256, 512, 1024, 4096}) {
+        for (const index_t count : {1, 32, 1000}) {
+          const double both =
+              factor_work({count, m, n, type, Mode::reduced}, measured_gpu()).run_seconds;
+          const double alone =
+              factor_work({count, m, n, type, Mode::r}, measured_gpu()).run_seconds;
+          EXPECT_LE(alone, both) << count << " of " << m << 'x' << n;
+        }
+      }
+    }
+  }
+}
+
 /// A table of the device itself counts as it is.
 TEST(FactorWork, TakesTheTimesOfAnOwnTableAsTheyAre) {
   DeviceInfo device = slow_gpu();
