@@ -202,5 +202,28 @@ INSTANTIATE_TEST_SUITE_P(
                     FurtherCase{"opencl/gram_group", 300, 70, ElementType::float32},
                     FurtherCase{"opencl/gram_group", 150, 70, ElementType::float64}));
 
+/// The upper words of numbers below 2^-1042 are zero, and the guards look at no more.
+TEST(EntriesWithoutAnUpperWord, AreMeasured) {
+  SKIP_WITHOUT_OPENCL();
+  for (const auto& [variant, m, n] :
+       {std::tuple{"opencl/gram", 530, 40}, {"opencl/gram_group", 150, 70}}) {
+    SCOPED_TRACE(variant);
+    const FurtherCase c{variant, m, n, ElementType::float64};
+    const Problem p{.count = 3, .m = m, .n = n, .type = c.type};
+    if (!variant_of(c).fits(p, backend().limits()).ok) continue;
+    Batch<double> a(p.count, m, n);
+    for (index_t b = 0; b < p.count; ++b) gauss(b, a.view()[b]);
+    const MatrixView<double> tiny = a.view()[1];
+    fill_with(tiny, [](index_t, index_t, double x) { return 1e-320 * x; });
+    Result<double> result = factor<double>(backend(), plan_for(p, variant), a.view());
+    const MatrixReport& report = result.report[1];
+    const Errors on_host = measure_on_host<double>(p, tiny, result.factors(), 1);
+    EXPECT_EQ(report.status, Status::ok);
+    EXPECT_EQ(report.scale, magnitude_of<double>(tiny).scale());
+    EXPECT_GT(on_host.residual, 1e-6) << "R is rounded to multiples of 2^-1074";
+    EXPECT_NEAR(report.residual, on_host.residual, 1e-3 * on_host.residual);
+  }
+}
+
 }  // namespace
 }  // namespace qrtool::test
