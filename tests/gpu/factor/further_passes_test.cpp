@@ -5,8 +5,10 @@
 #include <cmath>
 #include <map>
 #include <ostream>
+#include <vector>
 
 #include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/attack.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -186,6 +188,38 @@ TEST_P(FurtherPasses, AreRightAndKeepWhatIsExact) {
     expect_right<float>(c);
   } else {
     expect_right<double>(c);
+  }
+}
+
+template <class T>
+void expect_no_reflectors(const FurtherCase& c) {
+  std::vector<AttackFamily> families;
+  for (const char* name : {"radial-kernel", "exponentials", "cauchy", "vandermonde-all",
+                           "powers-of-two", "one-or-two-rows"})
+    families.push_back(attack_family(name));
+  const AttackList list{families, 3};
+  const Problem p{.count = list.count(), .m = c.m, .n = c.n, .type = c.type};
+  Batch<T> a(p.count, p.m, p.n);
+  list.fill(0, 2, a.view());
+  const Result<T> result = factor<T>(backend(), plan_for(p, c.variant), a.view());
+  for (index_t b = 0; b < p.count; ++b) {
+    const MatrixReport& line = result.report[static_cast<std::size_t>(b)];
+    EXPECT_EQ(line.status, Status::ok) << list.name_of(b);
+    EXPECT_EQ(line.tries, 1) << list.name_of(b);
+    EXPECT_TRUE(line.route != Route::reflectors && line.route != Route::only) << list.name_of(b);
+  }
+}
+
+TEST_P(FurtherPasses, FinishForTheFamiliesThatAreHardest) {
+  SKIP_WITHOUT_OPENCL();
+  const FurtherCase& c = GetParam();
+  const Problem p{.count = 1, .m = c.m, .n = c.n, .type = c.type};
+  const Fit fit = variant_of(c).fits(p, backend().limits());
+  if (!fit.ok) GTEST_SKIP() << fit.reason;
+  if (c.type == ElementType::float32) {
+    expect_no_reflectors<float>(c);
+  } else {
+    expect_no_reflectors<double>(c);
   }
 }
 
