@@ -2,6 +2,7 @@
 // further_passes_test.cpp: matrices that the guard of a variant by Gram matrices refuses, whatever
 // their rank and scale, go on by further passes, are right, and keep what is exact.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <ostream>
@@ -235,6 +236,35 @@ INSTANTIATE_TEST_SUITE_P(
                     FurtherCase{"opencl/tall", 2600, 100, ElementType::float32},
                     FurtherCase{"opencl/gram_group", 300, 70, ElementType::float32},
                     FurtherCase{"opencl/gram_group", 150, 70, ElementType::float64}));
+
+/// qrtool(7) says so, for gram_twice to 2^440. Beyond that it takes another way, whose factors are
+/// good.
+TEST(PowersOfTwo, ChangeNoBitButExponents) {
+  SKIP_WITHOUT_OPENCL();
+  for (const auto& [variant, m, n, most] : {std::tuple{"opencl/gram", 40, 16, 1000},
+                                            {"opencl/gram_group", 150, 70, 1000},
+                                            {"opencl/gram_twice", 20, 20, 430}}) {
+    const FurtherCase c{variant, m, n, ElementType::float64};
+    const Problem p{.count = 9, .m = m, .n = n, .type = c.type};
+    if (!variant_of(c).fits(p, backend().limits()).ok) continue;
+    constexpr std::array powers{0, 160, -160, 240, -240, 430, -430, 1000, -1000};
+    Batch<double> a(p.count, m, n);
+    for (index_t b = 0; b < p.count; ++b)
+      fill_with(a.view()[b], [&](index_t, index_t, double x) { return std::ldexp(x, powers[b]); });
+    Result<double> result = factor<double>(backend(), plan_for(p, variant), a.view());
+    for (index_t b = 0; b < p.count; ++b) {
+      SCOPED_TRACE(testing::Message() << variant << " 2^" << powers[b]);
+      const MatrixReport& line = result.report[b];
+      EXPECT_EQ(line.status, Status::ok);
+      if (std::abs(powers[b]) > most) continue;
+      EXPECT_EQ(line.route, Route::second_pass);
+      for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < n; ++j)
+          result.r.view()[b](i, j) = std::ldexp(result.r.view()[b](i, j), -powers[b]);
+      EXPECT_TRUE(same_factors(result, b, result, 0));
+    }
+  }
+}
 
 /// The upper words of numbers below 2^-1042 are zero, and the guards look at no more.
 TEST(EntriesWithoutAnUpperWord, AreMeasured) {
