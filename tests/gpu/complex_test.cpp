@@ -136,6 +136,49 @@ TYPED_TEST(ComplexOnDevice, EveryKindIsWithinItsBarInEveryMode) {
       }
 }
 
+/// A column that is not finite, or zero but for one NaN.
+TYPED_TEST(ComplexOnDevice, ColumnsThatAreNotFiniteGiveFactorsThatAreNaN) {
+  using Limits = std::numeric_limits<TypeParam>;
+  Run<TypeParam> run(20, 7, Mode::reduced, Sign::positive);
+  run.p.count = 4;
+  for (index_t b = 0; b < run.p.count; ++b) {
+    const auto a = run.a.view()[b];
+    fill_matrix<std::complex<TypeParam>>({.kind = "gauss"}, static_cast<std::uint64_t>(b), a);
+    const TypeParam entry = b == 1 ? -Limits::infinity() : b == 2 ? 0 : Limits::quiet_NaN();
+    for (index_t i = 0; i < 20 && b > 0; ++i)
+      a(i, 1) = i == 2 && b == 2 ? Limits::quiet_NaN() : entry;
+  }
+  for (const std::string_view variant : variants_of(run.p)) {
+    SCOPED_TRACE(variant);
+    run.factor(0, run.p.count, variant);
+    for (index_t b = 0; b < run.p.count; ++b) {
+      const MatrixReport& report = run.report[static_cast<std::size_t>(b)];
+      EXPECT_EQ(report.status, b == 0 ? Status::unchecked : Status::non_finite) << b;
+      for (const auto& factor : {run.q.view()[b], run.r.view()[b]})
+        for (index_t j = 0; j < 7; ++j) EXPECT_EQ(std::isnan(factor(0, j).real()), b > 0) << b;
+    }
+  }
+}
+
+/// All rows are one of two, of one number each: beyond two columns only rounding errors are left.
+/// Reflectors of these are nearly parallel, and gave up to 1.3 bars.
+TEST(ComplexReflectors, StayOrthogonalWhereRowsRepeat) {
+  SKIP_WITHOUT_OPENCL();
+  test::Run<double> run(24, 161, Mode::reduced, Sign::positive);
+  std::mt19937_64 generator(1);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (index_t b = 0; b < run.p.count; ++b) {
+      const auto a = run.a.view()[b];
+      fill_complex<double>("gauss", generator, a);
+      for (index_t i = 0; i < a.rows; ++i)
+        for (index_t j = 0; j < a.cols; ++j) a(i, j) = a(i < 12 ? 0 : 12, 0);
+    }
+    run.factor(0, run.p.count, "opencl/complex");
+    for (index_t b = 0; b < run.p.count; ++b)
+      expect_good_factors<double>(run.p, run.a.view()[b], run.out, b);
+  }
+}
+
 /// The pivots of A^H A are small beside the rounding errors of its entries, of which there are two
 /// copies.
 TYPED_TEST(ComplexOnDevice, NearlyEqualColumnsAreTheProductOfTheirFactors) {

@@ -52,7 +52,7 @@ std::span<const AttackFamily> attack_families() {
   return all;
 }
 
-std::span<const AttackFamily> families_of_alike_rows() { return attack_families().last(5); }
+std::span<const AttackFamily> families_of_alike_rows() { return attack_families().last(6); }
 
 const AttackFamily& attack_family(std::string_view name) {
   const std::span<const AttackFamily> all = attack_families();

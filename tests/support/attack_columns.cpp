@@ -256,6 +256,70 @@ void scaled_rows(Draw& draw, Matrix a) {
     for (index_t j = 0; j < a.cols; ++j) a(i, j) *= factor;
   }
 }
+
+// ---- Functions of two points, all of whose columns are nearly dependent -------------------------
+
+/// function(x, t) of a point of the row and one of the column, from 0 to 1, in order in half of the
+/// matrices.
+template <class Function>
+void fill_function(Draw& draw, Matrix a, Function function) {
+  const bool is_sorted = draw.chance(0.5);
+  const auto points = [&](index_t count) {
+    std::vector<double> x(static_cast<std::size_t>(count));
+    for (double& each : x) each = draw.uniform();
+    if (is_sorted) std::sort(x.begin(), x.end());
+    return x;
+  };
+  const std::vector<double> x = points(a.rows), t = points(a.cols);
+  change_entries(a, [&](index_t i, index_t j, double) { return function(x[i], t[j]); });
+}
+
+void radial_kernel(Draw& draw, Matrix a) {
+  const double width = draw.power_of_ten(-2, 0.5);
+  fill_function(draw, a, [&](double x, double t) {
+    const double apart = (x - t) / width;
+    return std::exp(-apart * apart);
+  });
+}
+
+void exponentials(Draw& draw, Matrix a) {
+  const double rate = draw.power_of_ten(-0.5, 2);
+  fill_function(draw, a, [&](double x, double t) { return std::exp(-rate * x * t); });
+}
+
+void cauchy(Draw& draw, Matrix a) {
+  const double apart = draw.power_of_ten(-4, 0.5);
+  fill_function(draw, a, [&](double x, double t) { return 1 / (x + t + apart); });
+}
+
+void vandermonde_in_all_columns(Draw& draw, Matrix a) {
+  const double least = draw.between(-1, 1);
+  for (index_t i = 0; i < a.rows; ++i) {
+    const double x = draw.between(least, 1);
+    double power = 1;
+    for (index_t j = 0; j < a.cols; ++j, power *= x) a(i, j) = power;
+  }
+}
+
+// ---- Scales whose squares leave the range of the type -------------------------------------------
+
+/// Normal entries times 2^p, |p| = 160 .. 1000 (float32: 20 .. 100): one p, one of two signs in the
+/// columns, or any p in each.
+void powers_of_two(Draw& draw, Matrix a) {
+  const bool is_double = draw.digits() > 8;
+  const auto exponent = [&] {
+    const index_t size = is_double ? draw.whole(160, 1000) : draw.whole(20, 100);
+    return static_cast<int>(draw.chance(0.5) ? size : -size);
+  };
+  const index_t kind = draw.whole(0, 2);
+  const int one = exponent();
+  fill_normal(draw, a);
+  for (index_t j = 0; j < a.cols; ++j) {
+    const int other = exponent();
+    const int p = kind == 0 ? one : kind == 1 ? (other > 0 ? one : -one) : other;
+    for (index_t i = 0; i < a.rows; ++i) a(i, j) = std::ldexp(a(i, j), p);
+  }
+}
 }  // namespace
 
 const std::vector<AttackFamily>& column_families() {
@@ -284,6 +348,11 @@ const std::vector<AttackFamily>& column_families() {
       {"exact-duplicates", "multiples of other columns, and zeros", exact_duplicates},
       {"graded-columns", "geometric scales and an outlier", graded_columns},
       {"scaled-rows", "rows over up to 12 decades", scaled_rows},
+      {"radial-kernel", "exp(-((x - t) / width)^2)", radial_kernel},
+      {"exponentials", "exp(-rate x t)", exponentials},
+      {"cauchy", "1 / (x + t + apart)", cauchy},
+      {"vandermonde-all", "powers of nodes in all columns", vandermonde_in_all_columns},
+      {"powers-of-two", "columns times 2^+-160 .. 2^+-1000", powers_of_two},
   };
   return list;
 }

@@ -209,6 +209,17 @@ void few_distinct_rows(Draw& draw, Matrix a) {
   }
 }
 
+/// One row or two, in turn or in two runs; every entry of a row is the same number in a third.
+void one_or_two_rows(Draw& draw, Matrix a) {
+  const index_t count = draw.whole(1, 2), run = draw.chance(0.5) ? 1 : (a.rows + 1) / 2;
+  std::vector<double> rows = draw.normals(2 * a.cols);
+  if (draw.chance(1.0 / 3)) {
+    std::fill_n(rows.begin(), a.cols, rows[0]);
+    std::fill_n(rows.begin() + a.cols, a.cols, rows.back());
+  }
+  for (index_t i = 0; i < a.rows; ++i) copy_row(a, i, rows.data() + i / run % count * a.cols);
+}
+
 /// Every entry of a row is the same number, but for noise in some of the rows.
 void constant_rows(Draw& draw, Matrix a) {
   const index_t noisy = std::min(a.rows, rank_near(draw, a.cols));
@@ -273,6 +284,7 @@ const std::vector<AttackFamily>& row_families() {
       {"constant-rows", "rows of one number, noise in some", constant_rows},
       {"saturated", "values that end at a largest one", saturated},
       {"replicated-design", "factors of few levels, each point often", replicated_design},
+      {"one-or-two-rows", "one row, or two, again and again", one_or_two_rows},
   };
   return list;
 }

@@ -12,6 +12,7 @@ import unittest
 from opencl_tool import QRTOOL, OpenclTool
 
 
+STALE_READS = sys.argv[3]
 SHAPE = "1030x520"  # fewer columns are measured again by the host
 
 
@@ -108,6 +109,18 @@ class Pieces(OpenclTool):
             self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--force", env=env,
                           expect=expect)
 
+    def test_a_failing_call_frees_nothing_that_is_being_read(self):
+        """gram_tiles has routes, which are read beside the errors and the sums."""
+        self.run_tool("generate", "--shape", SHAPE, "--precision", "single", self.a, "-q",
+                      "--force")
+        env = self.layer(**self.PIECES, LD_PRELOAD=STALE_READS,
+                         ASAN_OPTIONS="verify_asan_link_order=0",
+                         POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable")
+        for nth in (3, 4):
+            env["QRTOOL_FAIL_CL"] = f"clEnqueueReadBuffer:{nth}:-5"
+            self.run_tool("factor", self.a, self.q, "--variant", "opencl/gram_tiles", env=env,
+                          expect=(4,))
+
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[4:])

@@ -2,11 +2,14 @@
 // further_passes_test.cpp: matrices that the guard of a variant by Gram matrices refuses, whatever
 // their rank and scale, go on by further passes, are right, and keep what is exact.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <ostream>
+#include <vector>
 
 #include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/attack.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -189,6 +192,38 @@ TEST_P(FurtherPasses, AreRightAndKeepWhatIsExact) {
   }
 }
 
+template <class T>
+void expect_no_reflectors(const FurtherCase& c) {
+  std::vector<AttackFamily> families;
+  for (const char* name : {"radial-kernel", "exponentials", "cauchy", "vandermonde-all",
+                           "powers-of-two", "one-or-two-rows"})
+    families.push_back(attack_family(name));
+  const AttackList list{families, 3};
+  const Problem p{.count = list.count(), .m = c.m, .n = c.n, .type = c.type};
+  Batch<T> a(p.count, p.m, p.n);
+  list.fill(0, 2, a.view());
+  const Result<T> result = factor<T>(backend(), plan_for(p, c.variant), a.view());
+  for (index_t b = 0; b < p.count; ++b) {
+    const MatrixReport& line = result.report[static_cast<std::size_t>(b)];
+    EXPECT_EQ(line.status, Status::ok) << list.name_of(b);
+    EXPECT_EQ(line.tries, 1) << list.name_of(b);
+    EXPECT_TRUE(line.route != Route::reflectors && line.route != Route::only) << list.name_of(b);
+  }
+}
+
+TEST_P(FurtherPasses, FinishForTheFamiliesThatAreHardest) {
+  SKIP_WITHOUT_OPENCL();
+  const FurtherCase& c = GetParam();
+  const Problem p{.count = 1, .m = c.m, .n = c.n, .type = c.type};
+  const Fit fit = variant_of(c).fits(p, backend().limits());
+  if (!fit.ok) GTEST_SKIP() << fit.reason;
+  if (c.type == ElementType::float32) {
+    expect_no_reflectors<float>(c);
+  } else {
+    expect_no_reflectors<double>(c);
+  }
+}
+
 /// To 128 columns, and two squares; three slabs of rows; a group for each matrix.
 INSTANTIATE_TEST_SUITE_P(
     Opencl, FurtherPasses,
@@ -201,6 +236,58 @@ INSTANTIATE_TEST_SUITE_P(
                     FurtherCase{"opencl/tall", 2600, 100, ElementType::float32},
                     FurtherCase{"opencl/gram_group", 300, 70, ElementType::float32},
                     FurtherCase{"opencl/gram_group", 150, 70, ElementType::float64}));
+
+/// qrtool(7) says so, for gram_twice to 2^440. Beyond that it takes another way, whose factors are
+/// good.
+TEST(PowersOfTwo, ChangeNoBitButExponents) {
+  SKIP_WITHOUT_OPENCL();
+  for (const auto& [variant, m, n, most] : {std::tuple{"opencl/gram", 40, 16, 1000},
+                                            {"opencl/gram_group", 150, 70, 1000},
+                                            {"opencl/gram_twice", 20, 20, 430}}) {
+    const FurtherCase c{variant, m, n, ElementType::float64};
+    const Problem p{.count = 9, .m = m, .n = n, .type = c.type};
+    if (!variant_of(c).fits(p, backend().limits()).ok) continue;
+    constexpr std::array powers{0, 160, -160, 240, -240, 430, -430, 1000, -1000};
+    Batch<double> a(p.count, m, n);
+    for (index_t b = 0; b < p.count; ++b)
+      fill_with(a.view()[b], [&](index_t, index_t, double x) { return std::ldexp(x, powers[b]); });
+    Result<double> result = factor<double>(backend(), plan_for(p, variant), a.view());
+    for (index_t b = 0; b < p.count; ++b) {
+      SCOPED_TRACE(testing::Message() << variant << " 2^" << powers[b]);
+      const MatrixReport& line = result.report[b];
+      EXPECT_EQ(line.status, Status::ok);
+      if (std::abs(powers[b]) > most) continue;
+      EXPECT_EQ(line.route, Route::second_pass);
+      for (index_t i = 0; i < n; ++i)
+        for (index_t j = 0; j < n; ++j)
+          result.r.view()[b](i, j) = std::ldexp(result.r.view()[b](i, j), -powers[b]);
+      EXPECT_TRUE(same_factors(result, b, result, 0));
+    }
+  }
+}
+
+/// The upper words of numbers below 2^-1042 are zero, and the guards look at no more.
+TEST(EntriesWithoutAnUpperWord, AreMeasured) {
+  SKIP_WITHOUT_OPENCL();
+  for (const auto& [variant, m, n] :
+       {std::tuple{"opencl/gram", 530, 40}, {"opencl/gram_group", 150, 70}}) {
+    SCOPED_TRACE(variant);
+    const FurtherCase c{variant, m, n, ElementType::float64};
+    const Problem p{.count = 3, .m = m, .n = n, .type = c.type};
+    if (!variant_of(c).fits(p, backend().limits()).ok) continue;
+    Batch<double> a(p.count, m, n);
+    for (index_t b = 0; b < p.count; ++b) gauss(b, a.view()[b]);
+    const MatrixView<double> tiny = a.view()[1];
+    fill_with(tiny, [](index_t, index_t, double x) { return 1e-320 * x; });
+    Result<double> result = factor<double>(backend(), plan_for(p, variant), a.view());
+    const MatrixReport& report = result.report[1];
+    const Errors on_host = measure_on_host<double>(p, tiny, result.factors(), 1);
+    EXPECT_EQ(report.status, Status::ok);
+    EXPECT_EQ(report.scale, magnitude_of<double>(tiny).scale());
+    EXPECT_GT(on_host.residual, 1e-6) << "R is rounded to multiples of 2^-1074";
+    EXPECT_NEAR(report.residual, on_host.residual, 1e-3 * on_host.residual);
+  }
+}
 
 }  // namespace
 }  // namespace qrtool::test
