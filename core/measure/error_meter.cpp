@@ -576,6 +576,7 @@ void ErrorMeter::start(MatrixView<const T> r, int scale) {
 
 template <class T>
 void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
+  if (state_->layout.x_columns == 0) return;  // rows without entries, of any number
   const index_t at_once = std::max<index_t>(state_->layout.rows, 1);
   for (index_t i = 0; i < a.rows; i += at_once) {
     const index_t rows = std::min(at_once, a.rows - i);
