@@ -113,6 +113,7 @@ class CsvReader final : public ReaderOf<CsvReader> {
   Separators comment_above_;                        // the last before the rows, without its sign
   index_t commented_rows_ = 0, commented_row_ = 0;  // comments that look like rows; the first line
   index_t cut_lines_ = 0, cut_line_ = 0;            // lines that end with a comment; the first
+  bool has_cut_line_ = false;                       // a row, or separators, before a comment
   std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
   // All numbers, where they fit; then no line is parsed a second time.
   std::vector<double> kept_;
@@ -455,6 +456,7 @@ void CsvReader::scan() {
       note_comment(rows);
       continue;
     }
+    if (kind == LineKind::separators && line.size() < lines_.text().size()) has_cut_line_ = true;
     if (kind == LineKind::separators && is_first && first_separators_.line == 0)
       first_separators_ = {std::string(line), lines_.number()};
     if (kind != LineKind::data && reading_.is_one_table) {
@@ -478,7 +480,10 @@ void CsvReader::scan() {
       if (has_header_) continue;
       refuse_commented_names(line);
     }
-    if (line.size() < lines_.text().size() && cut_lines_++ == 0) cut_line_ = lines_.number();
+    if (line.size() < lines_.text().size()) {
+      has_cut_line_ = true;
+      if (cut_lines_++ == 0) cut_line_ = lines_.number();
+    }
     add_row(line, rows++);
   }
   if (!says_nothing_) sizes_.clear();
@@ -521,10 +526,12 @@ void CsvReader::end_matrix(index_t rows) {
              [&](TextChange& change) { change.left_out.push_back(blank_line_); })}}});
 }
 
+/// Where the first pass has cut no line, no comment is looked for within one.
 std::string_view CsvReader::next_data_line() {
+  const Comments comments = has_cut_line_ ? parser_.comments() : Comments::whole_lines;
   while (lines_.next()) {
     std::string_view line = lines_.text();
-    if (classify(line, parser_.comments()) == LineKind::data) return line;
+    if (classify(line, comments) == LineKind::data) return line;
   }
   throw_changed(lines_.shown());
 }
