@@ -46,11 +46,11 @@ Aligned align(const Dims& extents, const Dims& strides, std::size_t count) {
   return all;
 }
 
+/// The shapes were found to fit when the inputs were opened.
 [[noreturn]] void refuse_axes(const SolveInputs& inputs) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
-  throw InputError(fmt::format("{}: the axes of B do not fit: A is {}, B is {}", escape(b.file),
-                               format_shape(a.leading, a.m, a.n), join(dims_of(b), "x")),
-                   "--rows says which axis of B has the rows of A");
+  throw InternalError(fmt::format("{}: the axes of B do not fit: A is {}, B is {}", escape(b.file),
+                                  format_shape(a.leading, a.m, a.n), join(dims_of(b), "x")));
 }
 
 /// Gives the items of another reader, which begin anywhere in its array, in order.

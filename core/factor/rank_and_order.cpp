@@ -143,6 +143,7 @@ void RankAndOrder<S>::multiply(MatrixView<T> q, int threads) const {
   // Rows of Q that are multiplied together, and all that a thread takes at a time.
   constexpr index_t at_once = 4, piece = 64 * at_once;
   const index_t k = problem_.k();
+  if (k == 0) return;
   const auto& q2 = pivoted_->q;
   const auto multiply_rows = [&](index_t first, index_t rows, S* sums) {
     std::fill_n(sums, at_once * k, S(0));

@@ -128,8 +128,10 @@ class RankedBackend::Worker {
 
   void measure(MatrixView<const T> a, const Factors<T>& out, index_t b, MatrixReport& line) {
     const MatrixView<T> permuted = permuted_.view()[0];
-    for (index_t i = 0; i < a.rows; ++i) std::copy_n(&a(i, 0), a.cols, &permuted(i, 0));
-    permute_columns(permuted, r_.permutation());
+    if (a.cols > 0) {  // rows without entries may be any number
+      for (index_t i = 0; i < a.rows; ++i) std::copy_n(&a(i, 0), a.cols, &permuted(i, 0));
+      permute_columns(permuted, r_.permutation());
+    }
     const MatrixView<const T> q = problem_.wants_q() ? out.q[b] : MatrixView<T>{};
     if (meter_) {
       meter_->start<T>(out.r[b], line.scale);

@@ -43,8 +43,9 @@ void for_each_part(MatrixView<const T> a, MatrixView<const T> q, MatrixView<cons
 template <class T>
 void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
                        const RowParts& parts, ErrorMeter& total) {
-  // The rows of a wide matrix without Q stay together, because its A'A is formed at the end.
-  if (q.data == nullptr && a.rows < a.cols) return total.add_rows(a, q);
+  // The rows of a wide matrix without Q stay together, because its A'A is formed at the end. Rows
+  // without entries have no sums.
+  if (a.cols == 0 || (q.data == nullptr && a.rows < a.cols)) return total.add_rows(a, q);
   for_each_part(a, q, r, parts, total, [&](std::span<const double> sums) { total.add_sums(sums); });
 }
 

@@ -15,116 +15,13 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/complex_hint.hpp"
-#include "io/csv/columns.hpp"
-#include "io/csv/guide.hpp"
-#include "io/csv/keyed_rows.hpp"
-#include "io/csv/parser.hpp"
+#include "io/csv/csv_reader.hpp"
 #include "io/csv/words.hpp"
 #include "io/file/descriptor.hpp"
-#include "io/file/input_file.hpp"
-#include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/reader_of.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {
-namespace {
-
-class CsvReader final : public ReaderOf<CsvReader> {
- public:
-  CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
-            const CsvReading& reading, const Trial& trial = {});
-
-  /// Only for a trial.
-  std::vector<bool> columns_of_numbers() const { return parser_.columns_of_numbers(); }
-
-  /// Only for factors: the checksum of each matrix.
-  std::vector<std::uint64_t> take_checksums() { return std::move(checksums_); }
-
-  template <class T>
-  void read_any(index_t first, BatchView<T> out);
-  template <class T>
-  void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
-  std::size_t workspace_bytes(ElementType) const override {
-    return lines_.buffer_bytes() + parser_.table().columns.size() * TextLines::bytes_of_column +
-           kept_.capacity() * sizeof(double) + starts_.capacity() * sizeof(Start) +
-           checksums_.capacity() * sizeof(std::uint64_t);
-  }
-  void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
-
- private:
-  struct Start {
-    std::uint64_t offset;
-    index_t line;
-  };
-  struct Separators {
-    std::string text;
-    index_t line = 0;  // 0: there are none
-  };
-
-  bool has_complex() const { return parser_.parts() == 2; }
-  /// Whether the name says that it is text, also behind .gz.
-  bool has_text_name() const {
-    const bool is_compressed = source_.file.ends_with(".gz");
-    return has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)
-                                         : source_.file);
-  }
-  bool is_keyed() const { return !reading_.keys.empty(); }
-  bool next_line();
-  std::string_view text_of_line() const;
-  void refuse_commented_names(std::string_view row) const;
-  void note_comment(index_t rows);
-  void note_comments();
-  void look_for_complex(std::string_view line, const std::vector<std::string>& below);
-  index_t row_numbers() const { return parser_.columns() * parser_.parts(); }
-  void scan();
-  void skip_rows(index_t rows);
-  bool is_preface(std::string_view line);
-  void note_separators(std::string_view line);
-  void note_first_separators();
-  void require_text() const;
-  void refuse_other_format(std::string_view start) const;
-  std::vector<std::string> lines_below();
-  void add_row(std::string_view line, index_t row);
-  void compare_with_sizes(index_t row);
-  void refuse_damaged_banner(std::string_view line) const;
-  void refuse_lost_banner(index_t rows) const;
-  void keep_row();
-  void skip_blank(LineKind kind);
-  void end_matrix(index_t rows);
-  void go_to(index_t matrix, index_t row);
-  std::string_view next_data_line();
-
-  template <class T>
-  bool copy_kept(index_t matrix, index_t first_row, MatrixView<T> out);
-
-  int descriptor_;  // lines_ owns it
-  FileStamp stamp_;
-  TextLines lines_;
-  CsvParser parser_;
-  CsvReading reading_;
-  Trial trial_;
-  bool says_nothing_;  // no option says how the text is written
-  bool as_stored_;
-  bool is_single_ = false;  // the numbers are float32 values
-  bool has_noted_separators_ = false;
-  Separators first_separators_;                     // before the first line that holds something
-  bool has_header_ = false;                         // that was seen as one before the rows
-  Separators comment_above_;                        // the last before the rows, without its sign
-  index_t commented_rows_ = 0, commented_row_ = 0;  // comments that look like rows; the first line
-  index_t cut_lines_ = 0, cut_line_ = 0;            // lines that end with a comment; the first
-  std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
-  // All numbers, where they fit; then no line is parsed a second time.
-  std::vector<double> kept_;
-  bool keeps_ = false;
-  index_t blank_line_ = 0;     // the first in the text, after a row
-  std::vector<Start> starts_;  // where each matrix begins
-  Start second_row_{};         // of the first matrix
-  std::vector<double> row_;
-  NumberHash hash_;  // of the matrix that scan() is at
-  std::vector<std::uint64_t> checksums_;
-  index_t next_matrix_ = 0, next_row_ = 0;  // the place of the next data line
-};
 
 CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
                      const CsvReading& reading, const Trial& trial)
@@ -169,36 +66,6 @@ void CsvReader::require_text() const {
   }
 }
 
-/// Names the format of an input whose first bytes were not looked at: standard input, or what gzip
-/// compressed.
-void CsvReader::refuse_other_format(std::string_view start) const {
-  const auto [before, behind] = shell_input(source_.file);
-  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
-    throw InputError(parser_.place(1) + "UTF-16 text",
-                     fmt::format("{}iconv -f UTF-16 -t UTF-8{} > utf8.csv", before, behind));
-  struct Other {
-    std::string_view signature, name, ending;
-  };
-  constexpr Other formats[] = {
-      {"\x89HDF", "an HDF5 file", ".h5"},
-      {"\x93NUMPY", "an array of NumPy (.npy)", ".npy"},
-      {"PK\x03\x04", "a zip archive, such as .npz or a spreadsheet", ".npz"}};
-  for (const auto& [signature, name, ending] : formats) {
-    if (!start.starts_with(signature)) continue;
-    std::string unpacked = lines_.shown();
-    if (unpacked.ends_with(".gz")) unpacked.resize(unpacked.size() - 3);
-    if (!unpacked.ends_with(ending)) unpacked += ending;
-    throw InputError(
-        fmt::format("{}: {}, not text", lines_.shown(), name),
-        source_.file == standard_input
-            ? "write it to a file and give its name: standard input is read as text"
-            : fmt::format("decompress it first: gunzip < {} > {}", lines_.shown(), unpacked));
-  }
-  if (const std::size_t at = start.find('\r'); at != std::string_view::npos)
-    throw InputError(parser_.place(at + 1) + "a line ends with CR alone, as on old Macs",
-                     fmt::format("{}tr '\\r' '\\n'{} > new.csv", before, behind));
-}
-
 void CsvReader::skip_rows(index_t rows) {
   for (index_t row = 0; row < rows; ++row) {
     if (!lines_.next())
@@ -216,27 +83,6 @@ bool CsvReader::is_preface(std::string_view line) {
   const char separator = stated_separator(line);
   if (separator != 0) parser_.state_separator(separator);
   return is_single_ || separator != 0;
-}
-
-void CsvReader::note_separators(std::string_view line) {
-  const char separator = parser_.separator();
-  const bool is_below_header = separator == 0 && has_header_;
-  if (has_noted_separators_ || separator == ' ' || (separator == 0 && !is_below_header)) return;
-  if (!is_below_header && line.find(separator) == std::string_view::npos) return;
-  has_noted_separators_ = true;
-  parser_.add_note(
-      fmt::format("line {} holds no number and is read as a blank line, which ends a "
-                  "matrix",
-                  lines_.number()));
-}
-
-/// Says that a line of empty fields above the first row is no row. Above a header that is clear.
-void CsvReader::note_first_separators() {
-  const bool may_be_row = first_separators_.line > 0 && !parser_.table().has_header &&
-                          first_separators_.text.find(parser_.separator()) != std::string::npos;
-  if (may_be_row && parser_.separator() != ' ')
-    parser_.add_note(
-        fmt::format("line {} holds no number and is left out", first_separators_.line));
 }
 
 /// The next lines of the matrix, which say whether the line above them is a header. The place in
@@ -292,36 +138,6 @@ void CsvReader::compare_with_sizes(index_t row) {
   if (!is_entry && !is_pair) sizes_.clear();
 }
 
-/// A damaged first line of Matrix Market is a comment of a table, whose first row is then the
-/// sizes. Errors: InputError.
-void CsvReader::refuse_damaged_banner(std::string_view line) const {
-  if (!is_damaged_matrix_market(line)) return;
-  throw CsvRefusal(
-      parser_.place(1) + "is this a damaged first line of Matrix Market, or a comment of a table?",
-      {{{.hint = "if it is a table: --skip-rows 1",
-         .options = parser_.with([](CsvOptions& o) { o.skip_rows = 1; })},
-        {.hint = "if not, write %%MatrixMarket matrix FORMAT FIELD SYMMETRY",
-         .options = {},
-         .is_tried = false}}});
-}
-
-/// Refuses a text whose first row counts the others, as that of a Matrix Market file does. Errors:
-/// InputError.
-void CsvReader::refuse_lost_banner(index_t rows) const {
-  if (sizes_.empty() || starts_.size() != 1) return;
-  const double entries = sizes_.size() == 3 ? sizes_[2] : sizes_[0] * sizes_[1];
-  if (static_cast<double>(rows - 1) != entries) return;
-  throw CsvRefusal(
-      fmt::format("{}:{}:1: is this Matrix Market without its first line, or a table?",
-                  lines_.shown(), starts_.front().line),
-      {{{.hint = "if it is a table: --header no",
-         .options = parser_.with([](CsvOptions& o) { o.header = Answer::no; })},
-        {.hint = fmt::format("if not, its first line is %%MatrixMarket matrix {} real general",
-                             sizes_.size() == 3 ? "coordinate" : "array"),
-         .options = {},
-         .is_tried = false}}});
-}
-
 /// Keeps the numbers, as long as there is room for them.
 void CsvReader::keep_row() {
   const std::size_t size = kept_.size() + row_.size();
@@ -333,13 +149,6 @@ void CsvReader::keep_row() {
     kept_.reserve(larger);
   }
   kept_.insert(kept_.end(), row_.begin(), row_.end());
-}
-
-/// Says once that a line within a table is no row of it.
-void CsvReader::skip_blank(LineKind kind) {
-  if (std::exchange(blank_line_, lines_.number()) != 0) return;
-  parser_.add_note(fmt::format("line {} {} and is left out", lines_.number(),
-                               kind == LineKind::blank ? "is blank" : "holds no number"));
 }
 
 /// Whether the numbers are complex: one of the first is written so.
@@ -383,64 +192,6 @@ std::string_view CsvReader::text_of_line() const {
   return line;
 }
 
-/// Refuses a table without a header below a comment that holds a name which the command needs.
-/// Errors: InputError.
-void CsvReader::refuse_commented_names(std::string_view row) const {
-  const char separator = parser_.separator() != 0 ? parser_.separator() : find_separator(row);
-  const std::vector<std::string> names = names_of(comment_above_.text, separator);
-  const index_t line = comment_above_.line;
-  const bool may_be_names = line > 0 && names.size() == names_of(row, separator).size();
-  std::vector<std::string> needed = reading_.needed;
-  if (is_keyed()) needed.push_back(reading_.keys);
-  const bool is_needed = std::ranges::any_of(needed, [&](const std::string& list) {
-    return chooses_by_name({"", list}, names);
-  });
-  if (!may_be_names || !is_needed) return;
-  const auto [before, behind] = shell_input(source_.file);
-  throw CsvRefusal(
-      fmt::format("{}:{}:1: the line holds names of columns, but is a comment", lines_.shown(),
-                  line),
-      {{{.hint = fmt::format("{}sed '{}s/^ *[#%]* *//'{} > new.csv", before, line, behind),
-         .options = parser_.with([](CsvOptions&) {}),
-         .change = parser_.changed([&](TextChange& change) { change.bared = line; })}}});
-}
-
-/// Looks at a comment that is a whole line: it may hold the names, or be a row.
-void CsvReader::note_comment(index_t rows) {
-  std::string_view text = lines_.text();
-  text.remove_prefix(text.find_first_of("#%") + 1);
-  if (starts_.empty()) {
-    comment_above_ = {std::string(text), lines_.number()};
-    return;
-  }
-  const std::vector<std::string> fields = names_of(text, parser_.separator());
-  const bool is_row = rows > 0 && std::ssize(fields) == std::ssize(parser_.table().columns) &&
-                      std::ranges::any_of(fields, is_any_number);
-  if (is_row && commented_rows_++ == 0) commented_row_ = lines_.number();
-}
-
-/// Says what was left out as a comment.
-void CsvReader::note_comments() {
-  const Table& table = parser_.table();
-  const auto count = [](index_t lines, const char* what) {
-    return lines == 1 ? std::string(what) : fmt::format("{}, and {} more", what, lines - 1);
-  };
-  if (comment_above_.line > 0 && !table.has_header && table.columns.size() > 1 &&
-      names_of(comment_above_.text, parser_.separator()).size() == table.columns.size())
-    parser_.add_note(
-        fmt::format("line {} is a comment and is left out; if it holds the names of the columns, "
-                    "remove its first sign",
-                    comment_above_.line));
-  if (commented_rows_ > 0)
-    parser_.add_note(
-        fmt::format("line {} looks like a row that begins with # or %, and is left "
-                    "out as a comment{}",
-                    commented_row_, count(commented_rows_, "")));
-  if (cut_lines_ > 0)
-    parser_.add_note(fmt::format("the comment at the end of line {} is left out{}", cut_line_,
-                                 count(cut_lines_, "")));
-}
-
 /// Checks every line and notes where each matrix starts.
 void CsvReader::scan() {
   bool is_first = true;
@@ -455,6 +206,7 @@ void CsvReader::scan() {
       note_comment(rows);
       continue;
     }
+    if (kind == LineKind::separators && line.size() < lines_.text().size()) has_cut_line_ = true;
     if (kind == LineKind::separators && is_first && first_separators_.line == 0)
       first_separators_ = {std::string(line), lines_.number()};
     if (kind != LineKind::data && reading_.is_one_table) {
@@ -478,7 +230,10 @@ void CsvReader::scan() {
       if (has_header_) continue;
       refuse_commented_names(line);
     }
-    if (line.size() < lines_.text().size() && cut_lines_++ == 0) cut_line_ = lines_.number();
+    if (line.size() < lines_.text().size()) {
+      has_cut_line_ = true;
+      if (cut_lines_++ == 0) cut_line_ = lines_.number();
+    }
     add_row(line, rows++);
   }
   if (!says_nothing_) sizes_.clear();
@@ -521,10 +276,12 @@ void CsvReader::end_matrix(index_t rows) {
              [&](TextChange& change) { change.left_out.push_back(blank_line_); })}}});
 }
 
+/// Where the first pass has cut no line, no comment is looked for within one.
 std::string_view CsvReader::next_data_line() {
+  const Comments comments = has_cut_line_ ? parser_.comments() : Comments::whole_lines;
   while (lines_.next()) {
     std::string_view line = lines_.text();
-    if (classify(line, parser_.comments()) == LineKind::data) return line;
+    if (classify(line, comments) == LineKind::data) return line;
   }
   throw_changed(lines_.shown());
 }
@@ -580,8 +337,6 @@ void CsvReader::read_any(index_t first, BatchView<T> out) {
   if (out.rows != source_.m) throw InternalError("read: another shape than the file's");
   for (index_t b = 0; b < out.count; ++b) read_any_rows(first + b, 0, out[b]);
 }
-
-}  // namespace
 
 std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const CsvOptions& options,
                                  const CsvReading& reading) {

@@ -46,6 +46,23 @@ const Variable& find_only(const std::string& file, const std::vector<Variable>& 
       fmt::format("choose one, as in {}:{}", file, escape(path_of(*first))));
 }
 
+/// `path` is none of `variables`.
+[[noreturn]] void throw_unknown(const std::string& file, const std::vector<Variable>& variables,
+                                const std::string& path) {
+  std::vector<std::string> paths;
+  if (variables.empty() || !variables.back().ends_what_is_read) {
+    std::ranges::transform(variables, std::back_inserter(paths), path_of);
+    qrtool::throw_unknown(file, "variable", path, paths);
+  }
+  for (const Variable& variable : variables)
+    if (variable.problem.empty()) paths.push_back(escape(path_of(variable)));
+  const Variable& last = variables.back();
+  throw InputError(
+      fmt::format("{}: there is no variable {}; {} {}", file, escape(path), escape(path_of(last)),
+                  escape(last.problem)),
+      (paths.empty() ? "" : "choose one of " + list_text(paths) + "; or ") + last.hint);
+}
+
 const Variable& find(const std::string& file, const std::vector<Variable>& variables,
                      const std::string& dataset) {
   const std::string path = dataset.starts_with('/') || dataset.empty() ? dataset : "/" + dataset;
@@ -57,9 +74,7 @@ const Variable& find(const std::string& file, const std::vector<Variable>& varia
         fmt::format("{}: {} {}", file, escape(path_of(variable)), escape(variable.problem)),
         escape(variable.hint));
   }
-  std::vector<std::string> paths;
-  std::ranges::transform(variables, std::back_inserter(paths), path_of);
-  throw_unknown(file, "variable", path, paths);
+  throw_unknown(file, variables, path);
 }
 
 class VariableReader final : public SpooledReader {

@@ -23,6 +23,7 @@ struct Variable {
   std::string name;
   std::string problem = {};  // why it is no matrix of numbers; empty where it is one
   std::string hint = {};     // what to do about it
+  bool ends_what_is_read = false;
   ElementType type = ElementType::float64;
   std::string stored_type = {};
   std::vector<index_t> dims = {1, 1};

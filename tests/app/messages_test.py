@@ -574,6 +574,44 @@ class Messages(FolderTest):
             with numpy.load("o.npz") as out:
                 numpy.testing.assert_allclose(out["Q"] @ out["R"], A, rtol=1e-13)
 
+    def test_the_hint_to_store_rows_is_for_columns_of_an_array(self):
+        """Right sides that are rows already, or columns of a table, cannot become rows."""
+        numpy.save("a.npy", numpy.ones((3000, 40)))
+        numpy.save("columns.npy", numpy.ones((3000, 500)))
+        numpy.save("rows.npy", numpy.ones((500, 3000)))
+        numpy.savetxt("t.csv", numpy.ones((3000, 540)), "%g", ",")
+        by_rows = "; or store each right side as a row, [..., m]"
+        for files, ending in (("a.npy columns.npy", by_rows), ("a.npy rows.npy", ""),
+                              ("t.csv --response 41-540", "")):
+            refused = run(f"solve {files} o.npz --memory 2MiB")
+            self.assertEqual(refused.returncode, 6, refused)
+            self.assertIn("need", refused.stderr)
+            self.assertRegex(hint_of(refused.stderr),
+                             rf"^raise --memory to \w+{re.escape(ending)}$")
+
+    def test_octave_s_text_says_nothing_of_b_in_hdf5(self):
+        """A square B could be read either way; A's order, which the text states, is not B's."""
+        b = numpy.arange(36.0).reshape(6, 6) ** 2
+        with open("a.txt", "w") as file:
+            file.write("# name: a\n# type: matrix\n# rows: 6\n# columns: 3\n")
+            numpy.savetxt(file, A)
+        pathlib.Path("b.h5").write_bytes(hdf5("b", array=b))
+        done = run("solve a.txt b.h5 o.npz --rows matrix")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with numpy.load("o.npz") as out:
+            numpy.testing.assert_allclose(out["X"], numpy.linalg.lstsq(A, b, None)[0], rtol=1e-9)
+
+    def test_into_names_the_output(self):
+        """Not one of its files: solve writes no Q."""
+        os.mkdir("other")
+        for name in ("t.csv", "other/t.csv"):
+            pathlib.Path(name).write_bytes(TABLE)
+        for command in ("factor t.csv other/t.csv", "solve t.csv other/t.csv --response y"):
+            refused = run(f"{command} --into out")
+            self.assertEqual(refused.returncode, 2, refused)
+            self.assertIn("'out/t.csv' would be the output of 't.csv' and of 'other/t.csv'",
+                          refused.stderr)
+
     def test_a_log_that_cannot_be_written_is_an_error(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("there is no /dev/full")

@@ -174,6 +174,34 @@ class NumPyFiles(FolderTest):
                                       check=False, capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_rows_and_columns_without_entries_take_no_time(self):
+        """A header alone can say that there are 2^59 rows."""
+        def claim(name, shape, kind):
+            with open(name, "wb") as file:
+                np.lib.format.write_array_header_1_0(
+                    file, {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape})
+
+        def expect(statuses, *command):
+            done = subprocess.run([QRTOOL, *command], timeout=60, check=False,
+                                  capture_output=True, text=True)
+            self.assertIn(done.returncode, statuses, (command, done.stderr))
+
+        for kind, rows in (("f4", 2**59), ("f8", 2**59), ("c8", 2**58), ("c16", 2**58)):
+            for shape in ((rows, 0), (0, 2**40), (3, rows // 16, 0)):
+                claim("a.npy", shape, kind)
+                for mode in ("reduced", "r", "raw"):
+                    expect([0], "factor", "a.npy", "q.h5", "-f", "--mode", mode)
+                    expect([0], "verify", "a.npy", "q.h5")
+                # By rows, as of what does not fit into memory.
+                expect([0], "factor", "a.npy", "q.h5", "-f", "--mode", "r", "--memory", "1MiB")
+            claim("a.npy", (rows, 0), kind)
+            expect([0], "factor", "a.npy", "q.h5", "-f", "--pivot")
+            # There are no numbers, but memory for a right side or for x may be counted.
+            expect([0, 6], "solve", "a.npy", "a.npy", "x.h5", "-f")
+            claim("a.npy", (0, 2**40), kind)
+            claim("b.npy", (0,), kind)
+            expect([6], "solve", "a.npy", "b.npy", "x.h5", "-f")
+
     def test_formats_cross(self):
         a = self.numbers((4, 5, 3), "f4")
         np.save("a.npy", a)

@@ -42,7 +42,7 @@ class Case:
     before: str = ""
     edit: str = ""
     then: str = ""
-    needs: str = ""  # --fail-nth, --fail-cl, --mpi
+    needs: str = ""  # --fail-nth, --fail-cl, --mpi, root
 
 
 def fails(call, nth=1, error=5, sticky=0):
@@ -184,6 +184,24 @@ CASES = [
          "h5clear('w.h5')"),
     Case("qrtool factor z.h5 o.h5", r"(h5repack -f NONE \S+ (\S+))", "qrtool factor {2} o.h5",
          "unknown_filter('z.h5')", "hdf5(groups[1], a=A)"),
+    Case("qrtool factor names.h5 o.h5", r"as in (names\.h5:/)PATH", "qrtool factor {1}a o.h5",
+         "with h5py.File('names.h5', 'w') as file:\n"
+         "    file['a'], group = A, file.create_group('g' * 60000)\n"
+         "    for i in range(1200): group.create_dataset(str(i), (1, 1))"),
+    Case("qrtool factor many.txt o.h5 --memory 1MiB", r"(save) .* in a file of their own",
+         f"{BY_OCTAVE} 'load many.txt; {{1}} -text one.txt v7' && qrtool factor one.txt o.h5",
+         "write('many.txt', ''.join(f'# name: v{i}\\n# type: scalar\\n{i}\\n' "
+         "for i in range(5000)))"),
+    Case("qrtool factor s.txt:/v o.h5", r"choose one of (/\S+); or", "qrtool factor s.txt:{1} o.h5",
+         "struct_before('s.txt')"),
+    Case("qrtool factor s.txt:/v o.h5", r"or (save) .* in a file of their own",
+         f"{BY_OCTAVE} 'load s.txt; {{1}} -text v.txt v' && qrtool factor v.txt:/v o.h5",
+         "struct_before('s.txt')"),
+    Case("qrtool factor m.mat o.h5", r"in MATLAB: (S) = full\(S\)", "{0}",
+         "with h5py.File('m.mat', 'w') as file:\n"
+         "    file.create_group('S').attrs['MATLAB_sparse'] = numpy.uint64(3)\n"
+         "    file['S/data'], file['S/ir'], file['S/jc'] = [1.5, 2], [0, 2], [0, 1, 2]",
+         "hdf5('m.mat', **{groups[0]: [[1.5, 0, 0], [0, 0, 2]]})"),
     Case("qrtool factor big.h5 o.h5", r"read a part: (\S+)", "qrtool factor '{1}' o.h5 -q",
          "with h5py.File('big.h5', 'w') as file: file.create_dataset('a', (10**12, 2, 2), "
          "chunks=(1000, 2, 2), dtype='f8')"),
@@ -256,6 +274,9 @@ CASES = [
          "TMPDIR=/proc qrtool factor a.npy o.h5",
          "a = numpy.asfortranarray([A, A]); numpy.savez_compressed('f.npz', a=a)",
          "exec(groups[0])"),
+    Case("qrtool factor a.npy all/o.h5", r"choose (another) name", "qrtool factor a.npy all/{1}.h5",
+         "os.mkdir('all'); os.chmod('all', 0o1777); os.symlink('o.h5', 'all/o.h5'); "
+         "os.lchown('all/o.h5', 1234, -1)", needs="root"),
     Case("qrtool factor a.npy o.h5 --log full.log", r"(name a log on a disk that has room)",
          "qrtool factor a.npy o.h5 --log o.log", "os.symlink('/dev/full', 'full.log')"),
 ]
@@ -269,6 +290,10 @@ CASES += [
          "qrtool factor t.npy o.h5 --backend cpu --threads 8)", r"raise (ulimit -v)",
          "{1} unlimited; qrtool factor t.npy o.h5 --backend cpu --threads 8",
          "numpy.save('t.npy', tall(999, 99))", needs="--fail-nth"),
+    # The command line is enough to see it again.
+    Case(fails("pthread_create", 1, 1, 1) + "qrtool factor t.npy o.h5 --backend cpu --threads 8",
+         r"add the (command line)", "{0}", "numpy.save('t.npy', tall(999, 99))",
+         then="please report", needs="--fail-nth"),
     Case(f"{fails('pwrite', 3, 28)} qrtool factor f.npz o.h5 --scratch .",
          r"name a directory with more (room)", "qrtool factor f.npz o.h5 --scratch bin",
          "numpy.savez_compressed('f.npz', a=numpy.asfortranarray([tall(999, 99)] * 2))",
@@ -364,6 +389,8 @@ def argument(name):
 
 @functools.cache
 def is_there(needed):
+    if needed == "root":
+        return os.geteuid() == 0
     return bool(argument(needed)) and (needed != "--fail-cl" or has_device())
 
 
@@ -384,6 +411,11 @@ def hdf5(name, **arrays):
 
 def tall(rows, columns):
     return numpy.random.default_rng(0).standard_normal((rows, columns))
+
+
+def struct_before(name):
+    """Octave's text with a struct, behind which the names of variables cannot be told."""
+    sh(f"{BY_OCTAVE} 'a = [1 2; 3 5]; s.x = 1; v = [1; 2]; save -text {name} a s v'")
 
 
 def table(name):

@@ -106,7 +106,8 @@ class Checker {
     const MatrixView<Wide<T>> q = formed_q_.view()[0];
     const MatrixView<Wide<T>> r = widened_.view()[0].row_block(0, problem_.k());
     const MatrixView<Wide<T>> wide_a = widened_.view()[1];
-    for (index_t i = 0; i < problem_.m; ++i) {
+    const index_t rows = problem_.n == 0 ? 0 : problem_.m;  // without entries, of any number
+    for (index_t i = 0; i < rows; ++i) {
       for (index_t j = 0; j < problem_.n; ++j) {
         wide_a(i, j) = a(i, j);
         if (i < r.rows) r(i, j) = i <= j ? static_cast<Wide<T>>(out.v(i, j)) : Wide<T>(0);

@@ -21,11 +21,16 @@ template void householder::form_q_carefully<double>(const Matrix<double>&, const
 /// With fewer rows the rounding errors of float32 can exceed the bar of m 2^-23.
 constexpr index_t few_rows = 16;
 
+/// Without rows or columns there is nothing to compute but a complete Q, which is I. Nothing is
+/// allocated for the rows or columns that there are: a file may claim any number of them.
+bool is_nothing(const Problem& problem) { return problem.k() == 0 && problem.q_cols() == 0; }
+
 bool computes_in_float64(const Problem& problem) {
   return problem.type != ElementType::float32 || problem.m < few_rows;
 }
 
 std::size_t eigen_qr_workspace_bytes(const Problem& problem) {
+  if (is_nothing(problem)) return 0;
   const std::size_t element =
       (computes_in_float64(problem) ? 8 : 4) * static_cast<std::size_t>(parts_in(problem.type));
   const auto m = static_cast<std::size_t>(problem.m);
@@ -197,6 +202,7 @@ class TypedWorker : public EigenQr<T>::Worker {
 
 template <class T>
 EigenQr<T>::EigenQr(const Problem& problem) {
+  if (is_nothing(problem)) return;
   if constexpr (is_complex_number<T>) {
     worker_ = std::make_unique<TypedWorker<T, householder::Complex128>>(problem);
   } else if (computes_in_float64(problem)) {
@@ -213,8 +219,7 @@ EigenQr<T>::EigenQr(EigenQr&&) noexcept = default;
 
 template <class T>
 bool EigenQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out) {
-  if (a.rows == 0) return true;  // of any number of columns, whose scales nobody needs
-  return worker_->factor(a, out);
+  return worker_ == nullptr || worker_->factor(a, out);
 }
 
 template class EigenQr<float>;

@@ -11,6 +11,7 @@ namespace qrtool {
 template <class T>
 void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide<T>> q,
                             Forming forming) {
+  if (q.cols == 0) return;
   const index_t k = std::min(v.rows, v.cols);
   householder::Matrix<Wide<T>> vr(v.rows, k), formed(q.rows, q.cols);
   householder::Vector<Wide<T>> coefficients(k);

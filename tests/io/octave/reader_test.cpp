@@ -134,22 +134,31 @@ TEST_F(OctaveReaderTest, OneOfSeveral) {
 
 TEST_F(OctaveReaderTest, OtherTypes) {
   const std::string after = variable("b", "scalar", "2\n");
+  const std::string apart = "save the variables that are wanted in a file of their own";
   const std::pair<std::string, std::string> cases[] = {
       {variable("a", "sparse matrix", "# nnz: 1\n# rows: 1\n# columns: 1\n1 1 3\n"),
        "x.txt: /a is a sparse matrix | in Octave: a = full(a), and save it again"},
       {variable("a", "double_range", "# base, limit, increment\n1 5 1\n"),
        "x.txt: /a is a double_range | in Octave: a = full(a), and save it again"},
       {variable("a", "cell", "# rows: 1\n# columns: 1\n" + after),
-       "x.txt: /a is a cell, which ends what is read"},
+       "x.txt: /a is a cell, which ends what is read | " + apart},
       {variable("a", "scalar struct", "# ndims: 2\n 1 1\n# length: 1\n" + after),
-       "x.txt: /a is a scalar struct, which ends what is read"},
+       "x.txt: /a is a scalar struct, which ends what is read | " + apart},
       {"", "x.txt: holds no matrices"}};
   for (const auto& each : cases)
     EXPECT_EQ(error_of<InputError>([&] { open_octave_text(each.first); }), each.second);
   // What follows other types is found, but for those that hold variables.
   EXPECT_EQ(open_octave_text(cases[0].first + after)->source().dataset, "/b");
   EXPECT_EQ(error_of<InputError>([&] { open_octave_text(cases[2].first + after, "b"); }),
-            "x.txt: there is no variable /b | choose one of /a");
+            "x.txt: there is no variable /b; /a is a cell, which ends what is read | " + apart);
+  EXPECT_EQ(error_of<InputError>([&] {
+              open_octave_text(variable("d", "string", "") + variable("c", "scalar", "1\n") +
+                                   cases[2].first + after,
+                               "b");
+            }),
+            "x.txt: there is no variable /b; /a is a cell, which ends what is read | choose one of "
+            "/c; or " +
+                apart);
 }
 
 /// One variable tells the format where the first line is damaged or missing.
