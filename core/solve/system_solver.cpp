@@ -113,7 +113,7 @@ void SystemSolver<T>::judge(const ResidualSums<S>& sums, index_t column, Candida
     c.data_residual = not_measured;
   }
   if (factor_.has_least_norm()) {
-    const double error = factor_.least_norm_error(c.x.data());
+    const double error = factor_.least_norm_error(c.x.data(), clear);
     c.least_norm_error = error <= c.least_norm_error ? 0 : error;
   }
 }
