@@ -50,6 +50,7 @@ struct RankedFactor<S>::Complete {
   bool n_is_corrected = false;
   /// Of N where others are fewer than the rank; else of [U V], or of [I N] once N is corrected.
   std::optional<LeastNorm<S>> least_norm = {};
+  std::vector<double> norms_of_n = {};  // of its columns
   std::optional<WideLeastNorm<S>> wide = {};
   /// The Cholesky factor of I + N^H N, or of I + N N^H where that is smaller, once it is needed:
   /// for the part of a vector in the null space of [I N], which [-N; I] spans.
@@ -72,6 +73,8 @@ struct RankedFactor<S>::Complete {
     if (right.cols < rank()) {
       find_dependencies();
       least_norm.emplace(n, error, permuted(sizes));
+      norms_of_n.resize(static_cast<std::size_t>(n.cols()));
+      for (index_t j = 0; j < n.cols(); ++j) norms_of_n[j] = norm_of(n.col(j).data(), rank());
       return;
     }
     Matrix adjoint = Matrix::Zero(rank() + right.cols, rank());
@@ -91,9 +94,9 @@ struct RankedFactor<S>::Complete {
       return c;
     }
     const MatrixView<S> left = u.view()[0], right = v.view()[0];
-    std::vector<S> c;
+    std::vector<S> c(y.size());
     for (index_t i = 0; i < rank(); ++i)
-      c.push_back(dot(&left(i, i), &y[i], rank() - i) + dot(&right(i, 0), t.data(), right.cols));
+      c[i] = dot(&left(i, i), &y[i], rank() - i) + dot(&right(i, 0), t.data(), right.cols);
     return c;
   }
 
@@ -127,9 +130,8 @@ struct RankedFactor<S>::Complete {
     return y;
   }
   std::vector<S> adjoint_dependent(const std::vector<S>& y) const {
-    std::vector<S> t;
-    for (index_t j = 0; j < n.cols(); ++j)
-      t.push_back(conjugate_dot(n.col(j).data(), y.data(), rank()));
+    std::vector<S> t(static_cast<std::size_t>(n.cols()));
+    for (index_t j = 0; j < n.cols(); ++j) t[j] = conjugate_dot(n.col(j).data(), y.data(), rank());
     return t;
   }
   /// t - N^H y. With many others N^H y is found by U and V, as x of least norm is.
@@ -166,13 +168,13 @@ struct RankedFactor<S>::Complete {
 
   /// The entries of the independent columns, and of the others.
   std::vector<S> basic_part(const std::vector<S>& x) const {
-    std::vector<S> y;
-    for (index_t i = 0; i < rank(); ++i) y.push_back(x[place(i)]);
+    std::vector<S> y(static_cast<std::size_t>(rank()));
+    for (index_t i = 0; i < rank(); ++i) y[i] = x[place(i)];
     return y;
   }
   std::vector<S> free_part(const std::vector<S>& x) const {
-    std::vector<S> t;
-    for (index_t i = rank(); i < std::ssize(x); ++i) t.push_back(x[place(i)]);
+    std::vector<S> t(x.size() - static_cast<std::size_t>(rank()));
+    for (index_t i = 0; i < std::ssize(t); ++i) t[i] = x[place(rank() + i)];
     return t;
   }
   /// P [y - N t; t]
@@ -189,8 +191,7 @@ struct RankedFactor<S>::Complete {
   std::vector<S> merged(const std::vector<S>& y, const std::vector<S>& least) const {
     const std::vector<S> t(least.begin() + rank(), least.end());
     double size = norm_of(y.data(), rank());
-    for (index_t j = 0; j < std::ssize(t); ++j)
-      size += std::abs(t[j]) * norm_of(n.col(j).data(), rank());
+    for (index_t j = 0; j < std::ssize(t); ++j) size += std::abs(t[j]) * norms_of_n[j];
     std::vector<S> x = combined(y, t);
     for (index_t i = 0; i < rank(); ++i) {
       S& entry = x[place(i)];
@@ -206,8 +207,8 @@ struct RankedFactor<S>::Complete {
     return to;
   }
   std::vector<int> permuted(const std::vector<int>& sizes) const {
-    std::vector<int> to;
-    for (const int from : pivoted.permutation()) to.push_back(sizes[from]);
+    std::vector<int> to(sizes.size());
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = sizes[place(static_cast<index_t>(i))];
     return to;
   }
 };
