@@ -263,8 +263,6 @@ void FitWorker<T>::add_block(const FitRows<T>& rows, std::span<FitSums> sums) {
     for (index_t c = 0; c < rows.count; c += fit::most_sides) {
       const index_t count = std::min(fit::most_sides, rows.count - c);
       const index_t entry = i * rows.row_step + c * rows.side_step;
-      std::fill(gradient_.begin(), gradient_.end(), 0.0);
-      std::fill(columns_.begin(), columns_.end(), 0.0);
       const bool is_single = wishes_.type == ElementType::float32;
       const fit::Sides<T> sides{
           .count = count,

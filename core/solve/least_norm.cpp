@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// least_norm.cpp: exchanges columns, and solves the smaller of the two systems.
+// least_norm.cpp: exchanges columns, and solves for t.
 #include "core/solve/least_norm.hpp"
 
 #include <algorithm>
@@ -114,12 +114,10 @@ void LeastNorm<S>::factor() {
   for (index_t i = 0; i < rank_; ++i)
     for (index_t j = 0; j < others_; ++j)
       m_(j, i) = conjugate(moved(n_(i, j), 2 * (sizes_[rank_ + j] - sizes_[i])));
-  const bool has_few = others_ <= rank_;
-  const Matrix &left = has_few ? m_ : n_, &right = has_few ? n_ : m_;
-  Matrix product = Matrix::Identity(left.rows(), left.rows());
-  for (index_t j = 0; j < right.cols(); ++j) {
+  Matrix product = Matrix::Identity(others_, others_);
+  for (index_t j = 0; j < others_; ++j) {
     Vector column = product.col(j);
-    add_product(column, left, Vector(right.col(j)));
+    add_product(column, m_, Vector(n_.col(j)));
     product.col(j) = column;
   }
   qr_.emplace(std::move(product), 0, /*is_complete=*/true);
@@ -152,14 +150,10 @@ std::vector<S> LeastNorm<S>::solution(const std::vector<S>& y) const {
     subtract(s.data(), pivot, each.column.data(), rank_);
     s(each.row) = pivot;
   }
-  if (others_ <= rank_) {
-    Vector t = Vector::Zero(others_);
-    add_product(t, m_, s);
-    add_product(s, n_, Vector(-solved(t)));
-  } else {
-    s = solved(s);
-  }
   Vector t = Vector::Zero(others_);
+  add_product(t, m_, s);
+  add_product(s, n_, Vector(-solved(t)));
+  t.setZero();
   add_product(t, m_, s);
   for (index_t i = 0; i < rank_; ++i) found[places_[i]] = s(i);
   for (index_t j = 0; j < others_; ++j) found[places_[rank_ + j]] = t(j);

@@ -6,8 +6,8 @@
 //   D P'x = [s; t],  s + N t = y     y: the basic solution;  A x is that of y whatever t is
 //   x has the least norm where  t = M s,  M = D_C^2 N^H D_B^-2
 //
-//   few t    (I + M N) t = M y,  s = y - N t        many    (I + N M) s = y
-//   then     t := M s                               orthogonal to what A does not see
+//   (I + M N) t = M y,  s = y - N t
+//   then t := M s                     orthogonal to what A does not see
 //
 // Columns of B and C are exchanged until no |n_ij| D_j / D_i is above 2, small n_ij left aside:
 // the columns of B are then the large ones, as far as they are independent, and M and N have no
@@ -51,7 +51,7 @@ class LeastNorm {
     Vector column;  // of N, before
   };
   std::vector<Exchange> exchanges_;
-  std::optional<TruncatedQr<S>> qr_;  // of I + M N, or I + N M
+  std::optional<TruncatedQr<S>> qr_;  // of I + M N
 };
 
 }  // namespace qrtool

@@ -9,6 +9,7 @@
 #include "core/solve/least_norm.hpp"
 #include "core/solve/rows.hpp"
 #include "core/solve/truncated_qr.hpp"
+#include "core/solve/wide_least_norm.hpp"
 
 namespace qrtool {
 namespace {
@@ -44,15 +45,65 @@ struct RankedFactor<S>::Complete {
   using Matrix = typename TruncatedQr<S>::Matrix;
 
   TruncatedQr<S> pivoted;
-  Batch<S> u;  // rank x rank
-  Matrix n;    // N = U^-1 V, rank x others
-  std::optional<LeastNorm<S>> least_norm;
-  /// The Cholesky factor of I + N^H N, or of I + N N^H where that is smaller: for the part of a
-  /// vector in the null space of [I N], which [-N; I] spans.
-  Batch<S> gram;
+  Batch<S> u = {}, v = {};  // rank x rank, rank x others
+  Matrix n = {};            // N = U^-1 V, rank x others, once it is needed
+  bool n_is_corrected = false;
+  /// Of N where others are fewer than the rank; else of [U V], or of [I N] once N is corrected.
+  std::optional<LeastNorm<S>> least_norm = {};
+  std::vector<double> norms_of_n = {};  // of its columns
+  std::optional<WideLeastNorm<S>> wide = {};
+  /// The Cholesky factor of I + N^H N, or of I + N N^H where that is smaller, once it is needed:
+  /// for the part of a vector in the null space of [I N], which [-N; I] spans.
+  Batch<S> gram = {};
+
+  void find_dependencies() {
+    if (n.size() > 0) return;
+    const MatrixView<S> right = v.view()[0];
+    const Batch<S> memory(1, rank(), right.cols);
+    const MatrixView<S> solved = memory.view()[0];
+    std::copy_n(right.data, rank() * right.cols, solved.data);
+    solve_upper(u.view()[0], solved);
+    n = Matrix(rank(), right.cols);
+    for (index_t i = 0; i < rank(); ++i)
+      for (index_t j = 0; j < right.cols; ++j) n(i, j) = solved(i, j);
+  }
+  /// Prepares for x of least norm. error: of N.
+  void prepare(const std::vector<int>& sizes, double error) {
+    const MatrixView<S> left = u.view()[0], right = v.view()[0];
+    if (right.cols < rank()) {
+      find_dependencies();
+      least_norm.emplace(n, error, permuted(sizes));
+      norms_of_n.resize(static_cast<std::size_t>(n.cols()));
+      for (index_t j = 0; j < n.cols(); ++j) norms_of_n[j] = norm_of(n.col(j).data(), rank());
+      return;
+    }
+    Matrix adjoint = Matrix::Zero(rank() + right.cols, rank());
+    for (index_t i = 0; i < rank(); ++i) {
+      for (index_t j = i; j < rank(); ++j) adjoint(j, i) = conjugate(left(i, j));
+      for (index_t j = 0; j < right.cols; ++j) adjoint(rank() + j, i) = conjugate(right(i, j));
+    }
+    if (n_is_corrected) adjoint << Matrix::Identity(rank(), rank()), n.adjoint();
+    wide.emplace(adjoint, permuted(sizes));
+  }
+  bool is_wide() const { return wide && !n_is_corrected; }
+  /// [U V] [y; t], or [I N] [y; t] once N is corrected.
+  std::vector<S> product_with(const std::vector<S>& y, const std::vector<S>& t) const {
+    if (n_is_corrected) {
+      std::vector<S> c = dependent(t);
+      subtract(c.data(), S(-1), y.data(), rank());
+      return c;
+    }
+    const MatrixView<S> left = u.view()[0], right = v.view()[0];
+    std::vector<S> c(y.size());
+    for (index_t i = 0; i < rank(); ++i)
+      c[i] = dot(&left(i, i), &y[i], rank() - i) + dot(&right(i, 0), t.data(), right.cols);
+    return c;
+  }
 
   bool has_few() const { return n.cols() <= n.rows(); }
   void form_gram() {
+    if (gram.view().rows > 0) return;
+    find_dependencies();
     const index_t rows = std::min(n.rows(), n.cols());
     gram = Batch<S>(1, rows, rows);
     const MatrixView<S> c = gram.view()[0];
@@ -79,15 +130,26 @@ struct RankedFactor<S>::Complete {
     return y;
   }
   std::vector<S> adjoint_dependent(const std::vector<S>& y) const {
-    std::vector<S> t;
-    for (index_t j = 0; j < n.cols(); ++j)
-      t.push_back(conjugate_dot(n.col(j).data(), y.data(), rank()));
+    std::vector<S> t(static_cast<std::size_t>(n.cols()));
+    for (index_t j = 0; j < n.cols(); ++j) t[j] = conjugate_dot(n.col(j).data(), y.data(), rank());
     return t;
   }
-  /// The c for which [-N; I] c is the part of [y; t] in its range.
-  std::vector<S> part_in_null_space(const std::vector<S>& y, const std::vector<S>& t) const {
-    std::vector<S> c = adjoint_dependent(y);
-    for (std::size_t j = 0; j < c.size(); ++j) c[j] = t[j] - c[j];
+  /// t - N^H y. With many others N^H y is found by U and V, as x of least norm is.
+  std::vector<S> outside(const std::vector<S>& y, std::vector<S> t) const {
+    if (is_wide()) {
+      std::vector<S> w = y;
+      solve_u_adjoint(w);
+      for (index_t i = 0; i < rank(); ++i)
+        subtract_conjugate(t.data(), w[i], &v.view()[0](i, 0), std::ssize(t));
+    } else {
+      const std::vector<S> of_y = adjoint_dependent(y);
+      subtract(t.data(), S(1), of_y.data(), std::ssize(t));
+    }
+    return t;
+  }
+  /// The c for which [-N; I] c is the part of [y; t] in its range, for c = outside(y, t).
+  std::vector<S> part_in_null_space(std::vector<S> c) {
+    form_gram();
     if (has_few()) {
       solve_gram(c);
       return c;
@@ -106,13 +168,13 @@ struct RankedFactor<S>::Complete {
 
   /// The entries of the independent columns, and of the others.
   std::vector<S> basic_part(const std::vector<S>& x) const {
-    std::vector<S> y;
-    for (index_t i = 0; i < rank(); ++i) y.push_back(x[place(i)]);
+    std::vector<S> y(static_cast<std::size_t>(rank()));
+    for (index_t i = 0; i < rank(); ++i) y[i] = x[place(i)];
     return y;
   }
   std::vector<S> free_part(const std::vector<S>& x) const {
-    std::vector<S> t;
-    for (index_t i = rank(); i < std::ssize(x); ++i) t.push_back(x[place(i)]);
+    std::vector<S> t(x.size() - static_cast<std::size_t>(rank()));
+    for (index_t i = 0; i < std::ssize(t); ++i) t[i] = x[place(rank() + i)];
     return t;
   }
   /// P [y - N t; t]
@@ -129,8 +191,7 @@ struct RankedFactor<S>::Complete {
   std::vector<S> merged(const std::vector<S>& y, const std::vector<S>& least) const {
     const std::vector<S> t(least.begin() + rank(), least.end());
     double size = norm_of(y.data(), rank());
-    for (index_t j = 0; j < std::ssize(t); ++j)
-      size += std::abs(t[j]) * norm_of(n.col(j).data(), rank());
+    for (index_t j = 0; j < std::ssize(t); ++j) size += std::abs(t[j]) * norms_of_n[j];
     std::vector<S> x = combined(y, t);
     for (index_t i = 0; i < rank(); ++i) {
       S& entry = x[place(i)];
@@ -146,8 +207,8 @@ struct RankedFactor<S>::Complete {
     return to;
   }
   std::vector<int> permuted(const std::vector<int>& sizes) const {
-    std::vector<int> to;
-    for (const int from : pivoted.permutation()) to.push_back(sizes[from]);
+    std::vector<int> to(sizes.size());
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = sizes[place(static_cast<index_t>(i))];
     return to;
   }
 };
@@ -217,7 +278,7 @@ void RankedFactor<S>::set(MatrixView<const S> r, const RankRule& rule,
   condition_ = scaled_condition_ = std::numeric_limits<double>::infinity();
   if (r.cols == 0) return;
   if (r.rows == 0) {
-    complete_ = std::make_unique<Complete>(Complete{TruncatedQr<S>({}, 0, false), {}, {}, {}, {}});
+    complete_ = std::make_unique<Complete>(Complete{TruncatedQr<S>({}, 0, false)});
     return;
   }
   if (r.rows < r.cols) {
@@ -240,7 +301,7 @@ void RankedFactor<S>::decompose(const RankRule& rule) {
   // The condition of a wide matrix needs the last diagonal entry.
   const bool is_wide = r_.rows < r_.cols;
   complete_ = std::make_unique<Complete>(
-      Complete{TruncatedQr<S>(std::move(copy), rule.tolerance, is_wide), {}, {}, {}, {}});
+      Complete{TruncatedQr<S>(std::move(copy), rule.tolerance, is_wide)});
   rank_ = complete_->pivoted.rank();
   if (rank_ == r_.cols) {
     complete_.reset();
@@ -253,8 +314,8 @@ void RankedFactor<S>::decompose(const RankRule& rule) {
   }
   complete_->u = Batch<S>(1, rank_, rank_);
   const MatrixView<S> u = complete_->u.view()[0];
-  const Batch<S> memory(1, rank_, r_.cols - rank_);
-  const MatrixView<S> v = memory.view()[0];
+  complete_->v = Batch<S>(1, rank_, r_.cols - rank_);
+  const MatrixView<S> v = complete_->v.view()[0];
   std::vector<S> dropped;
   for (index_t j = 0; j < r_.cols; ++j)
     for (index_t i = 0; i < r_.rows; ++i) {
@@ -264,16 +325,10 @@ void RankedFactor<S>::decompose(const RankRule& rule) {
         dropped.push_back(t(i, j));
     }
   dropped_norm_ = norm_of(dropped.data(), std::ssize(dropped));
-  solve_upper(u, v);
-  complete_->n = Matrix(rank_, v.cols);
-  for (index_t i = 0; i < rank_; ++i)
-    for (index_t j = 0; j < v.cols; ++j) complete_->n(i, j) = v(i, j);
-  if (is_basic_) return;
+  if (is_basic_ || rank_ == 0) return;
   // The solution with U has errors of its condition, which the diagonal estimates.
-  const double condition = rank_ > 0 ? std::abs(u(0, 0) / u(rank_ - 1, rank_ - 1)) : 1;
-  complete_->least_norm.emplace(complete_->n, error_of_products * condition,
-                                complete_->permuted(sizes_));
-  complete_->form_gram();
+  const double condition = std::abs(u(0, 0) / u(rank_ - 1, rank_ - 1));
+  complete_->prepare(sizes_, error_of_products * condition);
 }
 
 template <class S>
@@ -296,13 +351,19 @@ std::vector<S> RankedFactor<S>::over_sizes(std::vector<S> g) const {
   return g;
 }
 
+/// (Q2^H z)[:rank]
 template <class S>
-std::vector<S> RankedFactor<S>::basic_solution(MatrixView<const S> z) const {
-  if (rank_ == 0) return std::vector<S>(exponents_.size(), S(0));
+std::vector<S> RankedFactor<S>::reduced(MatrixView<const S> z) const {
   typename TruncatedQr<S>::Vector c(r_.rows);
   for (index_t i = 0; i < r_.rows; ++i) c(i) = z(i, 0);
   complete_->pivoted.apply_adjoint(c);
-  std::vector<S> y(c.data(), c.data() + rank_);
+  return {c.data(), c.data() + rank_};
+}
+
+template <class S>
+std::vector<S> RankedFactor<S>::basic_solution(MatrixView<const S> z) const {
+  if (rank_ == 0) return std::vector<S>(exponents_.size(), S(0));
+  std::vector<S> y = reduced(z);
   complete_->solve_u(y);
   return over_sizes(complete_->combined(std::move(y), {}));
 }
@@ -319,10 +380,21 @@ void RankedFactor<S>::solve(MatrixView<const S> z, MatrixView<S> x) const {
     return;
   }
   for (index_t j = 0; j < x.cols; ++j) {
-    std::vector<S> solution = basic_solution({z.data + j, k, 1, z.ld});
-    choose_among_equals(solution);
+    const MatrixView<const S> right{z.data + j, k, 1, z.ld};
+    std::vector<S> solution;
+    if (complete_->is_wide()) {
+      solution = wide_solution(reduced(right));
+    } else {
+      solution = basic_solution(right);
+      choose_among_equals(solution);
+    }
     for (index_t i = 0; i < r_.cols; ++i) x(i, j) = solution[i];
   }
+}
+
+template <class S>
+std::vector<S> RankedFactor<S>::wide_solution(const std::vector<S>& c) const {
+  return over_sizes(complete_->in_place(complete_->wide->solution(c)));
 }
 
 template <class S>
@@ -330,6 +402,10 @@ void RankedFactor<S>::choose_among_equals(std::vector<S>& x, Choice choice) cons
   if (!has_least_norm() || rank_ == 0) return;
   const std::vector<S> scaled = times_sizes(x);
   std::vector<S> y = complete_->basic_part(scaled);
+  if (complete_->wide) {
+    x = wide_solution(complete_->product_with(y, complete_->free_part(scaled)));
+    return;
+  }
   const std::vector<S> of_others = complete_->dependent(complete_->free_part(scaled));
   subtract(y.data(), S(-1), of_others.data(), rank_);
   const std::vector<S> least = complete_->least_norm->solution(y);
@@ -350,6 +426,12 @@ void RankedFactor<S>::correct_basic(std::vector<S>& g) const {
 
 template <class S>
 void RankedFactor<S>::correct(std::vector<S>& g, Choice choice) const {
+  if (complete_ && complete_->is_wide()) {
+    std::vector<S> c = complete_->basic_part(over_sizes(g));
+    complete_->solve_u_adjoint(c);
+    g = wide_solution(c);
+    return;
+  }
   if (complete_) {
     correct_basic(g);
     choose_among_equals(g, choice);
@@ -365,6 +447,7 @@ template <class S>
 void RankedFactor<S>::correct_dependencies(
     const std::function<std::vector<S>(const std::vector<S>& x)>& gradient) {
   if (!complete_ || rank_ == 0 || is_basic_) return;
+  complete_->find_dependencies();
   auto& n = complete_->n;
   // The gradient of n_j - change, as U sees it.
   const auto seen = [&](index_t j, const std::vector<S>& change) {
@@ -384,8 +467,9 @@ void RankedFactor<S>::correct_dependencies(
     if (!(norm_of(after.data(), rank_) < before)) continue;
     for (index_t i = 0; i < rank_; ++i) n(i, j) -= d[i];
   }
-  complete_->least_norm.emplace(n, error_of_products, complete_->permuted(sizes_));
-  complete_->form_gram();
+  complete_->n_is_corrected = true;
+  complete_->gram = {};
+  complete_->prepare(sizes_, error_of_products);
 }
 
 template <class S>
@@ -406,7 +490,7 @@ std::vector<double> RankedFactor<S>::inverse_row_norms() const {
 /// x has the least norm where v = D^-1 x = (A D^-1)^H w for the sizes D. Where a part of v is left,
 /// a change of A D^-1 of rank one makes w fit.
 template <class S>
-double RankedFactor<S>::least_norm_error(const S* x) const {
+double RankedFactor<S>::least_norm_error(const S* x, double clear) const {
   if (!has_least_norm()) return 0;
   // The error does not depend on the scale of x, whose entries may leave the range.
   std::vector<int> exponents(exponents_.size());
@@ -422,13 +506,21 @@ double RankedFactor<S>::least_norm_error(const S* x) const {
   std::vector<S> v(exponents.size());
   for (std::size_t j = 0; j < v.size(); ++j)
     v[j] = scaled_by(x[j], std::max(exponents_[j] - 2 * sizes_[j] - most, -(1 << 14)));
-  std::vector<S> w = complete_->basic_part(v);
-  const std::vector<S> c = complete_->part_in_null_space(w, complete_->free_part(v));
+  const std::vector<S> basic = complete_->basic_part(v);
+  const auto error_of = [&](double left, std::vector<S> w) {
+    complete_->solve_u_adjoint(w);
+    return left / (norm_ * norm_of(w.data(), rank_));
+  };
+  // Any w bounds the error.
+  const std::vector<S> outside = complete_->outside(basic, complete_->free_part(v));
+  const double bound = error_of(norm_of(outside.data(), std::ssize(outside)), basic);
+  if (bound <= clear) return bound;
+  const std::vector<S> c = complete_->part_in_null_space(outside);
   const std::vector<S> of_c = complete_->dependent(c);
+  std::vector<S> w = basic;
   subtract(w.data(), S(-1), of_c.data(), rank_);
-  complete_->solve_u_adjoint(w);
-  const double left = std::hypot(norm_of(c.data(), std::ssize(c)), norm_of(of_c.data(), rank_));
-  return left / (norm_ * norm_of(w.data(), rank_));
+  return error_of(std::hypot(norm_of(c.data(), std::ssize(c)), norm_of(of_c.data(), rank_)),
+                  std::move(w));
 }
 
 template class RankedFactor<double>;

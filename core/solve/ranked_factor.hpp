@@ -6,6 +6,7 @@
 //   less, or m < n       R D^-1 P = Q2 [U V; 0 W],  W is dropped
 //                        y = U^-1 (Q2^H z)[:rank]                  basic
 //                        D P'x = [y - N t; t],  N = U^-1 V         least norm (least_norm.hpp)
+//   at most half of n    [U V] D P'x = (Q2^H z)[:rank]             least norm (wide_least_norm.hpp)
 //
 // D: the norms of R's columns, rounded to powers of two, so that neither the rank nor A x depends
 // on the units of the columns. All that a solution is judged by is of R D^-1, which has columns of
@@ -91,8 +92,8 @@ class RankedFactor {
   /// Returns ||R^-H g||, and infinity without full column rank.
   double adjoint_solution_norm(const std::vector<S>& g) const;
   /// ||D^-1 (x - A^H w)|| / (||A D^-1|| ||w||) for the w that makes it least. 0 with full column
-  /// rank, and for basic solutions.
-  double least_norm_error(const S* x) const;
+  /// rank, and for basic solutions. A bound up to `clear` is not sharpened.
+  double least_norm_error(const S* x, double clear = 0) const;
   /// Returns the norm of each row of R^-1. R must have full column rank.
   std::vector<double> inverse_row_norms() const;
   /// Returns inverse_row_correlations(R), or nothing without full column rank.
@@ -106,6 +107,8 @@ class RankedFactor {
   void take_columns(MatrixView<const S> r, std::span<const int> scales);
   void find_condition(MatrixView<const S> r, std::span<const int> scales);
   void decompose(const RankRule& rule);
+  std::vector<S> reduced(MatrixView<const S> z) const;
+  std::vector<S> wide_solution(const std::vector<S>& c) const;
 
   Batch<S> scaled_;
   MatrixView<const S> r_;       // scaled_

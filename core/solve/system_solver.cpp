@@ -63,21 +63,24 @@ typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector
   c.x.resize(x.size());
   // Entries that are rounded to denormal numbers, of T or beside scaled columns, may change D x by
   // this much, and D^-1 x by 2^lost beside its largest entry, which is 2^largest at least.
-  std::vector<double> rounding(x.size());
+  std::vector<double> rounding;
   int lost = no_exponent, largest = no_exponent;
+  const auto over = [&](std::size_t i) {
+    return 2 * (shift_of(static_cast<index_t>(i), scale_b) - scale_b) - factor_.exponents()[i];
+  };
   for (std::size_t i = 0; i < x.size(); ++i) {
     const int shift = shift_of(static_cast<index_t>(i), scale_b);
     const T stored = static_cast<T>(scaled_by(x[i], shift));
     c.fits = c.fits && is_finite(stored);
     c.x[i] = scaled_by(static_cast<S>(stored), -shift);
-    const int of_column = factor_.exponents()[i], over = -of_column + 2 * (shift - scale_b);
-    if (c.x[i] != S(0)) largest = std::max(largest, std::ilogb(std::abs(c.x[i])) + over);
     const bool is_exact = std::abs(x[i]) >= std::numeric_limits<double>::min();
     if (is_exact && std::abs(stored) >= std::numeric_limits<Real<T>>::min()) continue;
     const int change = std::max(smallest - 1 - shift, smallest_double - 1);
-    rounding[i] = std::ldexp(1.0, change + of_column);
-    lost = std::max(lost, change + over);
+    rounding.push_back(std::ldexp(1.0, change + factor_.exponents()[i]));
+    lost = std::max(lost, change + over(i));
   }
+  for (std::size_t i = 0; i < x.size() && lost > no_exponent; ++i)
+    if (c.x[i] != S(0)) largest = std::max(largest, std::ilogb(std::abs(c.x[i])) + over(i));
   c.norms.a = factor_.norm();
   c.norms.x = norm_of(factor_.times_sizes(c.x).data(), std::ssize(c.x));
   c.bar = solution_bar(rules_.type, rules_.m, rules_.n);
@@ -113,7 +116,7 @@ void SystemSolver<T>::judge(const ResidualSums<S>& sums, index_t column, Candida
     c.data_residual = not_measured;
   }
   if (factor_.has_least_norm()) {
-    const double error = factor_.least_norm_error(c.x.data());
+    const double error = factor_.least_norm_error(c.x.data(), clear);
     c.least_norm_error = error <= c.least_norm_error ? 0 : error;
   }
 }

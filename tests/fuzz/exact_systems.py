@@ -412,9 +412,11 @@ class Problem:
             return f"the residual norm is {float(squares) ** 0.5}, {self.residual_norm} can be had"
         if self.exact.rank == self.exact.n:
             return f"x errs by {error}, {allowed} is allowed" if error > allowed else None
-        longer = float(dot(x, x)) ** 0.5 / (float(dot(self.x, self.x)) ** 0.5 or 1.0)
+        fitted = [dot(row, x) for row in self.exact.a]
+        shortest = self.exact.solve(fitted)
+        longer = float(dot(x, x)) ** 0.5 / (float(dot(shortest, shortest)) ** 0.5 or 1.0)
         if longer > 1 + 1e3 * bar * self.condition ** 2:
-            return f"x is {longer} times as long as the solution of least norm"
+            return f"x is {longer} times as long as the shortest with its fit"
         return None
 
     def wrong_errors(self, se):

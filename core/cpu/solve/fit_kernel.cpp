@@ -35,10 +35,12 @@ class Fit : Lanes<double, double> {
     sides_.is_single ? store<float>() : store<double>();
     for (index_t c = 0; c < sides_.count; ++c) sum_up_r(c);
     for (index_t c = 0; c < sides_.count; c += group) {
-      if (sides_.count - c == 1) {
-        add_columns<1, 1>(c);
+      if (has_shared_weights() && c > 0) {
+        sum_columns<group, 0>(c);
+      } else if (sides_.count - c == 1) {
+        sum_columns<1, 1>(c);
       } else {
-        has_shared_weights() ? add_columns<group, 1>(c) : add_columns<group, group>(c);
+        has_shared_weights() ? sum_columns<group, 1>(c) : sum_columns<group, group>(c);
       }
     }
   }
@@ -266,23 +268,24 @@ class Fit : Lanes<double, double> {
   }
 
   /// The gradient and the squares of the columns, for at most `most` right sides with as many sets
-  /// of weights, or one for all of them.
+  /// of weights, or one for all of them; 0: the squares are those of the first right side.
   template <int most, int sets>
-  void add_columns(index_t c) {
+  void sum_columns(index_t c) {
     const index_t n = rows_.n;
     const index_t count = sides_.count - c < most ? sides_.count - c : index_t{most};
     const double *r = r_ + c * stride_, *w = weights_of(c);
     for (index_t j = 0; j < n; ++j) {
       const double* a = rows_.a + j * stride_;
-      V g[most] = {}, squares[sets] = {};
+      V g[most] = {}, squares[sets == 0 ? 1 : sets] = {};
       for (index_t i = 0; i < rows_.rows; i += lanes) {
         const V ai = get(a + i), square = ai * ai;
         for (int q = 0; q < most; ++q) g[q] += ai * get(r + q * stride_ + i);
         for (int q = 0; q < sets; ++q) squares[q] += square * get(w + q * stride_ + i);
       }
       for (index_t q = 0; q < count; ++q) {
-        sides_.gradient[(c + q) * n + j] += sum_of(g[q]);
-        sides_.columns[(c + q) * n + j] += sum_of(squares[sets == 1 ? 0 : q]);
+        sides_.gradient[(c + q) * n + j] = sum_of(g[q]);
+        sides_.columns[(c + q) * n + j] =
+            sets == 0 ? sides_.columns[j] : sum_of(squares[sets == 1 ? 0 : q]);
       }
     }
   }

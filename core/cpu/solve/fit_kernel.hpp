@@ -51,8 +51,8 @@ struct Sides {
   // taken of these residuals, and not of b - A x.
   const void *given_fitted = nullptr, *given_residuals = nullptr;
   Sums* sums = nullptr;        // one for each side, which are set
-  double* gradient = nullptr;  // count x n: A'W r is added to it
-  double* columns = nullptr;   // count x n: sum w a_j^2 of the columns is added to it
+  double* gradient = nullptr;  // count x n: A'W r, set
+  double* columns = nullptr;   // count x n: sum w a_j^2 of the columns, set
 };
 
 struct Kernels {
