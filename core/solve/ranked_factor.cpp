@@ -28,6 +28,8 @@ double frobenius(MatrixView<const S> r) {
 constexpr double most_condition = 0x1p64;
 /// Of a column of N that was corrected in twice the precision, relative to its norm.
 constexpr double error_of_products = 4 * std::numeric_limits<double>::epsilon();
+/// Of the independent columns, up to which many others are taken as [U V].
+constexpr double most_wide_condition = 1e4;
 double infinite_beyond(double scaled_condition, double condition) {
   return scaled_condition <= most_condition ? condition : std::numeric_limits<double>::infinity();
 }
@@ -47,8 +49,7 @@ struct RankedFactor<S>::Complete {
   TruncatedQr<S> pivoted;
   Batch<S> u = {}, v = {};  // rank x rank, rank x others
   Matrix n = {};            // N = U^-1 V, rank x others, once it is needed
-  bool n_is_corrected = false;
-  /// Of N where others are fewer than the rank; else of [U V], or of [I N] once N is corrected.
+  /// Of N where others are fewer than the rank, or the condition is large; else of [U V].
   std::optional<LeastNorm<S>> least_norm = {};
   std::vector<double> norms_of_n = {};  // of its columns
   std::optional<WideLeastNorm<S>> wide = {};
@@ -67,14 +68,18 @@ struct RankedFactor<S>::Complete {
     for (index_t i = 0; i < rank(); ++i)
       for (index_t j = 0; j < right.cols; ++j) n(i, j) = solved(i, j);
   }
+  void use_dependencies(const std::vector<int>& sizes, double error) {
+    find_dependencies();
+    least_norm.emplace(n, error, permuted(sizes));
+    norms_of_n.resize(static_cast<std::size_t>(n.cols()));
+    for (index_t j = 0; j < n.cols(); ++j) norms_of_n[j] = norm_of(n.col(j).data(), rank());
+  }
   /// Prepares for x of least norm. error: of N.
   void prepare(const std::vector<int>& sizes, double error) {
     const MatrixView<S> left = u.view()[0], right = v.view()[0];
-    if (right.cols < rank()) {
-      find_dependencies();
-      least_norm.emplace(n, error, permuted(sizes));
-      norms_of_n.resize(static_cast<std::size_t>(n.cols()));
-      for (index_t j = 0; j < n.cols(); ++j) norms_of_n[j] = norm_of(n.col(j).data(), rank());
+    const bool is_hard = error > most_wide_condition * error_of_products;
+    if (is_hard || right.cols < rank()) {
+      use_dependencies(sizes, error);
       return;
     }
     Matrix adjoint = Matrix::Zero(rank() + right.cols, rank());
@@ -82,17 +87,10 @@ struct RankedFactor<S>::Complete {
       for (index_t j = i; j < rank(); ++j) adjoint(j, i) = conjugate(left(i, j));
       for (index_t j = 0; j < right.cols; ++j) adjoint(rank() + j, i) = conjugate(right(i, j));
     }
-    if (n_is_corrected) adjoint << Matrix::Identity(rank(), rank()), n.adjoint();
     wide.emplace(adjoint, permuted(sizes));
   }
-  bool is_wide() const { return wide && !n_is_corrected; }
-  /// [U V] [y; t], or [I N] [y; t] once N is corrected.
+  /// [U V] [y; t]
   std::vector<S> product_with(const std::vector<S>& y, const std::vector<S>& t) const {
-    if (n_is_corrected) {
-      std::vector<S> c = dependent(t);
-      subtract(c.data(), S(-1), y.data(), rank());
-      return c;
-    }
     const MatrixView<S> left = u.view()[0], right = v.view()[0];
     std::vector<S> c(y.size());
     for (index_t i = 0; i < rank(); ++i)
@@ -136,7 +134,7 @@ struct RankedFactor<S>::Complete {
   }
   /// t - N^H y. With many others N^H y is found by U and V, as x of least norm is.
   std::vector<S> outside(const std::vector<S>& y, std::vector<S> t) const {
-    if (is_wide()) {
+    if (wide) {
       std::vector<S> w = y;
       solve_u_adjoint(w);
       for (index_t i = 0; i < rank(); ++i)
@@ -382,7 +380,7 @@ void RankedFactor<S>::solve(MatrixView<const S> z, MatrixView<S> x) const {
   for (index_t j = 0; j < x.cols; ++j) {
     const MatrixView<const S> right{z.data + j, k, 1, z.ld};
     std::vector<S> solution;
-    if (complete_->is_wide()) {
+    if (complete_->wide) {
       solution = wide_solution(reduced(right));
     } else {
       solution = basic_solution(right);
@@ -426,7 +424,7 @@ void RankedFactor<S>::correct_basic(std::vector<S>& g) const {
 
 template <class S>
 void RankedFactor<S>::correct(std::vector<S>& g, Choice choice) const {
-  if (complete_ && complete_->is_wide()) {
+  if (complete_ && complete_->wide) {
     std::vector<S> c = complete_->basic_part(over_sizes(g));
     complete_->solve_u_adjoint(c);
     g = wide_solution(c);
@@ -467,9 +465,9 @@ void RankedFactor<S>::correct_dependencies(
     if (!(norm_of(after.data(), rank_) < before)) continue;
     for (index_t i = 0; i < rank_; ++i) n(i, j) -= d[i];
   }
-  complete_->n_is_corrected = true;
   complete_->gram = {};
-  complete_->prepare(sizes_, error_of_products);
+  complete_->wide.reset();
+  complete_->use_dependencies(sizes_, error_of_products);
 }
 
 template <class S>

@@ -6,7 +6,8 @@
 //   less, or m < n       R D^-1 P = Q2 [U V; 0 W],  W is dropped
 //                        y = U^-1 (Q2^H z)[:rank]                  basic
 //                        D P'x = [y - N t; t],  N = U^-1 V         least norm (least_norm.hpp)
-//   at most half of n    [U V] D P'x = (Q2^H z)[:rank]             least norm (wide_least_norm.hpp)
+//   at most n / 2, and U well-conditioned
+//                        [U V] D P'x = (Q2^H z)[:rank]             least norm (wide_least_norm.hpp)
 //
 // D: the norms of R's columns, rounded to powers of two, so that neither the rank nor A x depends
 // on the units of the columns. All that a solution is judged by is of R D^-1, which has columns of

@@ -114,6 +114,27 @@ TEST(RankedFactor, FindsTheRankAndTheLeastNormOfDependentColumns) {
   }
 }
 
+TEST(RankedFactor, WideMatricesLoseNothingByTheirCondition) {
+  const index_t m = 20, n = 40;
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const Batch<double> a = gaussian(m, n, seed), b = gaussian(1, m, seed + 100);
+    const Factored f = factored(a.view()[0], {b.view().data, b.view().data + m});
+    RankedFactor<double> factor;
+    factor.set(f.r.view()[0], {.tolerance = default_rank_tolerance(ElementType::float64, n)});
+    const std::vector<double> x = solve(factor, f);
+    EXPECT_LE(factor.least_norm_error(x.data()), 0x1p-52);
+    double squares = 0;
+    for (index_t i = 0; i < m; ++i) {
+      double r = f.z.view()[0](i, 0);
+      for (index_t j = i; j < n; ++j) r -= f.r.view()[0](i, j) * x[j];
+      squares += r * r;
+    }
+    const double size =
+        std::hypot(factor.norm() * norm_of(x.data(), n), norm_of(f.z.view().data, m));
+    EXPECT_LE(std::sqrt(squares), 4 * 0x1p-52 * size);
+  }
+}
+
 /// Columns that depend on others by powers of two, and are multiplied by powers of two: A x stays
 /// that of the columns as they were, and x is orthogonal to all y with A y = 0.
 TEST(RankedFactor, ColumnsOfAnySizeHaveTheFitOfTheBasicSolutionAndTheLeastNorm) {
