@@ -414,9 +414,10 @@ class Problem:
             return f"x errs by {error}, {allowed} is allowed" if error > allowed else None
         fitted = [dot(row, x) for row in self.exact.a]
         shortest = self.exact.solve(fitted)
-        longer = float(dot(x, x)) ** 0.5 / (float(dot(shortest, shortest)) ** 0.5 or 1.0)
-        if longer > 1 + 1e3 * bar * self.condition ** 2:
-            return f"x is {longer} times as long as the shortest with its fit"
+        apart = [u - v for u, v in zip(x, shortest)]
+        error = (float(dot(apart, apart)) / (float(dot(shortest, shortest)) or 1.0)) ** 0.5
+        if error > 10 * bar * self.condition:
+            return f"x is apart from the shortest with its fit by {error} of its length"
         return None
 
     def wrong_errors(self, se):
