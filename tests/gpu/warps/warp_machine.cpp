@@ -168,7 +168,10 @@ char* stack_of(std::size_t item) {
   return stacks[item];
 }
 
-void begin(Item& item, char* stack) {
+/// Stacks of different items end in different lines of the cache.
+constexpr std::size_t apart_bytes = 17 * 64;
+
+void begin(Item& item, std::size_t number) {
   item.is_started = item.is_done = false;
   item.waits_for = nullptr;
   item.group_meetings = machine->group_meetings;
@@ -176,8 +179,8 @@ void begin(Item& item, char* stack) {
   item.open.clear();
   item.stages.clear();
   getcontext(&item.start);
-  item.start.uc_stack.ss_sp = stack;
-  item.start.uc_stack.ss_size = stack_bytes;
+  item.start.uc_stack.ss_sp = stack_of(number);
+  item.start.uc_stack.ss_size = stack_bytes - number * apart_bytes;
   item.start.uc_link = nullptr;
   makecontext(&item.start, run_item, 0);
 }
@@ -213,7 +216,7 @@ void run_group() {
   m.log.begin_group();
   m.warps.assign((m.items.size() + warp_size - 1) / warp_size, {});
   m.group_meeting = {};
-  for (std::size_t i = 0; i < m.items.size(); ++i) begin(m.items[i], stack_of(i));
+  for (std::size_t i = 0; i < m.items.size(); ++i) begin(m.items[i], i);
   std::vector<int> ready;
   for (;;) {
     const std::optional<int> warp = choose_warp();
