@@ -416,7 +416,7 @@ class Problem:
         shortest = self.exact.solve(fitted)
         apart = [u - v for u, v in zip(x, shortest)]
         error = (float(dot(apart, apart)) / (float(dot(shortest, shortest)) or 1.0)) ** 0.5
-        if error > 10 * bar * self.condition:
+        if error > 10 * bar * self.condition ** 2:
             return f"x is apart from the shortest with its fit by {error} of its length"
         return None
 
