@@ -18,12 +18,12 @@ std::span<const Variant> opencl_variants();
 /// The variant that a plan chose. Errors: InternalError for one of another backend.
 const GpuVariant& gpu_variant(const Variant& variant);
 
-// One function per variant, in variants/<name>/<name>.cpp.
+// One function per variant, in gram and in reflectors/<name>/<name>.cpp.
 GpuVariant gram_variant();
 GpuVariant gram_group_variant();
 GpuVariant gram_tiles_variant();
 GpuVariant gram_twice_variant();
-/// Complex matrices, in gram_twice/gram_passes.cpp.
+/// Complex matrices, in gram/twice/gram_passes.cpp.
 GpuVariant gram_passes_variant();
 GpuVariant small_variant();
 /// `small` for the flagged matrices of others: few, so that more lanes take each.

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
 #include "core/solve/shared_engine.hpp"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/solve/pairs.hpp"
 #include "gpu/solve/resident_shared.hpp"
 #include "gpu/solve/resident_systems.hpp"

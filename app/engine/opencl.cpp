@@ -4,7 +4,7 @@
 
 #include "gpu/estimate/build_ahead.hpp"
 #include "gpu/estimate/programs.hpp"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/masked.hpp"
 #include "gpu/solve/normal.hpp"

@@ -7,9 +7,9 @@
 
 #include "core/driver_scope.hpp"
 #include "gpu/estimate/programs.hpp"
-#include "gpu/factor/buffers.hpp"
-#include "gpu/factor/engine.hpp"
-#include "gpu/factor/flights.hpp"
+#include "gpu/pipeline/buffers.hpp"
+#include "gpu/pipeline/engine.hpp"
+#include "gpu/pipeline/flights.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/system_launches.hpp"
 

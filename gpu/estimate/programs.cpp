@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// programs.cpp: of factors the programs that factor/engine.cpp builds, by name only; of systems
+// programs.cpp: of factors the programs that pipeline/engine.cpp builds, by name only; of systems
 // those that a recording launcher finds.
 #include "gpu/estimate/programs.hpp"
 

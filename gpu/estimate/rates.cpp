@@ -11,8 +11,8 @@
 #include "core/plan.hpp"
 #include "gpu/estimate/measured.hpp"
 #include "gpu/estimate/programs.hpp"
-#include "gpu/factor/tuning.hpp"
 #include "gpu/model/tuning.hpp"
+#include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/tuning.hpp"
 

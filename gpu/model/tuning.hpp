@@ -61,7 +61,7 @@ inline constexpr std::int64_t check_units_columns = 32;
 inline constexpr std::int64_t sum_words = 65536;
 inline constexpr int sum_group = 256;
 
-// ---- tiny (variants/tiny/tiny.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- tiny (reflectors/tiny/tiny.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of entries, which are in the registers of one work-item. NVIDIA has 255 registers
 /// of 4 bytes per work-item. QR of some 30 million entries, here / in `small`, ms: 4 x 4 0.18 /
@@ -72,7 +72,7 @@ inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
 inline constexpr int tiny_group = 64;
 
-// ---- leading (variants/leading/leading.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- leading (reflectors/leading/leading.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Rows at most: flagged blocks are then factored together.
 inline constexpr std::int64_t leading_most_rows = 512;
@@ -82,7 +82,7 @@ inline constexpr std::int64_t leading_strip_rows = 16;
 /// leading_gram_rows by `gram`, of which more rows were not measured.
 inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
-// ---- reconstruct (variants/reconstruct/reconstruct.cl). NVIDIA H100, driver 580, 2026-11.
+// ---- reconstruct (reflectors/reconstruct/reconstruct.cl). NVIDIA H100, driver 580, 2026-11.
 
 /// The variant that makes Q and R, by the table of rates. float32: `tall` from so many rows on,
 /// with up to tall_max_columns; then `gram`, to gram_columns, and `gram_tiles`.
@@ -98,7 +98,7 @@ inline constexpr std::int64_t reconstruct_many_rows = 1024;
 /// their own for each column.
 inline constexpr std::int64_t reconstruct_warps = 4224;
 
-// ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- gram (gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns that 32 work-items can hold, in float32 and float64. The triangle of
 /// 64 columns is in registers and takes 640 of 1024 of them in float64. With more columns some rows
@@ -150,7 +150,7 @@ inline constexpr int gram_narrow_slab_rows = 64;
 /// `blocked`, whose groups return early if there is nothing to do.
 inline constexpr std::int64_t gram_small_rows = 256;
 
-// ---- gram_group (variants/gram_group/gram_group.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- gram_group (gram/group/gram_group.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Columns: the blocks of a group and a strip of Q fill the registers of its work-items.
 inline constexpr std::int64_t gram_group_least_columns = 65, gram_group_most_columns = 160;
@@ -166,7 +166,7 @@ inline constexpr int gram_group_spare_registers = 168;
 /// Groups, each with work memory. An H200 runs four on each of its multiprocessors, or two.
 inline constexpr std::int64_t gram_group_spare_groups = 528, gram_group_groups = 264;
 
-// ---- gram_tiles (variants/gram_tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- gram_tiles (gram/tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Number of columns of a tile.
 inline constexpr std::int64_t gram_tiles_columns = 64;
@@ -187,7 +187,7 @@ inline constexpr std::int64_t gram_tiles_measured_batch = 132;
 /// less than so many times as many rows as columns: the guard leaves Q of Gaussian ones in doubt.
 inline constexpr std::int64_t gram_tiles_doubtful = 2;
 
-// ---- gram_twice (variants/gram_twice/gram_twice.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- gram_twice (gram/twice/gram_twice.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns. 512 .. 16384.
 inline constexpr std::int64_t gram_twice_max_columns = 8192;
@@ -206,7 +206,7 @@ inline constexpr int gram_twice_registers = 128;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 
-// ---- further passes (variants/gram_twice/further_passes.cl), for what a guard has refused.
+// ---- further passes (gram/twice/further_passes.cl), for what a guard has refused.
 
 /// The shift of a Gram matrix in units of 2^-53 times the roundings of an entry, m + n for one slab
 /// of rows. 4 to 256 were right in a simulation, 1 failed for 4 of 915 matrices.
@@ -251,8 +251,8 @@ inline constexpr std::int64_t narrow_least_rows = 64;
 inline constexpr std::size_t further_most_bytes = std::size_t{1} << 30;
 inline constexpr std::size_t further_share_of_device = 16;
 
-// ---- small (variants/small/). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
-// in float32, 2026-11. The kernels are limited by the rate at which instructions are issued.
+// ---- small (reflectors/small/). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x
+// 128) in float32, 2026-11. The kernels are limited by the rate at which instructions are issued.
 
 /// Bytes of one work-item's tile, which is in registers. 128 .. 512. NVIDIA has 255 registers per
 /// work-item, and the rest of the kernel takes about 80 of them. With 512 bytes, 64x64 compiles to
@@ -319,7 +319,7 @@ inline constexpr int small_narrow_step_columns = 32;
 inline constexpr int small_wide_column_step = 8;
 inline constexpr int small_wide_step_columns = 64;
 
-// ---- blocked (variants/blocked/blocked.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- blocked (reflectors/blocked/blocked.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Rows. Fewer rows are not enough for the accuracy of a panel's W, T W and V T W. Registers limit
 /// the largest number (in float64 half as many).
@@ -344,7 +344,7 @@ inline constexpr int blocked_lean_lane_rows = 4;
 /// in float64, 2000 matrices of 256 x 128 take 8.1 instead of 7.6 ms.
 inline constexpr int blocked_stage_bytes = 34 << 10;
 
-// ---- tall (variants/tall/tall.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- tall (reflectors/tall/tall.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns: the registers of a group hold two blocks with as many rows as
 /// columns.
@@ -390,7 +390,7 @@ inline constexpr std::int64_t tall_subtree_blocks = 16;
 /// Bytes of A in one leaf if a matrix is factored in parts of its rows. 8 .. 128 MiB.
 inline constexpr std::int64_t tall_leaf_bytes = 32 << 20;
 
-// ---- large (variants/large/large.cl, products/gemm.cl)
+// ---- large (reflectors/large/large.cl, products/gemm.cl)
 
 /// Columns per panel: 32, 64. In float64, where a panel is factored one column at a time, a panel
 /// has 32, because local memory holds the panel's dot products. Small matrices also have panels of
@@ -458,7 +458,7 @@ inline constexpr double large_t_bound = 4096;
 inline constexpr int large_strip = 16;
 inline constexpr int large_narrow_strip = 32;
 
-// ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
+// ---- vector (reflectors/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 
 /// Bytes of a vector, whose entries belong to different matrices. 32 .. 64: OpenCL C has no wider
 /// vectors for float64.
@@ -470,7 +470,7 @@ inline constexpr std::int64_t vector_max_rows = 1024, vector_max_columns = 128;
 /// than there are cores.
 inline constexpr std::int64_t vector_groups = 64;
 
-// ---- complex (variants/complex/complex.cl)
+// ---- complex (reflectors/complex/complex.cl)
 
 /// The largest complex matrices: what one group may take. They were chosen without a GPU.
 inline constexpr std::int64_t complex_most_columns = 512;
@@ -484,7 +484,7 @@ inline constexpr std::uint64_t complex_least_group = 32, complex_most_group = 25
 inline constexpr std::int64_t complex_rows_of_item = 64;
 inline constexpr std::uint64_t complex_most_team = 32;
 
-// ---- textbook (variants/textbook/textbook.cl)
+// ---- textbook (reflectors/textbook/textbook.cl)
 
 /// Largest number of columns: each work-item has one column, and n^4 operations are needed.
 inline constexpr int textbook_max_columns = 64;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "gpu/factor/flights.hpp"
+#include "gpu/pipeline/flights.hpp"
 #include "gpu/products/product.hpp"
 #include "gpu/registry.hpp"
 

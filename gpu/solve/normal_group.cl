@@ -41,7 +41,7 @@
 #define SUMS_GIVEN 0
 #endif
 #include "gpu/common/copy.clh"
-#include "gpu/common/group_blocks.clh"
+#include "gpu/gram/steps/group_blocks.clh"
 #include "gpu/solve/block_vectors.clh"
 
 #define COLUMN_OF_BLOCKS(b) ((b) % 2 * COLUMN_APART)

@@ -23,9 +23,9 @@
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
 #endif
-#include "gpu/common/gram_shape.clh"
-#include "gpu/common/gram_tile_pivots.clh"
-#include "gpu/common/gram_tile_sums.clh"
+#include "gpu/gram/steps/gram_shape.clh"
+#include "gpu/gram/steps/gram_tile_pivots.clh"
+#include "gpu/gram/steps/gram_tile_sums.clh"
 #ifndef BY_QUADS
 #define BY_QUADS 1
 #endif

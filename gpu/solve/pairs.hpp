@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "gpu/factor/buffers.hpp"
+#include "gpu/pipeline/buffers.hpp"
 #include "gpu/solve/system_bodies.hpp"
 
 namespace qrtool {

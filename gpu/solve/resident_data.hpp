@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "gpu/factor/engine.hpp"
-#include "gpu/factor/flights.hpp"
+#include "gpu/pipeline/engine.hpp"
+#include "gpu/pipeline/flights.hpp"
 
 namespace qrtool {
 

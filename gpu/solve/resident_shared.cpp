@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "gpu/factor/flights.hpp"
+#include "gpu/pipeline/flights.hpp"
 #include "gpu/solve/resident_data.hpp"
 #include "gpu/solve/shared_matrix.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "core/solve/system_device.hpp"
 #include "gpu/common/shapes.clh"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 
 namespace qrtool {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "gpu/factor/flights.hpp"
+#include "gpu/pipeline/flights.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/pairs.hpp"

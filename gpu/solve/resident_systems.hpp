@@ -8,7 +8,7 @@
 
 #include "core/solve/packing.hpp"
 #include "gpu/common/shapes.clh"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {

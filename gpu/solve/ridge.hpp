@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/solve/packing.hpp"
-#include "gpu/factor/engine.hpp"
+#include "gpu/pipeline/engine.hpp"
 #include "gpu/solve/system_input.hpp"
 
 namespace qrtool {

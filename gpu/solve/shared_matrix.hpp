@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/factor/engine.hpp"
 #include "gpu/model/gpu_variant.hpp"
+#include "gpu/pipeline/engine.hpp"
 #include "gpu/solve/system_buffers.hpp"
 
 namespace qrtool {

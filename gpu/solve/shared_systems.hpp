@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 
 namespace qrtool {
 

@@ -8,8 +8,8 @@
 
 #include "core/solve/packing.hpp"
 #include "core/solve/system_device.hpp"
-#include "gpu/factor/engine.hpp"
 #include "gpu/model/gpu_variant.hpp"
+#include "gpu/pipeline/engine.hpp"
 
 namespace qrtool {
 

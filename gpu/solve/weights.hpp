@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/solve/packing.hpp"
-#include "gpu/factor/engine.hpp"
+#include "gpu/pipeline/engine.hpp"
 
 namespace qrtool {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/solve/packing.hpp"
-#include "gpu/factor/buffers.hpp"
+#include "gpu/pipeline/buffers.hpp"
 #include "gpu/solve/system_bodies.hpp"
 
 namespace qrtool {

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "gpu/factor/engine.hpp"
 #include "gpu/model/tuning.hpp"
+#include "gpu/pipeline/engine.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
@@ -253,7 +253,7 @@ struct TwiceJob {
     return {engine.kernels,
             engine.compute,
             engine.session.programs,
-            {"gpu/variants/gram_twice/gram_twice.cl",
+            {"gpu/gram/twice/gram_twice.cl",
              defines_for({.type = ElementType::float64}, params, ElementType::float64), "a test"}};
   }
 
@@ -306,7 +306,7 @@ TEST_F(Company, KernelsThatSumAPanelGiveTheSameBits) {
   step.ld = static_cast<int>(p.n);
   step.width = 60;
   Launcher launch(engine.kernels, engine.compute, engine.session.programs,
-                  {"gpu/variants/large/large.cl", defines_for(p, params, p.type), "a test"});
+                  {"gpu/reflectors/large/large.cl", defines_for(p, params, p.type), "a test"});
   for (const auto& [rows, slab_rows] : {std::pair{700, 32}, {699, 64}, {100, 32}}) {
     FactorShape shape = factor_shape(p, p.count);
     step.first = shape.m - rows;

@@ -16,8 +16,8 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/measure/magnitude.hpp"
 #include "gpu/check/host_check.hpp"
-#include "gpu/factor/engine.hpp"
 #include "gpu/host/copies.hpp"
+#include "gpu/pipeline/engine.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "core/matrices.hpp"
 #include "core/plan.hpp"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/system_launches.hpp"
 #include "gpu/solve/systems.hpp"

@@ -9,7 +9,7 @@
 #include <complex>
 
 #include "core/measure/checksum.hpp"
-#include "gpu/factor/engine.hpp"
+#include "gpu/pipeline/engine.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
 namespace qrtool::test {
