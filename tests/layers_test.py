@@ -36,7 +36,8 @@ OWNED = {
 SHARED = {
     "gpu": ("gpu/common/", "gpu/products/"),
     "gpu/gram": ("gpu/gram/steps/",),
-    "gpu/solve": ("gpu/gram/steps/",),
+    "gpu/solve": ("gpu/solve/parts/",),
+    "gpu/solve/normal": ("gpu/gram/steps/",),
 }
 
 

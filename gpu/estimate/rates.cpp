@@ -14,7 +14,7 @@
 #include "gpu/model/tuning.hpp"
 #include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/tuning.hpp"
+#include "gpu/solve/parts/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_launches.cpp: which bodies run (system_bodies.hpp), in their order.
+// system_launches.cpp: which bodies run, in their order.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
@@ -13,11 +13,12 @@
 
 #include "core/solve/backward_error.hpp"
 #include "gpu/host/launcher.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/pairs.hpp"
-#include "gpu/solve/system_bodies.hpp"
-#include "gpu/solve/tuning.hpp"
-#include "gpu/solve/wide.hpp"
+#include "gpu/solve/from_r/bodies.hpp"
+#include "gpu/solve/from_r/wide.hpp"
+#include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/normal/normal.hpp"
+#include "gpu/solve/normal/pairs.hpp"
+#include "gpu/solve/parts/tuning.hpp"
 
 namespace qrtool {
 

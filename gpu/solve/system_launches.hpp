@@ -9,7 +9,7 @@
 #include "core/solve/system_device.hpp"
 #include "gpu/model/gpu_variant.hpp"
 #include "gpu/pipeline/engine.hpp"
-#include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/parts/system_buffers.hpp"
 
 namespace qrtool {
 

@@ -21,7 +21,7 @@
 #include "gpu/host/device.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/system_params.hpp"
+#include "gpu/solve/from_r/system_params.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/support/attack.hpp"
 #include "tests/support/company.hpp"
