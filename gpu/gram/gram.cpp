@@ -7,9 +7,12 @@
 #include <limits>
 
 #include "gpu/check/device_check.hpp"
+#include "gpu/gram/gram.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
+#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {

@@ -114,11 +114,6 @@ struct GpuVariant {
 /// one that the variant may borrow (borrowed_buffer). 0: none.
 std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& problem);
 
-/// The leading m x m blocks of wide matrices, with Q, and the variant that `leading` takes for
-/// them.
-Problem leading_problem(const Problem& problem);
-GpuVariant leading_variant_of(const Problem& problem);
-
 FactorShape factor_shape(const Problem& problem, index_t count);
 
 /// The matrices as their kernels see them: a row of n complex numbers is a row of 2 n real ones,

@@ -72,7 +72,7 @@ inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
 inline constexpr int tiny_group = 64;
 
-// ---- leading (reflectors/leading/leading.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- leading (composed/leading/leading.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Rows at most: flagged blocks are then factored together.
 inline constexpr std::int64_t leading_most_rows = 512;
@@ -82,7 +82,7 @@ inline constexpr std::int64_t leading_strip_rows = 16;
 /// leading_gram_rows by `gram`, of which more rows were not measured.
 inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
-// ---- reconstruct (reflectors/reconstruct/reconstruct.cl). NVIDIA H100, driver 580, 2026-11.
+// ---- reconstruct (composed/reconstruct/reconstruct.cl). NVIDIA H100, driver 580, 2026-11.
 
 /// The variant that makes Q and R, by the table of rates. float32: `tall` from so many rows on,
 /// with up to tall_max_columns; then `gram`, to gram_columns, and `gram_tiles`.

@@ -9,7 +9,6 @@
 
 #include "gpu/pipeline/flights.hpp"
 #include "gpu/products/product.hpp"
-#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {

@@ -11,8 +11,10 @@
 #include <string>
 #include <string_view>
 
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/pipeline/engine.hpp"
+#include "gpu/reflectors/large/large.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/from_r/bodies.hpp"
 #include "gpu/solve/normal/bodies.hpp"

@@ -61,7 +61,7 @@ def bodies_of(root, path, real):
 def needs_no_float64(root, path):
     """Variants that say so to general_objection(), the checksums, and the probe."""
     host = path.with_suffix(".cpp")
-    is_variant = path.relative_to(root).parts[1] in ("gram", "reflectors")
+    is_variant = path.relative_to(root).parts[1] in ("composed", "gram", "reflectors")
     return path.name in {"sums.cl", "probe.cl"} or (
         is_variant and "general_objection(p, limits, computes_in" in host.read_text())
 

@@ -15,7 +15,9 @@
 #include "gpu/host/program_cache.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
+#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {

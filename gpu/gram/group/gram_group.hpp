@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram_group.hpp: sizes, defines and the guard that the host halves of gram_group.cl and
-// group_passes.cl share.
+// gram_group.hpp: batches of matrices by A'A, a group of warps for each (gram_group.cl,
+// group_passes.cl).
 #pragma once
 
 #include <cstddef>
 
-#include "gpu/model/gpu_variant.hpp"
+#include "gpu/model/further.hpp"
 
 namespace qrtool {
+
+GpuVariant gram_group_variant();
+/// Further passes, a group for each matrix that a guard refuses.
+FurtherRoute group_passes();
+
+// Sizes, defines and the guard that both share.
 
 /// The warps of a group.
 index_t group_warps(const Problem& problem);

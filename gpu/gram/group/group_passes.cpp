@@ -5,7 +5,6 @@
 
 #include "gpu/gram/group/gram_group.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {

@@ -5,10 +5,13 @@
 #include <array>
 
 #include "gpu/check/device_check.hpp"
+#include "gpu/gram/tiles/gram_tiles.hpp"
 #include "gpu/host/program_cache.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/blocked/blocked.hpp"
+#include "gpu/reflectors/large/large.hpp"
+#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {

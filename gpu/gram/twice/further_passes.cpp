@@ -5,9 +5,9 @@
 #include <array>
 #include <limits>
 
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {

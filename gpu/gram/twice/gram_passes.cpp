@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "gpu/check/device_check.hpp"
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
 
 namespace qrtool {
 namespace {

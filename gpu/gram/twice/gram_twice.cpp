@@ -8,10 +8,12 @@
 
 #include "core/ratios.hpp"
 #include "gpu/check/device_check.hpp"
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {

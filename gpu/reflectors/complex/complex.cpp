@@ -9,7 +9,7 @@
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
 
 namespace qrtool {
 namespace {

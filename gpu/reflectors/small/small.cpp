@@ -9,7 +9,7 @@
 #include "gpu/common/tile_lanes.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,6 @@
 #include "gpu/model/tuning.hpp"
 #include "gpu/products/tall_sums.hpp"
 #include "gpu/reflectors/tall/tall.hpp"
-#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall.hpp: sizes and bounds that the host halves of tall.cl and narrow_passes.cl share.
+// tall.hpp: matrices with many rows (tall.cl, narrow_passes.cl).
 #pragma once
 
 #include <cstddef>
 
-#include "core/plan.hpp"
+#include "gpu/model/further.hpp"
 
 namespace qrtool {
+
+GpuVariant tall_variant();
+/// The largest number of columns that `tall` takes, for a type and signs.
+index_t tall_most_columns(const Problem& problem);
+/// Further passes in float32 for what a guard refuses.
+FurtherRoute narrow_passes();
+
+// Sizes and bounds that both share.
 
 /// How often an entry of A'A and of its factor is rounded, one after the other; body is GRAM_BODY.
 double tall_rounded_terms(const Problem& problem, int body);

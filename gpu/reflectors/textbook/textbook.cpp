@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // textbook.cpp: the host half of textbook.cl: small square matrices, one work-item per column,
 // every reflector as a full matrix. It is a baseline for measurements; the plan never chooses it.
+#include "gpu/reflectors/textbook/textbook.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tiny.cpp: the host half of tiny.cl: each matrix in the registers of one work-item (LAPACK geqr2,
 // org2r).
+#include "gpu/reflectors/tiny/tiny.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {

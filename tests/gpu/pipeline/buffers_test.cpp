@@ -6,6 +6,9 @@
 
 #include "core/error.hpp"
 #include "gpu/check/device_sums.hpp"
+#include "gpu/gram/gram.hpp"
+#include "gpu/gram/group/gram_group.hpp"
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {

@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/gram/gram.hpp"
+#include "gpu/gram/tiles/gram_tiles.hpp"
+#include "gpu/reflectors/small/small.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 

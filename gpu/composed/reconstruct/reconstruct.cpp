@@ -4,9 +4,17 @@
 #include <algorithm>
 
 #include "gpu/check/device_check.hpp"
+#include "gpu/composed/leading/leading.hpp"
+#include "gpu/composed/reconstruct/reconstruct.hpp"
+#include "gpu/gram/gram.hpp"
+#include "gpu/gram/group/gram_group.hpp"
+#include "gpu/gram/tiles/gram_tiles.hpp"
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/small/small.hpp"
+#include "gpu/reflectors/tall/tall.hpp"
 
 namespace qrtool {
 namespace {
@@ -276,7 +284,7 @@ GpuVariant reconstruct_variant() {
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = arithmetic},
-          .file = "gpu/reflectors/reconstruct/reconstruct.cl",
+          .file = "gpu/composed/reconstruct/reconstruct.cl",
           .workspace = workspace,
           .enqueue = enqueue,
           .computes_in = computes_in,

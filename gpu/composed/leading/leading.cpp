@@ -6,9 +6,13 @@
 #include <numeric>
 
 #include "gpu/check/device_check.hpp"
+#include "gpu/composed/leading/leading.hpp"
+#include "gpu/gram/gram.hpp"
+#include "gpu/gram/tiles/gram_tiles.hpp"
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {
@@ -22,6 +26,21 @@ constexpr index_t look_entries = 2048;  // LOOK_ENTRIES
 
 /// Float32 with few rows, whose bar leaves no room for rounding errors, is summed in float64.
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows); }
+/// The leading m x m blocks, with Q.
+Problem leading_problem(const Problem& p) {
+  Problem block = p;
+  block.n = p.m;
+  block.mode = Mode::reduced;
+  return block;
+}
+
+/// The variant that factors them.
+GpuVariant leading_variant_of(const Problem& p) {
+  if (p.m <= tuning::leading_small_rows) return small_variant();
+  if (p.m <= tuning::leading_gram_rows) return gram_variant();
+  return p.type == ElementType::float32 ? gram_tiles_variant() : gram_twice_variant();
+}
+
 std::string arithmetic(const Problem& p) {
   return leading_variant_of(p).plan.arithmetic(leading_problem(p));
 }
@@ -131,19 +150,6 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(leadi
 
 }  // namespace
 
-Problem leading_problem(const Problem& p) {
-  Problem block = p;
-  block.n = p.m;
-  block.mode = Mode::reduced;
-  return block;
-}
-
-GpuVariant leading_variant_of(const Problem& p) {
-  if (p.m <= tuning::leading_small_rows) return small_variant();
-  if (p.m <= tuning::leading_gram_rows) return gram_variant();
-  return p.type == ElementType::float32 ? gram_tiles_variant() : gram_twice_variant();
-}
-
 GpuVariant leading_variant() {
   return {.plan = {.name = "opencl/leading",
                    .summary = "wide, to 512 rows; the leading square block, then a product",
@@ -152,7 +158,7 @@ GpuVariant leading_variant() {
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = arithmetic},
-          .file = "gpu/reflectors/leading/leading.cl",
+          .file = "gpu/composed/leading/leading.cl",
           .workspace = workspace,
           .enqueue = enqueue,
           .computes_in = computes_in,

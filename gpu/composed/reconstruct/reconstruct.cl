@@ -60,7 +60,7 @@
 // A square has at most so many blocks across, and only the largest ones have squares beside them.
 #define MOST_BLOCKS 8
 #include "gpu/common/copy.clh"
-#include "gpu/reflectors/reconstruct/form_blocks.clh"
+#include "gpu/composed/reconstruct/form_blocks.clh"
 
 #define FORM_ENTRIES 4096
 #define FORM_GROUP 256
@@ -294,7 +294,7 @@ __kernel IN_SQUARE_GROUPS void reconstruct_square(
   }
 }
 
-#include "gpu/reflectors/reconstruct/strips.clh"
+#include "gpu/composed/reconstruct/strips.clh"
 
 #if BLOCKS == MOST_BLOCKS
 // ---- the rest
