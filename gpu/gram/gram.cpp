@@ -8,6 +8,7 @@
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/gram/gram.hpp"
+#include "gpu/gram/tuning.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/beyond_small.hpp"

@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "gpu/gram/twice/gram_twice.hpp"
-#include "gpu/model/tuning.hpp"
 #include "gpu/pipeline/engine.hpp"
 #include "gpu/reflectors/large/large.hpp"
 #include "gpu/registry.hpp"

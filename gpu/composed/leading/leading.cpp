@@ -7,6 +7,7 @@
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/composed/leading/leading.hpp"
+#include "gpu/composed/leading/tuning.hpp"
 #include "gpu/gram/gram.hpp"
 #include "gpu/gram/tiles/gram_tiles.hpp"
 #include "gpu/gram/twice/gram_twice.hpp"

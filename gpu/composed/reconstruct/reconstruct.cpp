@@ -6,6 +6,7 @@
 #include "gpu/check/device_check.hpp"
 #include "gpu/composed/leading/leading.hpp"
 #include "gpu/composed/reconstruct/reconstruct.hpp"
+#include "gpu/composed/reconstruct/tuning.hpp"
 #include "gpu/gram/gram.hpp"
 #include "gpu/gram/group/gram_group.hpp"
 #include "gpu/gram/tiles/gram_tiles.hpp"

@@ -12,6 +12,7 @@
 #include "core/ratios.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/gram/group/gram_group.hpp"
+#include "gpu/gram/group/tuning.hpp"
 #include "gpu/host/program_cache.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"

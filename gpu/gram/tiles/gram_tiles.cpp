@@ -6,6 +6,7 @@
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/gram/tiles/gram_tiles.hpp"
+#include "gpu/gram/tiles/tuning.hpp"
 #include "gpu/host/program_cache.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"

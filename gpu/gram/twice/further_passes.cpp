@@ -7,7 +7,7 @@
 
 #include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"
-#include "gpu/model/tuning.hpp"
+#include "gpu/gram/twice/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -10,6 +10,7 @@
 #include "gpu/check/device_check.hpp"
 #include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"
+#include "gpu/gram/twice/tuning.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/beyond_small.hpp"

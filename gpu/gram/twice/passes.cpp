@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "gpu/gram/twice/tuning.hpp"
 #include "gpu/host/program_cache.hpp"
-#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,6 +9,7 @@
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/blocked/blocked.hpp"
+#include "gpu/reflectors/blocked/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
-#include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/complex/complex.hpp"
+#include "gpu/reflectors/complex/tuning.hpp"
 
 namespace qrtool {
 namespace {

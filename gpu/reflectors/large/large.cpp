@@ -8,9 +8,9 @@
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
-#include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/large/large.hpp"
 #include "gpu/reflectors/large/run.hpp"
+#include "gpu/reflectors/large/tuning.hpp"
 
 namespace qrtool::large {
 

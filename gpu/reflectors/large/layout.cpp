@@ -6,6 +6,7 @@
 
 #include "gpu/model/tuning.hpp"
 #include "gpu/products/product.hpp"
+#include "gpu/reflectors/large/tuning.hpp"
 
 namespace qrtool::large {
 namespace {

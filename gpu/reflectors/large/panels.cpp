@@ -2,8 +2,8 @@
 // panels.cpp: factors the panels of a block of `large` and updates the rest of the block.
 #include <algorithm>
 
-#include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/large/run.hpp"
+#include "gpu/reflectors/large/tuning.hpp"
 
 namespace qrtool::large {
 

@@ -10,6 +10,7 @@
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/small/small.hpp"
+#include "gpu/reflectors/small/tuning.hpp"
 
 namespace qrtool {
 namespace {

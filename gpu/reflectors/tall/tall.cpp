@@ -15,6 +15,7 @@
 #include "gpu/model/tuning.hpp"
 #include "gpu/products/tall_sums.hpp"
 #include "gpu/reflectors/tall/tall.hpp"
+#include "gpu/reflectors/tall/tuning.hpp"
 
 namespace qrtool {
 namespace {

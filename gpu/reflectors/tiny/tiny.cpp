@@ -5,6 +5,7 @@
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
+#include "gpu/reflectors/tiny/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -6,6 +6,7 @@
 #include "gpu/check/device_check.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
+#include "gpu/reflectors/vector/tuning.hpp"
 #include "gpu/reflectors/vector/vector.hpp"
 
 namespace qrtool {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // sample.cpp: a sample of solutions through core's engine, which checks and does not solve.
 #include "gpu/solve/parts/sample.hpp"
+#include "gpu/model/tuning.hpp"
 
 #include <algorithm>
 #include <optional>
 
 #include "core/cpu/cpu_variants.hpp"
 #include "core/operations.hpp"
-#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {
