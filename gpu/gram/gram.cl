@@ -80,7 +80,7 @@ INLINE void put_entries(const Warp* at, const Block x, __local STORED* to, Layou
   }
 }
 
-#if !TWICE
+#if !STORED_IS_DOUBLE
 // Replaces 16 rows of A by rows of Q, starting with the last columns. tile: X' below the diagonal.
 INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivots,
                    __local float* rows, Layout a) {
@@ -119,7 +119,7 @@ INLINE void store_warp_nan(__global STORED* to, index_t count, int item, const i
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
 
-#if !TWICE
+#if !STORED_IS_DOUBLE
 // The largest x, which must not be negative: the bits of such floats have the order of their
 // values.
 INLINE float max_of_warp(float x) {
@@ -133,7 +133,7 @@ INLINE float max_of_warp(float x) {
 }
 #endif
 
-#if TWICE
+#if STORED_IS_DOUBLE
 #include "gpu/gram/gram_twice_tile.clh"
 #else
 // Transposes the blocks above the diagonal. The blocks of the last row are already X'.

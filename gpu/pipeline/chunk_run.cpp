@@ -36,7 +36,7 @@ void throw_changed(const DeviceInfo& info, Summed which, std::string_view of_mat
 }
 
 template <class T>
-ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, const ChunkToFactor<T>& chunk)
+ChunkRun<T>::ChunkRun(FactorEngine& engine, const Plan& plan, const ChunkToFactor<T>& chunk)
     : engine_(engine),
       plan_(plan),
       variant_(gpu_variant(*plan.variant)),

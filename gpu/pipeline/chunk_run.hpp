@@ -44,7 +44,7 @@ struct MatrixFlight {
 template <class T>
 class ChunkRun final : private FlightWork<MatrixFlight> {
  public:
-  ChunkRun(Engine& engine, const Plan& plan, const ChunkToFactor<T>& chunk);
+  ChunkRun(FactorEngine& engine, const Plan& plan, const ChunkToFactor<T>& chunk);
 
   /// Errors: DeviceError, LimitError.
   ChunkSeconds run();
@@ -78,7 +78,7 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   void judge_all(const MatrixFlight& flight);
   void compare_samples(const MatrixFlight& flight);
 
-  Engine& engine_;
+  FactorEngine& engine_;
   const Plan& plan_;
   const GpuVariant& variant_;
   MatrixBytes bytes_;

@@ -57,7 +57,7 @@ const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
   return *all[static_cast<std::size_t>(which)];
 }
 
-Engine::Engine(const DeviceInfo& device_info, Session& device_session)
+FactorEngine::FactorEngine(const DeviceInfo& device_info, Session& device_session)
     : info(device_info),
       session(device_session),
       upload(make_queue(session)),
@@ -66,7 +66,8 @@ Engine::Engine(const DeviceInfo& device_info, Session& device_session)
       pool(session.context),
       ring([this](std::size_t bytes) { return allocate(bytes); }) {}
 
-void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked) {
+void FactorEngine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers,
+                           bool is_checked) {
   if (!session.programs.has_parts()) return;
   const FactorJob& job = buffers.job;
   std::vector<WantedKernels> wanted;
@@ -81,8 +82,8 @@ void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bo
   session.programs.prepare(wanted);
 }
 
-void Engine::add_wanted(const GpuVariant& variant, const FactorJob& job,
-                        std::vector<WantedKernels>& wanted) const {
+void FactorEngine::add_wanted(const GpuVariant& variant, const FactorJob& job,
+                              std::vector<WantedKernels>& wanted) const {
   wanted.push_back(wanted_by(
       source_of(variant, job.problem, job.params), variant.heavy_kernels, [&](Launcher& launch) {
         variant.enqueue(job, launch);
@@ -95,8 +96,8 @@ void Engine::add_wanted(const GpuVariant& variant, const FactorJob& job,
   });
 }
 
-void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
-                    bool leaves_refused) {
+void FactorEngine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
+                          bool leaves_refused) {
   Launcher launch(kernels, compute, session.programs, source_of(variant, job.problem, job.params));
   variant.enqueue(job, launch);
   with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
@@ -113,7 +114,7 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
 /// not pass for those of this one where a kernel does not run.
-void Engine::poison(const DeviceBuffers& buffers) const {
+void FactorEngine::poison(const DeviceBuffers& buffers) const {
   constexpr cl_uint nan = 0xffffffff;
   const auto matrices = static_cast<std::size_t>(buffers.job.count);
   compute.enqueueFillBuffer(buffers.errors, nan, 0, matrices * sizeof(DeviceErrors));
@@ -123,13 +124,14 @@ void Engine::poison(const DeviceBuffers& buffers) const {
   }
 }
 
-CheckProgram Engine::program_of_check(const GpuVariant& variant, const Problem& problem) const {
+CheckProgram FactorEngine::program_of_check(const GpuVariant& variant,
+                                            const Problem& problem) const {
   return variant.checks_by_vectors ? vector_check_program(problem)
                                    : check_program(problem, info.limits);
 }
 
-void Engine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
-                            Launcher& launch) const {
+void FactorEngine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+                                  Launcher& launch) const {
   if (variant.checks_by_vectors) {
     enqueue_vector_check(buffers.job, buffers.errors, launch);
   } else {
@@ -137,7 +139,8 @@ void Engine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buff
   }
 }
 
-void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
+void FactorEngine::check(const GpuVariant& variant, const DeviceBuffers& buffers,
+                         cl::Event& after) {
   poison(buffers);
   const CheckProgram program = program_of_check(variant, buffers.job.problem);
   Launcher launch(kernels, compute, session.programs, {program.file, program.defines, "the check"});
@@ -145,8 +148,8 @@ void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::
   compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
-void Engine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
-                 JobRun& run) {
+void FactorEngine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
+                       JobRun& run) {
   sum(buffers, std::array{Summed::a});
   compute.enqueueMarkerWithWaitList(nullptr, &run.begun);
   factor(variant, buffers.job, run.factored);
@@ -162,7 +165,7 @@ void Engine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool i
   if (is_checked) sum(buffers, std::array{Summed::errors});
 }
 
-void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
+void FactorEngine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
   const FactorJob& job = buffers.job;
   const SumLayout layout(job.problem);
   Launcher launch(kernels, compute, session.programs, {sum_file, sum_defines(), "checksums"});
@@ -170,13 +173,13 @@ void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
     enqueue_sums(layout, one, buffer_of(buffers, one), job.count, buffers.sums, launch);
 }
 
-std::vector<cl_int> Engine::read_routes(const cl::Buffer& routes, index_t count) {
+std::vector<cl_int> FactorEngine::read_routes(const cl::Buffer& routes, index_t count) {
   std::vector<cl_int> read(static_cast<std::size_t>(count));
   compute.enqueueReadBuffer(routes, CL_TRUE, 0, sizeof(cl_int) * read.size(), read.data());
   return read;
 }
 
-bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+bool FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
   const WantedKernels wanted =
       wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
                 [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
@@ -197,9 +200,9 @@ bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launc
   return true;
 }
 
-bool Engine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
-                             const FactorJob& job, const cl::Buffer& routes,
-                             std::vector<cl_int>& known) {
+bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
+                                   const FactorJob& job, const cl::Buffer& routes,
+                                   std::vector<cl_int>& known) {
   std::vector<cl_int> refused;
   for (std::size_t b = 0; b < known.size(); ++b) {
     if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
@@ -248,8 +251,8 @@ bool Engine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
   return true;
 }
 
-bool Engine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
-                            std::vector<cl_int>& known) {
+bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
+                                  std::vector<cl_int>& known) {
   const Problem& p = job.problem;
   if (first.first_q == nullptr || real_of(p.type) != ElementType::float64) return false;
   known = read_routes(job.work[0], job.count);
@@ -280,7 +283,8 @@ bool Engine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
   return true;
 }
 
-bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused) {
+bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
+                                 bool leaves_refused) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
   std::vector<cl_int> routes;
   bool had_refused = enqueue_scaled(first, job, routes);
@@ -331,7 +335,7 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job, bool l
   return true;
 }
 
-FactorJob Engine::own_job(const FactorJob& job) const {
+FactorJob FactorEngine::own_job(const FactorJob& job) const {
   const std::size_t element = size_of(job.problem.type);
   const Problem& p = job.problem;
   const auto own = [&](std::size_t bytes) {
@@ -349,8 +353,8 @@ FactorJob Engine::own_job(const FactorJob& job) const {
   return one;
 }
 
-void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
-                         const FactorJob& one, Launcher& launch) {
+void FactorEngine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+                               const FactorJob& one, Launcher& launch) {
   const Problem& p = job.problem;
   const bool is_raw = p.mode == Mode::raw;
   const auto bytes = [&](index_t entries) {
@@ -368,14 +372,14 @@ void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_
   take(one.tau, job.tau, bytes(is_raw ? p.k() : 0));
 }
 
-void Engine::drain() noexcept {
+void FactorEngine::drain() noexcept {
   for (cl::CommandQueue* queue : {&upload, &compute, &download}) {
     clFinish((*queue)());
   }
   ring.forget_copies();
 }
 
-HostMemory Engine::allocate(std::size_t bytes) {
+HostMemory FactorEngine::allocate(std::size_t bytes) {
   try {
     return page_locked_memory(session.context, session.device, bytes);
   } catch (const cl::Error&) {

@@ -28,8 +28,8 @@ struct JobRun {
 const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
 
 /// The state that a backend keeps between calls.
-struct Engine {
-  Engine(const DeviceInfo& device_info, Session& device_session);
+struct FactorEngine {
+  FactorEngine(const DeviceInfo& device_info, Session& device_session);
 
   /// Builds the kernels that the steps below need for these buffers, but not those for flagged
   /// matrices. Without it they are built at their first launch, one after another.

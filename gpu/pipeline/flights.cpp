@@ -67,7 +67,7 @@ void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::str
                     "--backend cpu works without this device");
 }
 
-void run_in_parts(Engine& engine, PartedWork& work, index_t count) {
+void run_in_parts(FactorEngine& engine, PartedWork& work, index_t count) {
   const DriverScope driver;
   index_t open = 0, most = std::numeric_limits<index_t>::max();
   int most_sets = std::numeric_limits<int>::max();

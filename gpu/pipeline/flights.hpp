@@ -82,6 +82,6 @@ void for_items(index_t count, std::size_t bytes, int threads, Body body) {
 
 /// Takes items 0 .. count - 1 through the device. Where it has too little memory, the items that
 /// have no result yet go on in smaller parts. Errors: DeviceError, LimitError.
-void run_in_parts(Engine& engine, PartedWork& work, index_t count);
+void run_in_parts(FactorEngine& engine, PartedWork& work, index_t count);
 
 }  // namespace qrtool

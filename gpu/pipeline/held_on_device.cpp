@@ -34,7 +34,7 @@ Summed summed_of(std::string_view factor) {
 template <class T>
 class HeldOnDevice final : public HeldMatrix<T> {
  public:
-  HeldOnDevice(Engine& engine, const Plan& plan)
+  HeldOnDevice(FactorEngine& engine, const Plan& plan)
       : engine_(engine),
         problem_(plan.problem),
         sums_(problem_),
@@ -205,7 +205,7 @@ class HeldOnDevice final : public HeldMatrix<T> {
         is_r_finite_ = is_r_finite_ && std::isfinite(rows(i, j));
   }
 
-  Engine& engine_;
+  FactorEngine& engine_;
   Problem problem_;
   SumLayout sums_;
   int threads_;
@@ -225,10 +225,10 @@ class HeldOnDevice final : public HeldMatrix<T> {
 }  // namespace
 
 template <class T>
-HeldPointer<T> hold_on_device(Engine& engine, const Plan& plan) {
+HeldPointer<T> hold_on_device(FactorEngine& engine, const Plan& plan) {
   return std::make_unique<HeldOnDevice<T>>(engine, plan);
 }
-template HeldPointer<float> hold_on_device(Engine&, const Plan&);
-template HeldPointer<double> hold_on_device(Engine&, const Plan&);
+template HeldPointer<float> hold_on_device(FactorEngine&, const Plan&);
+template HeldPointer<double> hold_on_device(FactorEngine&, const Plan&);
 
 }  // namespace qrtool

@@ -14,6 +14,6 @@ namespace qrtool {
 /// The device must have float64, with which it measures errors, and must not take small float32
 /// numbers as 0. `engine` and `plan` outlive the result. Errors: DeviceError, LimitError.
 template <class T>
-HeldPointer<T> hold_on_device(Engine& engine, const Plan& plan);
+HeldPointer<T> hold_on_device(FactorEngine& engine, const Plan& plan);
 
 }  // namespace qrtool

@@ -47,7 +47,7 @@ void fill_empty(const Problem& problem, index_t count, const Factors<T>& out,
 }
 
 template <class T>
-ChunkSeconds factor_chunk(Engine& engine, const Plan& plan, const ChunkToFactor<T>& chunk) {
+ChunkSeconds factor_chunk(FactorEngine& engine, const Plan& plan, const ChunkToFactor<T>& chunk) {
   if (plan.problem.is_empty() || chunk.a.count == 0) {
     fill_empty(plan.problem, chunk.a.count, chunk.out, chunk.report);
     return {};
@@ -61,7 +61,7 @@ OpenclBackend::OpenclBackend(const DeviceInfo& device, const OpenclOptions& opti
   const DeviceInfo info = with_options(device, options);
   const DriverScope driver;
   try {
-    engine_ = std::make_unique<Engine>(info, session_for(info));
+    engine_ = std::make_unique<FactorEngine>(info, session_for(info));
   } catch (const cl::Error& error) {
     throw_device_error(error, info, "to start");
   }

@@ -30,7 +30,7 @@ struct OpenclOptions {
   bool portable = false;
 };
 
-struct Engine;
+struct FactorEngine;
 class ResidentRun;
 
 class OpenclBackend : public Backend {
@@ -57,11 +57,11 @@ class OpenclBackend : public Backend {
   AnyHeldMatrix hold_any(const Plan& plan) override;
 
   /// The queues and buffers of the device, for what runs beside factor() (gpu/solve).
-  Engine& engine() { return *engine_; }
+  FactorEngine& engine() { return *engine_; }
 
  private:
   friend class ResidentRun;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<FactorEngine> engine_;
 };
 
 /// Bytes that the device reads and writes in a second when it copies within its memory: the best of

@@ -11,7 +11,7 @@
 namespace qrtool {
 
 struct ResidentRun::State {
-  State(Engine& used_engine, const Plan& used_plan, const BatchView<const std::byte>& a)
+  State(FactorEngine& used_engine, const Plan& used_plan, const BatchView<const std::byte>& a)
       : engine(used_engine),
         plan(used_plan),
         variant(gpu_variant(*plan.variant)),
@@ -114,7 +114,7 @@ struct ResidentRun::State {
     if (bytes > 0) engine.upload.enqueueWriteBuffer(buffers->job.a, CL_FALSE, offset, bytes, data);
   }
 
-  Engine& engine;
+  FactorEngine& engine;
   const Plan& plan;
   const GpuVariant& variant;
   BufferPool pool;
@@ -173,7 +173,7 @@ std::vector<MatrixReport> ResidentRun::report() const {
 }
 
 double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) {
-  const Engine& engine = backend.engine();
+  const FactorEngine& engine = backend.engine();
   bytes = std::min(bytes, engine.info.limits.max_allocation_bytes / 2);
   try {
     const cl::Buffer from(engine.session.context, CL_MEM_READ_WRITE, bytes);
@@ -195,7 +195,7 @@ double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) 
 void flush_device_caches(OpenclBackend& backend) {
   // Drivers count levels of caches differently, so that what they say serves only where it is more.
   constexpr std::size_t usual_bytes = std::size_t{256} << 20;
-  const Engine& engine = backend.engine();
+  const FactorEngine& engine = backend.engine();
   try {
     const auto device = engine.session.device;
     const std::size_t bytes = std::min(

@@ -130,7 +130,7 @@ const SystemBody& solving_body(const SolveProblem& p, index_t sides, const Limit
 /// Enqueues the steps, after R of setup.variant where they do not make it.
 SystemEvents enqueue(const SystemSetup& setup, const FactorJob& factor, const SystemJob& job,
                      const SystemBuffers& system, const SystemSteps& steps, bool has_own_r) {
-  Engine& engine = setup.engine;
+  FactorEngine& engine = setup.engine;
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
   };
@@ -200,7 +200,7 @@ SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, co
 SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
                           const WideBuffers& wide, const SystemBuffers& system,
                           const SystemShape& shape) {
-  Engine& engine = setup.engine;
+  FactorEngine& engine = setup.engine;
   const WideSteps steps(turned(setup.problem), engine.info.limits);
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);

@@ -29,7 +29,7 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& problem, index_
 /// What is the same for all sub-chunks: the problem, the variant of R, and the body by normal
 /// equations that tests want (SystemBody::name).
 struct SystemSetup {
-  Engine& engine;
+  FactorEngine& engine;
   const SolveProblem& problem;
   const GpuVariant& variant;
   std::string_view forced_body = {};

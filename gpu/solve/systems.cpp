@@ -35,7 +35,8 @@ namespace {
 template <class T>
 class SystemsOnDevice final : public SystemDevice<T> {
  public:
-  SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan, SystemRoute first)
+  SystemsOnDevice(FactorEngine& engine, const SolveProblem& problem, const Plan& plan,
+                  SystemRoute first)
       : engine_(engine),
         problem_(problem),
         is_wide_(is_wide(problem)),
@@ -165,7 +166,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     return data + flight.answers.first * length * call.sides;
   }
 
-  Engine& engine_;
+  FactorEngine& engine_;
   const SolveProblem& problem_;
   bool is_wide_;
   SolveProblem posed_;   // with a ridge, longer A and b

@@ -33,7 +33,7 @@ class Company : public testing::Test {
 
 /// Pairs of kernels that give the same bits; KernelsOfAPairGiveTheSameBits runs them.
 const std::map<std::string, std::string> same_bits_as{{"sum_squares", "sum_slab"},
-                                                      {"update_wide_rows", "update_rows"}};
+                                                      {"update_big_rows", "update_rows"}};
 
 std::string kind_of(const std::string& kernel) {
   const auto found = same_bits_as.find(kernel);
@@ -203,7 +203,7 @@ TEST_F(Company, ProgramsOfLargeGroupsLimitTheRegisters) {
       }
     }
   }
-  EXPECT_EQ(large, (std::set<std::string>{"sum_squares", "update_wide_rows"}));
+  EXPECT_EQ(large, (std::set<std::string>{"sum_squares", "update_big_rows"}));
 }
 
 // ---- kernels that stand for one another
@@ -214,7 +214,7 @@ struct TwiceJob {
 
   explicit TwiceJob(index_t matrix_rows) : m(matrix_rows), random(7) {
     Problem p{.count = 1, .m = n, .n = n, .type = ElementType::float64};
-    const Engine& engine = backend().engine();
+    const FactorEngine& engine = backend().engine();
     params = gram_twice_variant().plan.tune(p, engine.info.limits);
     shape = factor_shape(p, 1);
     shape.m = static_cast<int>(m);
@@ -237,7 +237,7 @@ struct TwiceJob {
 
   template <class T>
   static cl::Buffer buffer_of(const std::vector<T>& list) {
-    const Engine& engine = backend().engine();
+    const FactorEngine& engine = backend().engine();
     const std::size_t bytes = list.size() * sizeof(T);
     const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
     engine.compute.enqueueWriteBuffer(buffer, CL_TRUE, 0, bytes, list.data());
@@ -251,7 +251,7 @@ struct TwiceJob {
   }
 
   Launcher launcher() const {
-    Engine& engine = backend().engine();
+    FactorEngine& engine = backend().engine();
     return {engine.kernels,
             engine.compute,
             engine.session.programs,
@@ -289,13 +289,13 @@ TEST_F(Company, KernelsThatUpdateRowsGiveTheSameBits) {
   };
   const std::vector<double> narrow = updated("update_rows", 8);
   EXPECT_NE(narrow, q);
-  EXPECT_EQ(narrow, updated("update_wide_rows", 16));
+  EXPECT_EQ(narrow, updated("update_big_rows", 16));
 }
 
 /// The Gram matrix of a panel of `large`, of two matrices: by the sums of slabs, and by one group.
 TEST_F(Company, KernelsThatSumAPanelGiveTheSameBits) {
   const Problem p{.count = 2, .m = 700, .n = 130, .type = ElementType::float32};
-  Engine& engine = backend().engine();
+  FactorEngine& engine = backend().engine();
   const Params params = large_variant().plan.tune(p, engine.info.limits);
   if (params.at("PANEL_UNITS") == 0) GTEST_SKIP() << "the device has no such kernels";
   constexpr index_t square = 64 * 64, squares = 5;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // variants_test.cpp: every variant of the registry in float and double, on shapes near its block
 // sizes and on every kind of matrix, with the plain bar.
-#include "gpu/gram/group/gram_group.hpp"
 #include "gpu/registry.hpp"
 
 #include <algorithm>

@@ -303,7 +303,7 @@ __kernel IN_SQUARE_GROUPS void reconstruct_square(
 // from different banks.
 #define REST_TERMS 16
 #define REST_V_LD (REST_TERMS + 4)
-#define REST_U_LD (FORM_TILE + (HAS_WIDE_STORED ? 4 : 8))
+#define REST_U_LD (FORM_TILE + (STORED_IS_DOUBLE ? 4 : 8))
 #define REST_U (FORM_TILE * REST_V_LD)
 #define REST_ENTRIES (REST_U + REST_TERMS * REST_U_LD)
 
@@ -413,7 +413,7 @@ INLINE double2 sum_pieces(__global const double* slot, ReconstructShape form, in
   for (int piece = part; piece < pieces; piece += parts) {
     __global const double* from = slot + form.sums + piece * (index_t)(2 * form.columns) + j;
     add_to_sum(from[0], &sum, &rest);
-    if (HAS_WIDE_STORED) rest += from[form.columns];
+    if (STORED_IS_DOUBLE) rest += from[form.columns];
   }
   return (double2)(sum, rest);
 }

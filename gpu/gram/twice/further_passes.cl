@@ -58,7 +58,7 @@
 #include "gpu/gram/twice/gram_sums.clh"
 #include "gpu/gram/twice/products_of_r.clh"
 #include "gpu/gram/twice/rows.clh"
-#include "gpu/gram/twice/wide.clh"
+#include "gpu/gram/twice/big_groups.clh"
 
 #define FURTHER_GROUP 256
 #define FURTHER_ROWS (FURTHER_GROUP / TILE)  // rows that a group reads at a time

@@ -23,8 +23,8 @@
 //   multiply_factors R(b, c)' = sum of R(l, c)' L2(l, b)  b <= l <= c   tile below the diagonal
 //   turn_factor      R from its transpose                               tile
 //   finish_twice     the route                                          matrix
-// sum_squares and update_wide_rows (wide.clh) are sum_slab and update_rows in squares, for devices
-// with enough of them. The kernels of a matrix whose factors are final return at once
+// sum_squares and update_big_rows (big_groups.clh) are sum_slab and update_rows in squares, for
+// devices with enough of them. The kernels of a matrix whose factors are final return at once
 // (departure.clh).
 //
 // The guard. Q1 is stored before Q1'Q1 is computed from it, and so ||G - I||, G = Q1'Q1, is
@@ -56,7 +56,7 @@
 #include "gpu/gram/twice/gram_sums.clh"
 #include "gpu/gram/twice/products_of_r.clh"
 #include "gpu/gram/twice/rows.clh"
-#include "gpu/gram/twice/wide.clh"
+#include "gpu/gram/twice/big_groups.clh"
 
 // ---- finish
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int warps = 4;
 constexpr int square_warps = 8;
-constexpr int wide_warps = 16;           // WIDE_WARPS
+constexpr int big_warps = 16;            // BIG_WARPS
 constexpr index_t tile = 64;             // TILE
 constexpr index_t side = 128;            // SIDE
 constexpr int sum_group_size = 256;      // SLAB_GROUP
@@ -39,12 +39,12 @@ double use_of(index_t groups, index_t at_once) {
   return static_cast<double>(groups) / static_cast<double>(ceil_divide(groups, at_once) * at_once);
 }
 
-/// Whether a product takes less time in `wide` groups of sixteen warps than in `narrow` ones, which
-/// leave out what is past column n. full: the part of the wide products that is within n.
-bool pays_wide(index_t wide, index_t narrow, index_t narrow_at_once, double full) {
-  return wide >= tuning::gram_twice_least_wide_groups &&
-         tuning::gram_twice_wide_gain * full * use_of(wide, tuning::gram_twice_wide_groups) >
-             use_of(narrow, narrow_at_once);
+/// Whether a product takes less time in `big` groups of sixteen warps than in `small` ones, which
+/// leave out what is past column n. full: the part of the big products that is within n.
+bool pays_big(index_t big, index_t small, index_t small_at_once, double full) {
+  return big >= tuning::gram_twice_least_big_groups &&
+         tuning::gram_twice_big_gain * full * use_of(big, tuning::gram_twice_big_groups) >
+             use_of(small, small_at_once);
 }
 
 }  // namespace
@@ -54,9 +54,9 @@ bool pays_wide(index_t wide, index_t narrow, index_t narrow_at_once, double full
 std::size_t twice_local_bytes(const Problem& p) {
   const auto blocks = static_cast<std::size_t>(std::min(ceil_divide(p.n, 16), side / 16));
   const std::size_t divide_rows = 2 * (blocks + 1) * block_room;
-  const std::size_t factor_squares = 16 * block_room + block_room + 16;     // TWICE_ROOM
-  const std::size_t wide = p.n > side ? 5 * 2 * 4 * (side + 4) + side : 0;  // WIDE_ENTRIES, parts
-  return sizeof(double) * std::max({divide_rows, factor_squares, wide});
+  const std::size_t factor_squares = 16 * block_room + block_room + 16;    // TWICE_ROOM
+  const std::size_t big = p.n > side ? 5 * 2 * 4 * (side + 4) + side : 0;  // BIG_ENTRIES, parts
+  return sizeof(double) * std::max({divide_rows, factor_squares, big});
 }
 
 Params twice_params(const Problem& p, const Limits& limits) {
@@ -105,20 +105,19 @@ TwicePasses::TwicePasses(const Problem& problem, const Params& params, const cl:
       is_complex_(params.contains("ELEMENT_PARTS")),
       squares_(ceil_divide(problem.n, side)),
       strips_(ceil_divide(problem.m, tile)),
-      wide_strips_(ceil_divide(problem.m, side)),
+      big_strips_(ceil_divide(problem.m, side)),
       group_size_(warps * warp_lanes(params)),
       square_group_size_(square_warps * warp_lanes(params)),
-      wide_group_size_(wide_warps * warp_lanes(params)) {}
+      big_group_size_(big_warps * warp_lanes(params)) {}
 
 void TwicePasses::sum(const TwiceShape& twice, const Rows& x) const {
   const index_t tiles = twice.tiles, pairs = tiles * (tiles + 1) / 2;
   const index_t square_pairs = count_ * twice.slabs * squares_ * (squares_ + 1) / 2;
   const auto part = static_cast<double>(problem_.n) / static_cast<double>(squares_ * side);
-  const bool is_wide = squares_ > 1 && pays_wide(square_pairs, count_ * twice.slabs * pairs,
-                                                 4 * tuning::gram_twice_wide_groups, part * part);
-  launch_(is_wide ? "sum_squares" : "sum_slab",
-          is_wide ? square_pairs : count_ * twice.slabs * pairs,
-          is_wide ? wide_group_size_ : group_size_, x.buffer, x.shape, slots_, shape_, twice);
+  const bool is_big = squares_ > 1 && pays_big(square_pairs, count_ * twice.slabs * pairs,
+                                               4 * tuning::gram_twice_big_groups, part * part);
+  launch_(is_big ? "sum_squares" : "sum_slab", is_big ? square_pairs : count_ * twice.slabs * pairs,
+          is_big ? big_group_size_ : group_size_, x.buffer, x.shape, slots_, shape_, twice);
   if (twice.slabs > 1) {
     const index_t sums = tile * tile / sum_group_size * (twice.slabs < sum_parts ? 1 : sum_parts);
     launch_("add_slabs", count_ * pairs * sums, sum_group_size, slots_, twice);
@@ -142,10 +141,10 @@ void TwicePasses::factor(const TwiceShape& twice) const {
 
 void TwicePasses::divide(const TwiceShape& twice, const Rows& x, const Rows& q) const {
   // What is added up together decides the bits, and must not follow from the number of matrices.
-  const bool is_wide = wide_strips_ * 3 >= tuning::gram_twice_least_wide_groups;
-  const index_t groups = tuning::gram_twice_wide_groups;
+  const bool is_big = big_strips_ * 3 >= tuning::gram_twice_least_big_groups;
+  const index_t groups = tuning::gram_twice_big_groups;
   const index_t together =
-      is_wide ? outer_squares(wide_strips_, groups) : outer_squares(strips_, 2 * groups);
+      is_big ? outer_squares(big_strips_, groups) : outer_squares(strips_, 2 * groups);
   for (index_t outer = 0; outer < squares_; outer += together) {
     const index_t end = std::min(outer + together, squares_);
     if (outer > 0) update(twice, x, q, 0, outer, end);
@@ -163,13 +162,13 @@ void TwicePasses::divide(const TwiceShape& twice, const Rows& x, const Rows& q) 
 void TwicePasses::update(const TwiceShape& twice, const Rows& x, const Rows& q, index_t from,
                          index_t to, index_t end) const {
   const Rows& old = from == 0 ? x : q;
-  const index_t wide = count_ * wide_strips_ * (end - to);
-  const index_t narrow = count_ * strips_ * (end - to);
+  const index_t big = count_ * big_strips_ * (end - to);
+  const index_t small = count_ * strips_ * (end - to);
   const auto part = static_cast<double>(std::min(problem_.n, end * side) - to * side) /
                     static_cast<double>((end - to) * side);
-  const bool is_wide = pays_wide(wide, narrow, 2 * tuning::gram_twice_wide_groups, part);
-  launch_(is_wide ? "update_wide_rows" : "update_rows", is_wide ? wide : narrow,
-          is_wide ? wide_group_size_ : square_group_size_, old.buffer, old.shape, q.buffer, q.shape,
+  const bool is_big = pays_big(big, small, 2 * tuning::gram_twice_big_groups, part);
+  launch_(is_big ? "update_big_rows" : "update_rows", is_big ? big : small,
+          is_big ? big_group_size_ : square_group_size_, old.buffer, old.shape, q.buffer, q.shape,
           slots_, shape_, twice, static_cast<cl_int>(from), static_cast<cl_int>(to),
           static_cast<cl_int>(end - to));
 }

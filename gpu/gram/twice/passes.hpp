@@ -54,8 +54,8 @@ class TwicePasses {
   FactorShape shape_;
   index_t count_;
   bool is_complex_;
-  index_t squares_, strips_, wide_strips_;  // of a matrix
-  int group_size_, square_group_size_, wide_group_size_;
+  index_t squares_, strips_, big_strips_;  // of a matrix
+  int group_size_, square_group_size_, big_group_size_;
 };
 
 }  // namespace qrtool

@@ -17,11 +17,11 @@ inline constexpr std::int64_t gram_twice_max_columns = 8192;
 /// terms.
 inline constexpr std::int64_t gram_twice_groups = 528;
 inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 8192;
-/// Groups of a wide product that an H200 runs at a time, the smallest number for which wide
+/// Groups of sixteen warps that an H200 runs at a time, the smallest number of them with which
 /// products are faster, and how much faster they are with all multiprocessors busy.
-inline constexpr std::int64_t gram_twice_wide_groups = 132;
-inline constexpr std::int64_t gram_twice_least_wide_groups = 80;
-inline constexpr double gram_twice_wide_gain = 1.4;
+inline constexpr std::int64_t gram_twice_big_groups = 132;
+inline constexpr std::int64_t gram_twice_least_big_groups = 80;
+inline constexpr double gram_twice_big_gain = 1.4;
 /// Largest number of registers per work-item in update_rows; with 128, two groups fit on a
 /// multiprocessor. One 5000 x 5000 takes 23.9 ms with 128 and 27.5 without a limit.
 inline constexpr int gram_twice_registers = 128;

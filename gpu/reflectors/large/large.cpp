@@ -333,7 +333,7 @@ Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool 
 /// Bytes of local memory per group: the largest of the products, the products with T and the
 /// factorization of a panel.
 std::size_t local_bytes_with(const Problem& p, const Params& params) {
-  const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
+  const std::size_t real = size_of(computes_in(p)), of_double = sizeof(double);
   const auto entries = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
   const std::size_t panel = entries("PANEL");
   const std::size_t terms =  // SQUARE_TERMS
@@ -344,16 +344,16 @@ std::size_t local_bytes_with(const Problem& p, const Params& params) {
   const std::size_t apply_t = real * entries("BLOCK") * entries("STRIP") + t_square;
   const std::size_t apply_panel_t = real * panel * entries("PANEL_STRIP") + t_square;
   const std::size_t factor_panel =
-      real * (2 * group_size + panel * panel + panel + group_size) + wide * 8 * panel;
+      real * (2 * group_size + panel * panel + panel + group_size) + of_double * 8 * panel;
   const std::size_t refused_words = entries("REFUSED_ROWS") / 128;
   const std::size_t shown = 64 * 4 * (refused_words | 1);
   const std::size_t factor_refused =
       refused_words == 0 ? 0 : real * (panel * panel + 36 * panel + 64 + shown);
-  const std::size_t form_v = wide * panel * (panel + 1 + 8);
+  const std::size_t form_v = of_double * panel * (panel + 1 + 8);
   const std::size_t block_room = 16 * 18;
   const std::size_t units =
-      params.at("PANEL_UNITS") == 1 ? real * panel * (panel + 8) + wide * 10 * block_room : 0;
-  const std::size_t gram = wide * std::max<std::size_t>(32 * panel, group_size);
+      params.at("PANEL_UNITS") == 1 ? real * panel * (panel + 8) + of_double * 10 * block_room : 0;
+  const std::size_t gram = of_double * std::max<std::size_t>(32 * panel, group_size);
   return std::max({product_local_bytes(computes_in(p), params), apply_t, apply_panel_t,
                    factor_panel, factor_refused, form_v, units, gram});
 }

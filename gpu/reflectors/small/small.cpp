@@ -61,7 +61,7 @@ LaneTile tile_with(const Problem& p, int lane_columns) {
 LaneTile choose_tile(const Problem& p) {
   const LaneTile tile = tile_with(p, tuning::small_lane_columns);
   if (computes_in(p) == ElementType::float32) return tile;
-  const LaneTile narrow = tile_with(p, tuning::small_wide_lane_columns);
+  const LaneTile narrow = tile_with(p, tuning::small_double_lane_columns);
   return narrow.columns() <= tile.columns() ? narrow : tile;
 }
 
@@ -135,9 +135,10 @@ Fit fits_flagged(const Problem& p, const Limits& limits) {
 int column_step(const Problem& p, const LaneTile& tile) {
   const int columns = tile.columns();
   if (columns <= tuning::small_narrow_step_columns) return tuning::small_narrow_column_step;
-  const bool is_wide = computes_in(p) == ElementType::float64;
-  return is_wide && columns <= tuning::small_wide_step_columns ? tuning::small_wide_column_step
-                                                               : tuning::small_column_step;
+  const bool is_double = computes_in(p) == ElementType::float64;
+  return is_double && columns <= tuning::small_double_step_columns
+             ? tuning::small_double_column_step
+             : tuning::small_column_step;
 }
 
 Params params_of(const Problem& p, const LaneTile& tile) {

@@ -25,7 +25,7 @@ inline constexpr int small_lane_columns = 8;
 /// The same in float64, where it does not add columns to the tile. In float64 64x64 takes 2.09 ms
 /// with 8 columns, 2.05 ms with 4 and 2.62 ms with 2; 128x64 takes 5.42 ms with 8 and 4.78 ms with
 /// 4.
-inline constexpr int small_wide_lane_columns = 4;
+inline constexpr int small_double_lane_columns = 4;
 /// Narrow matrices have at most so many columns per work-item, or up to 6 with so many lanes
 /// across. 60000 of 10 x 10 take 0.088 ms with 5 columns and 0.101 with 3, of 17 x 17 0.179 and
 /// 0.282; in float64 17 x 17 takes 0.353 and 0.450. With up to 16 columns and more rows it is the
@@ -60,7 +60,7 @@ inline constexpr int small_narrow_step_columns = 32;
 /// The step in float64, and the largest number of columns to which it applies: with more columns
 /// the code would be twice as long. 64x64 takes 1.83 ms with 8 and 2.05 ms with 16; 128x64 takes
 /// 4.70 and 4.78 ms.
-inline constexpr int small_wide_column_step = 8;
-inline constexpr int small_wide_step_columns = 64;
+inline constexpr int small_double_column_step = 8;
+inline constexpr int small_double_step_columns = 64;
 
 }  // namespace qrtool::tuning

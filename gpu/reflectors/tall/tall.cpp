@@ -67,9 +67,9 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const int reals = tile.shown_entries() + 3 * tile.columns() + 2 +
                     tile.exchanged_entries(limits, 1);  // factor_level
   const bool has_gram = gram_body(p, limits) != 0;
-  const std::size_t wide = has_gram ? sizeof(double) : size_of(computes_in(p));
+  const std::size_t number_bytes = has_gram ? sizeof(double) : size_of(computes_in(p));
   std::size_t bytes = std::max({static_cast<std::size_t>(reals) * size_of(computes_in(p)),
-                                tall_product_local_bytes(p.n, wide),  // multiply_level
+                                tall_product_local_bytes(p.n, number_bytes),  // multiply_level
                                 sizeof(cl_int) * static_cast<std::size_t>(p.n)});
   if (!has_gram) return bytes;
   const RowSums sums{
@@ -147,21 +147,21 @@ enum Buffer {
 };
 
 std::vector<std::size_t> workspace(const Problem& p) {
-  const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
+  const std::size_t real = size_of(computes_in(p)), of_double = sizeof(double);
   const auto n = static_cast<std::size_t>(p.n);
   const auto slabs = static_cast<std::size_t>(slabs_of(p).count);
   const std::vector<index_t> rows = level_rows(p);
   const index_t upper = std::accumulate(rows.begin() + 1, rows.end(), index_t{0});
   const bool may_sum = p.type == ElementType::float32, lapack = p.sign == Sign::lapack;
-  return {may_sum ? wide * slabs * n * n : 0,
+  return {may_sum ? of_double * slabs * n * n : 0,
           sizeof(int) * slabs * n,
-          may_sum ? wide * n * n : 0,
+          may_sum ? of_double * n * n : 0,
           sizeof(int) * n,
           sizeof(int),
           real * n,
-          wide * static_cast<std::size_t>(upper) * n,
+          of_double * static_cast<std::size_t>(upper) * n,
           lapack ? real * n * n : 0,
-          lapack ? 2 * wide * n * n : 0};
+          lapack ? 2 * of_double * n * n : 0};
 }
 
 /// The shape of level l for a launch whose groups loop over its `pieces`: one group per piece, but
@@ -380,7 +380,7 @@ std::size_t tall_product_local_bytes(index_t n, std::size_t number_bytes) {
 }
 
 index_t tall_most_columns(const Problem& p) {
-  if (p.type != ElementType::float32) return tuning::tall_max_wide_columns;
+  if (p.type != ElementType::float32) return tuning::tall_double_columns;
   return p.sign == Sign::lapack ? tuning::tall_sign_columns : tuning::tall_max_columns;
 }
 

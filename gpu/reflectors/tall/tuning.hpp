@@ -13,7 +13,7 @@ namespace qrtool::tuning {
 /// of a matrix factors the top of Q, and in float64. With these signs 1000 of 512x128 took 9.0 ms,
 /// and 1.24 in `reconstruct`; 1000000x64 0.44 and 0.57.
 inline constexpr std::int64_t tall_sign_columns = 64;
-inline constexpr std::int64_t tall_max_wide_columns = 64;  // float64
+inline constexpr std::int64_t tall_double_columns = 64;  // float64
 /// Matrices in float32 with at most this many columns are factored by the tree in float64: the bar
 /// is 30 u per column, and a sum over 512 equal rows makes the norms biased. In float32 a constant
 /// 5000 x 3 matrix had 1.006 of the bar.

@@ -23,8 +23,8 @@ struct RidgeRows {
   index_t count = 0;
 };
 
-void enqueue_rows(Engine& engine, const SolveProblem& p, const RidgeRows& rows, index_t columns,
-                  const AddedEntries& added) {
+void enqueue_rows(FactorEngine& engine, const SolveProblem& p, const RidgeRows& rows,
+                  index_t columns, const AddedEntries& added) {
   const index_t m = p.packed_rows(), all = rows.count * m;
   const auto items = static_cast<int>(
       std::bit_ceil(static_cast<unsigned>(std::min(columns, tuning::weigh_most_row_items))));
@@ -69,7 +69,7 @@ double norm_without_ridge(const SolveProblem& p, double norm, const T* x, index_
 template double norm_without_ridge(const SolveProblem&, double, const float*, index_t);
 template double norm_without_ridge(const SolveProblem&, double, const double*, index_t);
 
-void enqueue_ridge(Engine& engine, const SolveProblem& p, const SystemInput& input,
+void enqueue_ridge(FactorEngine& engine, const SolveProblem& p, const SystemInput& input,
                    const InputShape& shape) {
   if (p.ridge <= 0) return;
   const index_t columns = shape.sides_are_rows ? 1 : shape.sides;

@@ -24,7 +24,7 @@ std::string ridge_objection(const SolveProblem& problem);
 /// Makes A, right sides and, where pairs.hpp takes them, weights longer: A by the rows of the
 /// ridge, with its root rounded to the type of A, b by zeros, and the weights by ones. Does nothing
 /// without a ridge.
-void enqueue_ridge(Engine& engine, const SolveProblem& problem, const SystemInput& input,
+void enqueue_ridge(FactorEngine& engine, const SolveProblem& problem, const SystemInput& input,
                    const InputShape& shape);
 
 /// ||b - A x|| without the rows of the ridge, from the norm with them. For a solution g = A'r - l x

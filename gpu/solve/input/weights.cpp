@@ -29,7 +29,7 @@ WeighShape weigh_shape(const SolveProblem& p, const WeighJob& job) {
 
 }  // namespace
 
-void enqueue_weights(Engine& engine, const SolveProblem& problem, const WeighJob& job) {
+void enqueue_weights(FactorEngine& engine, const SolveProblem& problem, const WeighJob& job) {
   const Params params{{"GROUP", tuning::weigh_group}};
   const WeighShape shape = weigh_shape(problem, job);
   Launcher launch(

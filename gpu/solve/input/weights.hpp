@@ -23,7 +23,7 @@ struct WeighJob {
 
 /// Gives a the rows of A, and multiplies them and b by the roots of their weights, with 0 where a
 /// row is left out.
-void enqueue_weights(Engine& engine, const SolveProblem& problem, const WeighJob& job);
+void enqueue_weights(FactorEngine& engine, const SolveProblem& problem, const WeighJob& job);
 
 /// The kernels take m - n for the degrees of freedom. Their standard errors times this factor are
 /// those of m - left_out rows; NaN where no freedom is left.

@@ -221,7 +221,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void solve_norm
   __local double* parked = 0;
 #endif
   // In float32 y is where the squares of the columns' norms go, which are not used.
-  const Shared room = {slabs, TWICE ? pivots : y, 0, pivots};
+  const Shared room = {slabs, STORED_IS_DOUBLE ? pivots : y, 0, pivots};
   const index_t system = get_group_id(0);
   const FactorShape matrix = {.count = shape.count, .m = shape.m, .n = n};
   const Layout layout = layout_of(matrix, system);

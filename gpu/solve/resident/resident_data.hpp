@@ -15,7 +15,7 @@ namespace qrtool {
 /// Calls body(), which must end with a wait. `what` is what the run holds on the device, for the
 /// message. Errors: DeviceError, and LimitError where it does not fit.
 template <class Body>
-void run_or_explain(Engine& engine, std::string_view what, Body body) {
+void run_or_explain(FactorEngine& engine, std::string_view what, Body body) {
   try {
     body();
   } catch (const cl::Error& error) {
@@ -26,7 +26,7 @@ void run_or_explain(Engine& engine, std::string_view what, Body body) {
 }
 
 /// Uploads `bytes` bytes, and copies them on the device until `all` bytes are there.
-inline void upload_repeated(const Engine& engine, const cl::Buffer& to, const void* from,
+inline void upload_repeated(const FactorEngine& engine, const cl::Buffer& to, const void* from,
                             std::size_t bytes, std::size_t all) {
   std::size_t there = std::min(bytes, all);
   engine.upload.enqueueWriteBuffer(to, CL_TRUE, 0, there, from);

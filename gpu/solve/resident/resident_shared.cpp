@@ -13,7 +13,7 @@ namespace qrtool {
 
 template <class T>
 struct ResidentShared<T>::State {
-  State(Engine& used, const SolveProblem& problem, const SharedFactors& factors,
+  State(FactorEngine& used, const SolveProblem& problem, const SharedFactors& factors,
         std::span<const T> b, index_t sides, SidesLayout layout)
       : engine(used),
         setup(used, problem, factors, layout),
@@ -52,7 +52,7 @@ struct ResidentShared<T>::State {
     run_or_explain(engine, "the right sides", body);
   }
 
-  Engine& engine;
+  FactorEngine& engine;
   SharedSetup setup;
   SystemPool pool;
   index_t count;

@@ -21,8 +21,9 @@ namespace qrtool {
 
 template <class T>
 struct ResidentSystems<T>::State {
-  State(Engine& used_engine, const SolveProblem& solved, const Plan& plan, BatchView<const T> a,
-        std::span<const T> b, SystemRoute first, std::string_view body, std::span<const T> weights)
+  State(FactorEngine& used_engine, const SolveProblem& solved, const Plan& plan,
+        BatchView<const T> a, std::span<const T> b, SystemRoute first, std::string_view body,
+        std::span<const T> weights)
       : engine(used_engine),
         problem(solved),
         posed(with_ridge_rows(solved)),
@@ -79,7 +80,7 @@ struct ResidentSystems<T>::State {
     return host;
   }
 
-  Engine& engine;
+  FactorEngine& engine;
   const SolveProblem& problem;
   SolveProblem posed, factored_form;  // with a ridge, longer A and b; of wide systems, A'
   const Plan& factor;

@@ -78,7 +78,7 @@ std::string shared_objection(const SolveProblem& p, index_t side_by_side, const 
 namespace {
 
 template <class Number>
-cl::Buffer uploaded(Engine& engine, const std::vector<Number>& numbers) {
+cl::Buffer uploaded(FactorEngine& engine, const std::vector<Number>& numbers) {
   const cl::Buffer buffer(engine.session.context, CL_MEM_READ_ONLY,
                           std::max<std::size_t>(numbers.size() * sizeof(Number), 64));
   if (!numbers.empty())
@@ -107,8 +107,8 @@ std::vector<double> triangle(const SharedFactors& factors, index_t n, index_t wi
 
 }  // namespace
 
-SharedSetup::SharedSetup(Engine& used, const SolveProblem& solved, const SharedFactors& factors,
-                         SidesLayout of_sides)
+SharedSetup::SharedSetup(FactorEngine& used, const SolveProblem& solved,
+                         const SharedFactors& factors, SidesLayout of_sides)
     : engine(used),
       problem(solved),
       layout(of_sides),

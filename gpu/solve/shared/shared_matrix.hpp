@@ -26,7 +26,7 @@ std::string shared_objection(const SolveProblem& problem, index_t side_by_side,
 
 /// The matrix on the device, and the programs for it.
 struct SharedSetup {
-  SharedSetup(Engine& used, const SolveProblem& solved, const SharedFactors& factors,
+  SharedSetup(FactorEngine& used, const SolveProblem& solved, const SharedFactors& factors,
               SidesLayout of_sides);
 
   Launcher launcher(const Params& of) const;
@@ -37,7 +37,7 @@ struct SharedSetup {
   /// Bytes of one right side in each; 0 where it is not needed.
   std::array<std::size_t, entries> bytes() const;
 
-  Engine& engine;
+  FactorEngine& engine;
   const SolveProblem& problem;
   SidesLayout layout;
   bool is_masked;

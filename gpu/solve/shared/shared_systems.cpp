@@ -31,7 +31,7 @@ struct SharedPart {
 template <class T>
 class SharedOnDevice final : public SharedDevice<T> {
  public:
-  SharedOnDevice(Engine& engine, const SolveProblem& problem, MatrixView<const T> a,
+  SharedOnDevice(FactorEngine& engine, const SolveProblem& problem, MatrixView<const T> a,
                  const SharedFactors& factors, SidesLayout layout)
       : engine_(engine),
         problem_(problem),
@@ -113,7 +113,7 @@ class SharedOnDevice final : public SharedDevice<T> {
     return {first, 1, length, part.count, places.step, all};
   }
 
-  Engine& engine_;
+  FactorEngine& engine_;
   const SolveProblem& problem_;
   MatrixView<const T> a_;
   SharedSetup setup_;

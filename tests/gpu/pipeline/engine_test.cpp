@@ -33,7 +33,7 @@ GramResult run_gram(const GpuVariant& variant, const Problem& problem, const std
   MatrixBytes bytes = matrix_bytes(variant, problem);
   if (most_slots > 0) bytes.slots.most = most_slots;
   const DeviceInfo info = device_under_test();
-  Engine engine(info, session_for(info));
+  FactorEngine engine(info, session_for(info));
   const Params params = variant.plan.tune(problem, info.limits);
   const DeviceBuffers buffers = engine.pool.get(problem, params, bytes, problem.count, 0);
   engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, sizeof(float) * a.size(), a.data());
@@ -81,7 +81,7 @@ std::vector<char> run_with_parts(bool has_parts, const GpuVariant& variant, cons
   const DeviceInfo info = device_under_test();
   Session session(info, session_for(info).device);
   session.programs.set_builders(has_parts, {});
-  Engine engine(info, session);
+  FactorEngine engine(info, session);
   const Params params = variant.plan.tune(problem, info.limits);
   const DeviceBuffers buffers =
       engine.pool.get(problem, params, matrix_bytes(variant, problem), problem.count, 0);
