@@ -9,8 +9,22 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "gpu/composed/leading/leading.hpp"
+#include "gpu/composed/reconstruct/reconstruct.hpp"
+#include "gpu/gram/gram.hpp"
+#include "gpu/gram/group/gram_group.hpp"
+#include "gpu/gram/tiles/gram_tiles.hpp"
+#include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/model/costs.hpp"
 #include "gpu/model/tuning.hpp"
+#include "gpu/reflectors/blocked/blocked.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
+#include "gpu/reflectors/large/large.hpp"
+#include "gpu/reflectors/small/small.hpp"
+#include "gpu/reflectors/tall/tall.hpp"
+#include "gpu/reflectors/textbook/textbook.hpp"
+#include "gpu/reflectors/tiny/tiny.hpp"
+#include "gpu/reflectors/vector/vector.hpp"
 
 namespace qrtool {
 
@@ -79,12 +93,6 @@ const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, con
   if (by_many && p.m * p.n < least.entries) return nullptr;
   if (is_narrow) return &narrow;
   return any.fits(p, limits) ? &any : nullptr;
-}
-
-GpuVariant reflectors_beyond_small(const Problem& p) {
-  const auto entry_bytes = static_cast<index_t>(size_of(p.type));
-  if (p.m <= tuning::blocked_max_row_bytes / entry_bytes) return blocked_variant();
-  return p.mode != Mode::raw && p.n <= tall_most_columns(p) ? tall_variant() : large_variant();
 }
 
 }  // namespace qrtool

@@ -32,8 +32,13 @@ OWNED = {
     r"<mpi\.h": "app/ranks",
     r"<Eigen/": "core",
 }
-# Kernels that may take from gpu only what several share: the rest of a room is its own.
-SHARED = ("gpu/common/", "gpu/products/")
+# A kernel includes files of its own folder and what several share. The rest of a room is its own.
+SHARED = {
+    "gpu": ("gpu/common/", "gpu/products/"),
+    "gpu/gram": ("gpu/gram/steps/",),
+    "gpu/solve": ("gpu/solve/parts/",),
+    "gpu/solve/normal": ("gpu/gram/steps/",),
+}
 
 
 def narrow_room_of(path):
@@ -46,8 +51,10 @@ def is_wrong(root, path, included):
         return True
     if included.split("/")[0] not in ALLOWED[layer] or not (root / included).is_file():
         return True
+    shared = [folder for room, folders in SHARED.items() if path.is_relative_to(room)
+              for folder in folders]
     is_kernel = path.suffix in (".cl", ".clh")
-    return is_kernel and not included.startswith((*SHARED, f"{path.parent.as_posix()}/"))
+    return is_kernel and not included.startswith((*shared, f"{path.parent.as_posix()}/"))
 
 
 def wrong_lines(root, path):

@@ -11,12 +11,12 @@
 #include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
 #include "core/solve/shared_engine.hpp"
-#include "gpu/factor/opencl_backend.hpp"
-#include "gpu/solve/pairs.hpp"
-#include "gpu/solve/resident_shared.hpp"
-#include "gpu/solve/resident_systems.hpp"
-#include "gpu/solve/ridge.hpp"
-#include "gpu/solve/system_bodies.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
+#include "gpu/solve/input/ridge.hpp"
+#include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/normal/pairs.hpp"
+#include "gpu/solve/resident/resident_shared.hpp"
+#include "gpu/solve/resident/resident_systems.hpp"
 
 namespace qrtool {
 namespace {

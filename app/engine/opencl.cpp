@@ -4,17 +4,17 @@
 
 #include "gpu/estimate/build_ahead.hpp"
 #include "gpu/estimate/programs.hpp"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/masked.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/pairs.hpp"
-#include "gpu/solve/ridge.hpp"
-#include "gpu/solve/shared_matrix.hpp"
-#include "gpu/solve/shared_systems.hpp"
-#include "gpu/solve/system_params.hpp"
+#include "gpu/solve/from_r/system_params.hpp"
+#include "gpu/solve/from_r/wide.hpp"
+#include "gpu/solve/input/ridge.hpp"
+#include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/normal/pairs.hpp"
+#include "gpu/solve/shared/masked.hpp"
+#include "gpu/solve/shared/shared_matrix.hpp"
+#include "gpu/solve/shared/shared_systems.hpp"
 #include "gpu/solve/systems.hpp"
-#include "gpu/solve/wide.hpp"
 
 namespace qrtool {
 

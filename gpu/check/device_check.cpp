@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gpu/model/tuning.hpp"
+#include "gpu/check/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -2,7 +2,7 @@
 // device_sums.cpp: where the checksums of a sub-chunk lie, and their launch.
 #include "gpu/check/device_sums.hpp"
 
-#include "gpu/model/tuning.hpp"
+#include "gpu/check/tuning.hpp"
 
 namespace qrtool {
 SumLayout::SumLayout(const Problem& p) {

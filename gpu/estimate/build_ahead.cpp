@@ -7,9 +7,9 @@
 
 #include "core/driver_scope.hpp"
 #include "gpu/estimate/programs.hpp"
-#include "gpu/factor/buffers.hpp"
-#include "gpu/factor/engine.hpp"
-#include "gpu/factor/flights.hpp"
+#include "gpu/pipeline/buffers.hpp"
+#include "gpu/pipeline/engine.hpp"
+#include "gpu/pipeline/flights.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/system_launches.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 /// Calls build(engine). Errors: DeviceError where the device fails.
 template <class Build>
 void with_driver(OpenclBackend& backend, Build build) {
-  Engine& engine = backend.engine();
+  FactorEngine& engine = backend.engine();
   const DriverScope driver;
   try {
     build(engine);
@@ -31,7 +31,7 @@ void with_driver(OpenclBackend& backend, Build build) {
 }  // namespace
 
 void build_factor_programs(OpenclBackend& backend, const Plan& plan) {
-  with_driver(backend, [&](Engine& engine) {
+  with_driver(backend, [&](FactorEngine& engine) {
     ProgramCache& programs = engine.session.programs;
     const GpuVariant& variant = gpu_variant(*plan.variant);
     if (!programs.has_parts()) {
@@ -47,7 +47,7 @@ void build_factor_programs(OpenclBackend& backend, const Plan& plan) {
 }
 
 void build_solve_programs(OpenclBackend& backend, const SolveProblem& systems) {
-  with_driver(backend, [&](Engine& engine) {
+  with_driver(backend, [&](FactorEngine& engine) {
     ProgramCache& programs = engine.session.programs;
     const std::vector<WantedKernels> wanted =
         wanted_by_systems(systems, /*sides=*/1, engine.info.limits, SystemRoute::normal_equations,

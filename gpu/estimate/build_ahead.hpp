@@ -5,7 +5,7 @@
 
 #include "core/plan.hpp"
 #include "core/solve/packing.hpp"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 
 namespace qrtool {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// programs.cpp: of factors the programs that factor/engine.cpp builds, by name only; of systems
+// programs.cpp: of factors the programs that pipeline/engine.cpp builds, by name only; of systems
 // those that a recording launcher finds.
 #include "gpu/estimate/programs.hpp"
 
@@ -9,8 +9,8 @@
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/shared_matrix.hpp"
+#include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/shared/shared_matrix.hpp"
 #include "gpu/solve/system_launches.hpp"
 
 namespace qrtool {
@@ -84,7 +84,8 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
   };
   if (!traits.is_wide && has_shared_systems(p, sides, device.limits)) {
     const SharedParams shared(systems, SidesLayout::columns, false, device.limits);
-    return {name("gpu/solve/shared.cl", shared.solve), name("gpu/solve/shared.cl", shared.check),
+    return {name("gpu/solve/shared/shared.cl", shared.solve),
+            name("gpu/solve/shared/shared.cl", shared.check),
             program_id(device, sum_file, sum_defines())};
   }
   std::vector<std::string> names{program_id(device, sum_file, sum_defines())};

@@ -21,7 +21,8 @@ std::vector<ProgramSource> factor_sources(const Variant& variant, const Problem&
 std::vector<std::string> factor_programs(const Variant& variant, const Problem& problem,
                                          const DeviceInfo& device);
 
-/// Whether right sides of one matrix are solved with the factors of the CPU (solve/shared.cl).
+/// Whether right sides of one matrix are solved with the factors of the CPU
+/// (solve/shared/shared.cl).
 bool has_shared_systems(const Problem& problem, index_t sides, const Limits& device);
 
 /// The same for least squares with `sides` right sides for each matrix. `problem` is that of R.

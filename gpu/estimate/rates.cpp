@@ -11,10 +11,10 @@
 #include "core/plan.hpp"
 #include "gpu/estimate/measured.hpp"
 #include "gpu/estimate/programs.hpp"
-#include "gpu/factor/tuning.hpp"
 #include "gpu/model/tuning.hpp"
+#include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/tuning.hpp"
+#include "gpu/solve/parts/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,7 @@
 namespace qrtool {
 
 struct KernelSource {
-  std::string_view name;  // "gpu/variants/small/small.cl"
+  std::string_view name;  // "gpu/reflectors/small/small.cl"
   std::string_view text;  // with its includes expanded
 };
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // further.cpp: the numbers that every way by further passes has in common.
 #include "gpu/model/further.hpp"
+#include "gpu/model/tuning.hpp"
 
 #include <algorithm>
 #include <cmath>
-
-#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {

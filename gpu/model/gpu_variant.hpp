@@ -62,7 +62,7 @@ struct InnerVariant {
 
 struct GpuVariant {
   Variant plan;
-  std::string_view file;  // "gpu/variants/small/small.cl"
+  std::string_view file;  // "gpu/reflectors/small/small.cl"
   /// Sizes of the work buffers, in bytes per matrix.
   std::vector<std::size_t> (*workspace)(const Problem&);
   /// Enqueues all steps in order. `launch` holds the program that was built from `file` with
@@ -91,7 +91,7 @@ struct GpuVariant {
   const cl::Buffer* (*routes)(const FactorJob&) = nullptr;
   /// The place of the first Q, where a float64 variant by Gram matrices finds refused matrices with
   /// scaled columns when it is enqueued once more, with the define SCALED
-  /// (gpu/factor/scale_refused.cl). Null: it does not.
+  /// (gpu/pipeline/scale_refused.cl). Null: it does not.
   const cl::Buffer& (*first_q)(const FactorJob&) = nullptr;
   /// True: the host reads the routes and enqueues `again` only if a matrix needs it. This is worth
   /// the wait if `again` has many launches. False: the host does so until the kernels of `again`
@@ -114,11 +114,6 @@ struct GpuVariant {
 /// one that the variant may borrow (borrowed_buffer). 0: none.
 std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& problem);
 
-/// The leading m x m blocks of wide matrices, with Q, and the variant that `leading` takes for
-/// them.
-Problem leading_problem(const Problem& problem);
-GpuVariant leading_variant_of(const Problem& problem);
-
 FactorShape factor_shape(const Problem& problem, index_t count);
 
 /// The matrices as their kernels see them: a row of n complex numbers is a row of 2 n real ones,
@@ -137,10 +132,11 @@ std::string products_objection(const Limits& limits);
 inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 : 1; }
 /// The largest allowed ||I - Q'Q|| of a float32 problem whose required accuracy is that of float32.
 double orthogonality_bar(const Problem& problem);
-/// The limits for the guard of gpu/common/gram_guard.clh, for the real form of a complex problem.
+/// The limits for the guard of gpu/gram/steps/gram_guard.clh, for the real form of a complex
+/// problem.
 FactorLimits gram_limits(const FactorJob& job);
 /// The largest ||D X||_F^2 of the first pass in float64 with which R needs no second one
-/// (gpu/common/departure.clh), for sums of `terms` products.
+/// (gpu/gram/steps/departure.clh), for sums of `terms` products.
 double most_in_one_pass(const Problem& problem, index_t terms);
 /// A parameter that no plan has. With it the guards of gram, gram_tiles and tall accept every bound
 /// that is a number, so that tests find matrices for the second try.

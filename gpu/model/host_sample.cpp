@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // host_sample.cpp: counts operations and bytes of a measurement by the host.
 #include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 
 #include "core/measure/error_meter.hpp"
 #include "core/operations.hpp"
-#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 

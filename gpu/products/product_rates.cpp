@@ -7,9 +7,8 @@
 #include <optional>
 #include <random>
 
-#include "gpu/factor/flights.hpp"
+#include "gpu/pipeline/flights.hpp"
 #include "gpu/products/product.hpp"
-#include "gpu/registry.hpp"
 
 namespace qrtool {
 namespace {

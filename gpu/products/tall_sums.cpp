@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "gpu/model/gpu_variant.hpp"
-#include "gpu/model/tuning.hpp"
+#include "gpu/products/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tuning.hpp: the numbers of matrix products that could be chosen differently.
+// tuning.hpp: the numbers of matrix products, and of sums over tall ones, that could be chosen
+// differently.
 //
 // Each comment states the number's range, its reason, and where and when it was measured.
 #pragma once
+
+#include <cstdint>
 
 namespace qrtool::tuning {
 
@@ -35,5 +38,19 @@ inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// 40.3 and 44.2 with {128, 128, 64, 32, 4, 5}; with 7 stages, or 3 of 8 terms, they are not
 /// faster. With 32 x 32 per warp and eight warps they take a quarter longer.
 inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 4, 5};
+
+// ---- tall sums (tall_sums.cpp). NVIDIA H200, driver 580, 2026-11.
+
+/// A'A is summed over slabs of rows. The first two numbers are how many slabs there are. 264 gives
+/// two groups per multiprocessor of an H200, and their sums take most of its registers. With few
+/// columns there is room for four groups, and 528 slabs are used. With 264 and 528 slabs, 1000000 x
+/// 32 takes 0.0435 and 0.0462 ms, and 1000000 x 16 takes 0.0297 and 0.0248 ms.
+inline constexpr std::int64_t tall_slabs = 264;
+inline constexpr std::int64_t tall_thin_slabs = 528;
+inline constexpr std::int64_t tall_thin_columns = 16;
+/// Largest number of columns for which the groups that sum A'A have 256 work-items instead of 128.
+/// The second number is the smallest number of rows of a slab.
+inline constexpr std::int64_t tall_narrow_columns = 32;
+inline constexpr std::int64_t tall_slab_rows = 1024;
 
 }  // namespace qrtool::tuning

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_launches.cpp: which bodies run (system_bodies.hpp), in their order.
+// system_launches.cpp: which bodies run, in their order.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
@@ -13,11 +13,12 @@
 
 #include "core/solve/backward_error.hpp"
 #include "gpu/host/launcher.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/pairs.hpp"
-#include "gpu/solve/system_bodies.hpp"
-#include "gpu/solve/tuning.hpp"
-#include "gpu/solve/wide.hpp"
+#include "gpu/solve/from_r/bodies.hpp"
+#include "gpu/solve/from_r/wide.hpp"
+#include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/normal/normal.hpp"
+#include "gpu/solve/normal/pairs.hpp"
+#include "gpu/solve/parts/tuning.hpp"
 
 namespace qrtool {
 
@@ -129,7 +130,7 @@ const SystemBody& solving_body(const SolveProblem& p, index_t sides, const Limit
 /// Enqueues the steps, after R of setup.variant where they do not make it.
 SystemEvents enqueue(const SystemSetup& setup, const FactorJob& factor, const SystemJob& job,
                      const SystemBuffers& system, const SystemSteps& steps, bool has_own_r) {
-  Engine& engine = setup.engine;
+  FactorEngine& engine = setup.engine;
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
   };
@@ -199,7 +200,7 @@ SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, co
 SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
                           const WideBuffers& wide, const SystemBuffers& system,
                           const SystemShape& shape) {
-  Engine& engine = setup.engine;
+  FactorEngine& engine = setup.engine;
   const WideSteps steps(turned(setup.problem), engine.info.limits);
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);

@@ -7,9 +7,9 @@
 
 #include "core/solve/packing.hpp"
 #include "core/solve/system_device.hpp"
-#include "gpu/factor/engine.hpp"
 #include "gpu/model/gpu_variant.hpp"
-#include "gpu/solve/system_buffers.hpp"
+#include "gpu/pipeline/engine.hpp"
+#include "gpu/solve/parts/system_buffers.hpp"
 
 namespace qrtool {
 
@@ -29,7 +29,7 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& problem, index_
 /// What is the same for all sub-chunks: the problem, the variant of R, and the body by normal
 /// equations that tests want (SystemBody::name).
 struct SystemSetup {
-  Engine& engine;
+  FactorEngine& engine;
   const SolveProblem& problem;
   const GpuVariant& variant;
   std::string_view forced_body = {};

@@ -14,19 +14,20 @@
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/solve/side_copies.hpp"
-#include "gpu/factor/flights.hpp"
-#include "gpu/factor/tuning.hpp"
+#include "gpu/pipeline/flights.hpp"
+#include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/pairs.hpp"
-#include "gpu/solve/ridge.hpp"
-#include "gpu/solve/sample.hpp"
-#include "gpu/solve/system_buffers.hpp"
-#include "gpu/solve/system_input.hpp"
+#include "gpu/solve/from_r/wide.hpp"
+#include "gpu/solve/input/ridge.hpp"
+#include "gpu/solve/input/system_input.hpp"
+#include "gpu/solve/input/weights.hpp"
+#include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/normal/pairs.hpp"
+#include "gpu/solve/parts/sample.hpp"
+#include "gpu/solve/parts/system_buffers.hpp"
+#include "gpu/solve/parts/tuning.hpp"
 #include "gpu/solve/system_launches.hpp"
-#include "gpu/solve/tuning.hpp"
-#include "gpu/solve/weights.hpp"
-#include "gpu/solve/wide.hpp"
+#include "gpu/solve/system_layout.hpp"
 
 namespace qrtool {
 namespace {
@@ -34,7 +35,8 @@ namespace {
 template <class T>
 class SystemsOnDevice final : public SystemDevice<T> {
  public:
-  SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan, SystemRoute first)
+  SystemsOnDevice(FactorEngine& engine, const SolveProblem& problem, const Plan& plan,
+                  SystemRoute first)
       : engine_(engine),
         problem_(problem),
         is_wide_(is_wide(problem)),
@@ -147,7 +149,9 @@ class SystemsOnDevice final : public SystemDevice<T> {
   std::vector<index_t> judge(const Call& call, const Answers& answers);
 
   bool has_ridge() const { return problem_.ridge > 0; }
-  SystemLayout layout(index_t sides) const { return {posed_, sides, engine_.info.limits}; }
+  SystemLayout layout(index_t sides) const {
+    return system_layout(posed_, sides, engine_.info.limits);
+  }
   SystemShape system_shape_of(const Call& call, const InputShape& of) const {
     const index_t m = posed_.m;
     return system_shape(
@@ -162,7 +166,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     return data + flight.answers.first * length * call.sides;
   }
 
-  Engine& engine_;
+  FactorEngine& engine_;
   const SolveProblem& problem_;
   bool is_wide_;
   SolveProblem posed_;   // with a ridge, longer A and b

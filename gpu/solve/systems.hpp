@@ -2,7 +2,7 @@
 // systems.hpp: many least-squares problems on an OpenCL device: R by a variant, solutions and their
 // check by systems.cl, and a sample checked again by the host.
 //
-//   upload    | 0 | 1 | 2 |             sub-chunks of systems, as in gpu/factor/flights.hpp
+//   upload    | 0 | 1 | 2 |             sub-chunks of systems, as in gpu/pipeline/flights.hpp
 //   compute       | 0 | 1 | 2 |         R -> x -> check, or x and R at once -> check
 //   download          | 0 | 1 | 2 |     x, standard errors, findings, errors, checksums
 //   host                  | 0 | 1 | 2 | verdicts; the host solves a sample again and compares
@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 
 namespace qrtool {
 

@@ -11,10 +11,12 @@
 #include <string>
 #include <string_view>
 
-#include "gpu/factor/engine.hpp"
-#include "gpu/model/tuning.hpp"
+#include "gpu/gram/twice/gram_twice.hpp"
+#include "gpu/pipeline/engine.hpp"
+#include "gpu/reflectors/large/large.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/from_r/bodies.hpp"
+#include "gpu/solve/normal/bodies.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/company.hpp"
 #include "tests/support/measured_gpu.hpp"
@@ -31,7 +33,7 @@ class Company : public testing::Test {
 
 /// Pairs of kernels that give the same bits; KernelsOfAPairGiveTheSameBits runs them.
 const std::map<std::string, std::string> same_bits_as{{"sum_squares", "sum_slab"},
-                                                      {"update_wide_rows", "update_rows"}};
+                                                      {"update_big_rows", "update_rows"}};
 
 std::string kind_of(const std::string& kernel) {
   const auto found = same_bits_as.find(kernel);
@@ -201,7 +203,7 @@ TEST_F(Company, ProgramsOfLargeGroupsLimitTheRegisters) {
       }
     }
   }
-  EXPECT_EQ(large, (std::set<std::string>{"sum_squares", "update_wide_rows"}));
+  EXPECT_EQ(large, (std::set<std::string>{"sum_squares", "update_big_rows"}));
 }
 
 // ---- kernels that stand for one another
@@ -212,7 +214,7 @@ struct TwiceJob {
 
   explicit TwiceJob(index_t matrix_rows) : m(matrix_rows), random(7) {
     Problem p{.count = 1, .m = n, .n = n, .type = ElementType::float64};
-    const Engine& engine = backend().engine();
+    const FactorEngine& engine = backend().engine();
     params = gram_twice_variant().plan.tune(p, engine.info.limits);
     shape = factor_shape(p, 1);
     shape.m = static_cast<int>(m);
@@ -235,7 +237,7 @@ struct TwiceJob {
 
   template <class T>
   static cl::Buffer buffer_of(const std::vector<T>& list) {
-    const Engine& engine = backend().engine();
+    const FactorEngine& engine = backend().engine();
     const std::size_t bytes = list.size() * sizeof(T);
     const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
     engine.compute.enqueueWriteBuffer(buffer, CL_TRUE, 0, bytes, list.data());
@@ -249,11 +251,11 @@ struct TwiceJob {
   }
 
   Launcher launcher() const {
-    Engine& engine = backend().engine();
+    FactorEngine& engine = backend().engine();
     return {engine.kernels,
             engine.compute,
             engine.session.programs,
-            {"gpu/variants/gram_twice/gram_twice.cl",
+            {"gpu/gram/twice/gram_twice.cl",
              defines_for({.type = ElementType::float64}, params, ElementType::float64), "a test"}};
   }
 
@@ -287,13 +289,13 @@ TEST_F(Company, KernelsThatUpdateRowsGiveTheSameBits) {
   };
   const std::vector<double> narrow = updated("update_rows", 8);
   EXPECT_NE(narrow, q);
-  EXPECT_EQ(narrow, updated("update_wide_rows", 16));
+  EXPECT_EQ(narrow, updated("update_big_rows", 16));
 }
 
 /// The Gram matrix of a panel of `large`, of two matrices: by the sums of slabs, and by one group.
 TEST_F(Company, KernelsThatSumAPanelGiveTheSameBits) {
   const Problem p{.count = 2, .m = 700, .n = 130, .type = ElementType::float32};
-  Engine& engine = backend().engine();
+  FactorEngine& engine = backend().engine();
   const Params params = large_variant().plan.tune(p, engine.info.limits);
   if (params.at("PANEL_UNITS") == 0) GTEST_SKIP() << "the device has no such kernels";
   constexpr index_t square = 64 * 64, squares = 5;
@@ -306,7 +308,7 @@ TEST_F(Company, KernelsThatSumAPanelGiveTheSameBits) {
   step.ld = static_cast<int>(p.n);
   step.width = 60;
   Launcher launch(engine.kernels, engine.compute, engine.session.programs,
-                  {"gpu/variants/large/large.cl", defines_for(p, params, p.type), "a test"});
+                  {"gpu/reflectors/large/large.cl", defines_for(p, params, p.type), "a test"});
   for (const auto& [rows, slab_rows] : {std::pair{700, 32}, {699, 64}, {100, 32}}) {
     FactorShape shape = factor_shape(p, p.count);
     step.first = shape.m - rows;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/model/host_sample.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/expect_complex.hpp"

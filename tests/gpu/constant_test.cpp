@@ -8,7 +8,6 @@
 #include <iterator>
 #include <span>
 
-#include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/attack.hpp"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The head of a kernel file must list exactly the defines that the kernel reads from outside,
-including those that its host half sets, and all heads say the same of a define. Functions of
-kernels must have different names, and each macro and each type is defined in one file. Only a
-parameter may have a default in several files."""
+including those that its host half sets, and all heads say the same of a define. Each function,
+macro and type of kernels is defined in one file, unless a file has other bodies of what the file
+beside it that includes it defines. Only a parameter may have a default in several files."""
 import collections
 import pathlib
 import re
@@ -26,8 +26,6 @@ HOSTS = {
     "check_vector.cl": [],
     "scale_refused.cl": [],  # engine.cpp
 }
-# One is another body of functions of the other.
-TWO_BODIES = {"nvidia.clh", "plain_warp.clh"}
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 NAME = r"[A-Z][A-Z_0-9]+"
 # A row of a table of defines: names, then cells that are two spaces apart.
@@ -58,10 +56,12 @@ def defaults_of(text):
 
 def functions_of(text):
     """Names of the functions that a file defines: a word other than typedef or struct begins the
-    line, and a list of parameters stands before the first brace."""
+    line, and a list of parameters stands before the first brace. Attributes, and macros for them,
+    may stand before the name."""
     text = re.sub(r"//.*|^ *#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
-    for match in re.finditer(r"^(?!typedef|struct)\w+\b([^;{}=]*)\{", text, re.M):
-        head = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", match[1])
+    for match in re.finditer(r"^(?!typedef|struct)\w+\b[^;{}=]*\{", text, re.M):
+        head = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", match[0])
+        head = re.sub(r"\b[A-Z_]+\([^()]*\)\s+(?=\w)", "", head)
         name = re.match(r"[\w\s*]*?(TILED\(\w+\)|\w+)\s*\(", head.strip())
         if name:
             yield name[1]
@@ -96,21 +96,31 @@ def meanings_of(text):
                 yield name, re.split("[,;]", meaning)[0]
 
 
+def have_two_bodies(paths):
+    """Whether one of two files includes the other, which is beside it."""
+    if len(paths) != 2 or len({path.parent for path in paths}) > 1:
+        return False
+    one, other = sorted(paths)
+    return any(f'/{b.name}"\n' in a.read_text() for a, b in ((one, other), (other, one)))
+
+
 def names_with_several_meanings(files):
     defined = collections.defaultdict(list)
     said = collections.defaultdict(set)
     for path in files:
         text = path.read_text()
         for name, definition, is_default in [*macros_of(text), *types_of(text)]:
-            defined[name].append((path.name, definition, is_default))
+            defined[name].append((path, definition, is_default))
         for name, meaning in meanings_of(text):
             said[name].add(meaning)
     for name, found in sorted(defined.items()):
-        where = {file for file, _, _ in found}
+        paths = {path for path, _, _ in found}
+        where = {path.as_posix() for path in paths}
         if name.startswith("QRTOOL_"):
             if len(found) > 1:
                 yield f"{name} guards {', '.join(sorted(where))}"
-        elif len(where) > 1 and where != TWO_BODIES and not all(of for _, _, of in found):
+        elif (len(where) > 1 and not have_two_bodies(paths)
+              and not all(of for _, _, of in found)):
             yield f"{name} is defined in {', '.join(sorted(where))}"
     for name, meanings in sorted(said.items()):
         if len(meanings) > 1:
@@ -126,12 +136,13 @@ def main():
     for path in files:
         text = path.read_text()
         for name in functions_of(text):
-            owners[name].add(path.name)
+            owners[name].add(path)
         if "asm" in re.findall(r"\w+", text) and path.name != "nvidia.clh":
             faults.append(f"{path.name}: inline PTX belongs in nvidia.clh")
-    for name, where in owners.items():
-        if len(where) > 1 and where != TWO_BODIES:
-            faults.append(f"{name} is defined in {', '.join(sorted(where))}")
+    for name, paths in owners.items():
+        if len(paths) > 1 and not have_two_bodies(paths):
+            where = ", ".join(path.as_posix() for path in sorted(paths))
+            faults.append(f"{name} is defined in {where}")
     faults += names_with_several_meanings(files)
 
     for path in files:

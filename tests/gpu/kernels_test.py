@@ -61,8 +61,9 @@ def bodies_of(root, path, real):
 def needs_no_float64(root, path):
     """Variants that say so to general_objection(), the checksums, and the probe."""
     host = path.with_suffix(".cpp")
+    is_variant = path.relative_to(root).parts[1] in ("composed", "gram", "reflectors")
     return path.name in {"sums.cl", "probe.cl"} or (
-        "variants" in path.parts and "general_objection(p, limits, computes_in" in host.read_text())
+        is_variant and "general_objection(p, limits, computes_in" in host.read_text())
 
 
 def choices_of(path, name):

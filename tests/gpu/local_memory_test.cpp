@@ -6,7 +6,11 @@
 
 #include "core/plan.hpp"
 #include "gpu/estimate/programs.hpp"
+#include "gpu/gram/gram.hpp"
+#include "gpu/gram/tiles/gram_tiles.hpp"
 #include "gpu/host/session.hpp"
+#include "gpu/reflectors/blocked/blocked.hpp"
+#include "gpu/reflectors/large/large.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 

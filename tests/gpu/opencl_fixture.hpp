@@ -17,8 +17,8 @@
 #include "core/measure/magnitude.hpp"
 #include "core/plan.hpp"
 #include "core/ratios.hpp"
-#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/device.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 #include "tests/support/factored_batch.hpp"
 
 namespace qrtool::test {

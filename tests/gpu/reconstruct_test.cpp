@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/attack.hpp"
 #include "tests/support/householder.hpp"

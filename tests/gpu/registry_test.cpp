@@ -8,7 +8,10 @@
 
 #include "core/error.hpp"
 #include "core/plan.hpp"
+#include "gpu/composed/leading/leading.hpp"
+#include "gpu/gram/gram.hpp"
 #include "gpu/products/product.hpp"
+#include "gpu/reflectors/large/large.hpp"
 
 namespace qrtool {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/measure/magnitude.hpp"
-#include "gpu/model/tuning.hpp"
+#include "gpu/gram/group/gram_group.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
 namespace qrtool::test {

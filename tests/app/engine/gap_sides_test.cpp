@@ -12,8 +12,8 @@
 #include "app/engine/group_engine.hpp"
 #include "app/engine/opencl.hpp"
 #include "core/error.hpp"
-#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/device.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
 
 namespace qrtool::test {
 namespace {

@@ -16,8 +16,8 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/measure/magnitude.hpp"
 #include "gpu/check/host_check.hpp"
-#include "gpu/factor/engine.hpp"
 #include "gpu/host/copies.hpp"
+#include "gpu/pipeline/engine.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
@@ -203,7 +203,7 @@ const GpuVariant& some_variant(const Problem& p, const Limits& limits) {
 template <class T>
 std::vector<DeviceErrors> Run<T>::measure_on_device() const {
   const DeviceInfo info = device_under_test();
-  Engine engine(info, session_for(info));
+  FactorEngine engine(info, session_for(info));
   const GpuVariant& variant = some_variant(p, info.limits);
   const Params params = variant.plan.tune(p, info.limits);
   const DeviceBuffers buffers =

@@ -15,7 +15,7 @@
 #include "gpu/estimate/measured.hpp"
 #include "gpu/model/costs.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/normal/bodies.hpp"
 #include "tests/support/measured_gpu.hpp"
 
 namespace qrtool {

@@ -30,11 +30,11 @@ const Defines doubles{{"STORED", "double"}, {"REAL", "double"}, {"SIZE", "4"}};
 
 TEST_F(Programs, AreBuiltOncePerSetOfDefines) {
   ProgramCache& programs = session_for(device_under_test()).programs;
-  const cl::Program first = programs.get("gpu/variants/textbook/textbook.cl", floats, "test");
+  const cl::Program first = programs.get("gpu/reflectors/textbook/textbook.cl", floats, "test");
   const std::size_t size = programs.size();
-  EXPECT_EQ(programs.get("gpu/variants/textbook/textbook.cl", floats, "test")(), first());
+  EXPECT_EQ(programs.get("gpu/reflectors/textbook/textbook.cl", floats, "test")(), first());
   EXPECT_EQ(programs.size(), size);
-  EXPECT_NE(programs.get("gpu/variants/textbook/textbook.cl", doubles, "test")(), first());
+  EXPECT_NE(programs.get("gpu/reflectors/textbook/textbook.cl", doubles, "test")(), first());
   EXPECT_EQ(programs.size(), size + 1);
 }
 
@@ -48,7 +48,7 @@ TEST_F(Programs, ThreadsShareOneBuild) {
     for (cl::Program& program : got) {
       threads.emplace_back([&] {
         program =
-            session_for(device).programs.get("gpu/variants/textbook/textbook.cl", own, "test");
+            session_for(device).programs.get("gpu/reflectors/textbook/textbook.cl", own, "test");
       });
     }
   }
@@ -154,7 +154,7 @@ TEST_F(Programs, FailureNamesVariantDeviceAndLine) {
   const DeviceInfo device = device_under_test();
   std::string text;
   for (const KernelSource& source : kernel_sources()) {
-    if (source.name == "gpu/variants/textbook/textbook.cl") text = source.text;
+    if (source.name == "gpu/reflectors/textbook/textbook.cl") text = source.text;
   }
   // The line number counts the lines of the file itself, without the included files.
   const std::size_t kernel = text.find("__kernel");

@@ -9,7 +9,7 @@
 #include <complex>
 
 #include "core/measure/checksum.hpp"
-#include "gpu/factor/engine.hpp"
+#include "gpu/pipeline/engine.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
 namespace qrtool::test {
@@ -32,7 +32,7 @@ constexpr Shape shapes[] = {{1, 1, 1, 0},     {7, 5, 3, 2},       {5, 1, 9, 0},
 TYPED_TEST(Ring, CopiesMatricesBothWaysAndSumsThem) {
   SKIP_WITHOUT_OPENCL();
   using T = TypeParam;
-  Engine& engine = backend().engine();
+  FactorEngine& engine = backend().engine();
   for (const Shape& s : shapes) {
     SCOPED_TRACE(testing::Message() << s.count << "x" << s.rows << "x" << s.cols);
     PaddedBatch<T> sent(s.count, s.rows, s.cols, s.padding);

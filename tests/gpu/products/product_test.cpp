@@ -10,7 +10,6 @@
 #include <random>
 
 #include "gpu/host/session.hpp"
-#include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
 namespace qrtool::test {

@@ -10,8 +10,8 @@
 
 #include "core/solve/shared_engine.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/solve/shared_matrix.hpp"
-#include "gpu/solve/shared_systems.hpp"
+#include "gpu/solve/shared/shared_matrix.hpp"
+#include "gpu/solve/shared/shared_systems.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/system_judge.hpp"

@@ -12,8 +12,8 @@
 #include "core/solve/backward_error.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/solve/resident_shared.hpp"
-#include "gpu/solve/resident_systems.hpp"
+#include "gpu/solve/resident/resident_shared.hpp"
+#include "gpu/solve/resident/resident_systems.hpp"
 
 namespace qrtool::test {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/solve/backward_error.hpp"
 #include "core/solve/system_engine.hpp"
 #include "gpu/host/session.hpp"
-#include "gpu/solve/resident_systems.hpp"
+#include "gpu/solve/resident/resident_systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/gpu/solve/system_answer.hpp"
 #include "tests/support/solution_error.hpp"

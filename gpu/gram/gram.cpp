@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram.cpp: few columns, real or complex, by Gram matrices in float64, in one pass for float32
+// (CholeskyQR) and in two for float64 (CholeskyQR2), with a guard; what it stops goes to
+// Householder reflectors. Device half: gram.cl.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "gpu/check/device_check.hpp"
+#include "gpu/gram/gram.hpp"
+#include "gpu/gram/tuning.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
+#include "gpu/reflectors/small/small.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::array<std::string_view, 2> heavy_kernels{"factor_gram", "factor_gram_twice"};
+
+constexpr index_t block_columns = 16;
+constexpr int most_lanes = 32;  // work-items of a group
+constexpr int slab_rows = 16;
+
+bool is_twice(const Problem& p) { return real_of(p.type) == ElementType::float64; }
+
+/// Whether the kernel for R in float64 has the guard for one pass: few square matrices would pass.
+bool tries_one_pass(const Problem& p) {
+  const auto rows = static_cast<double>(p.m), least = tuning::gram_twice_one_pass_ratio;
+  return is_twice(p) && !p.wants_q() && rows >= least * static_cast<double>(p.n);
+}
+
+ElementType computes_in(const Problem& p) { return real_of(p.type); }
+
+/// Householder's variant for the matrices that the guard stops.
+GpuVariant again(const Problem& p) {
+  if (is_complex(p.type)) return complex_variant();
+  const auto bytes = static_cast<index_t>(p.input_bytes());
+  if (p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes)
+    return flagged_small_variant();
+  return reflectors_beyond_small(p);
+}
+
+index_t most_columns(const Problem& p) {
+  return is_twice(p) ? tuning::gram_twice_columns : tuning::gram_columns;
+}
+
+/// Blocks of 16 columns of a tile.
+int blocks(const Problem& p) {
+  return static_cast<int>(ceil_divide(std::min(most_columns(p), real_columns(p)), block_columns));
+}
+
+/// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
+/// few and the copies as long as they may be, or some slabs beside the products.
+struct Slabs {
+  int rows, stages;
+};
+
+Slabs slabs(const Problem& p) {
+  const int rows = static_cast<int>(ceil_divide(p.m, slab_rows));
+  const int columns = 16 * blocks(p);
+  const bool is_ragged = p.m % slab_rows != 0 || real_columns(p) % columns != 0;
+  if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
+    return {.rows = slab_rows * rows, .stages = 1};
+  }
+  if (real_columns(p) <= tuning::gram_narrow_slab_columns)
+    return {.rows = tuning::gram_narrow_slab_rows, .stages = 1};
+  const int* stages = is_twice(p) ? tuning::gram_twice_stages : tuning::gram_stages;
+  return {.rows = slab_rows, .stages = std::min(rows, stages[columns / 16 - 1])};
+}
+
+/// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
+int held_rows(const Problem& p) {
+  const int count = blocks(p);
+  return count < 5 ? count : is_twice(p) ? 3 : 4;
+}
+
+/// Whether the room of all slabs but one is also that of other numbers, and that of a pivot also
+/// that of a parked block (CROWDED).
+bool is_crowded(const Problem& p) { return blocks(p) > 4 && !is_twice(p); }
+
+/// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
+/// in float32 `squares` and `spread`, a number per column each, and in float64 room for 16 numbers;
+/// the blocks that are parked. A crowded group has of these only the slabs, the pivots and the
+/// blocks below the diagonal that are parked.
+std::size_t local_bytes(const Problem& p, const Limits&) {
+  const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
+  const int count = blocks(p), columns = 16 * count;
+  const Slabs slab = slabs(p);
+  const auto real = static_cast<int>(size_of(real_of(p.type)));
+  const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
+  const int rooms = is_crowded(p) ? count : count + 1;
+  const int held = held_rows(p), on_diagonal = is_crowded(p) ? count - held : 0;
+  const int parked = triangle(count) - triangle(held) - on_diagonal;
+  const int numbers = is_twice(p) ? 16 : is_crowded(p) ? 0 : 2 * columns;
+  const int block_room = 16 * (is_twice(p) ? 17 : 18);  // BLOCK_ROOM
+  const int doubles = rooms * block_room + numbers + parked * 16 * 16;
+  return static_cast<std::size_t>(entries * real) +
+         static_cast<std::size_t>(doubles) * sizeof(double);
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = gram_objection(p, limits);
+  if (!objection.empty()) return {false, objection};
+  const index_t most = most_columns(p) / parts_in(p.type);
+  if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns"};
+  if (is_twice(p) && p.m > tuning::gram_twice_rows) {
+    return {false, "takes at most " + std::to_string(tuning::gram_twice_rows) + " rows in float64"};
+  }
+  const std::string needs = group_objection(most_lanes, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, limits.float64_products ? "products in float64, at full speed here"
+                                        : "products in float64, one work-item per 32"};
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const int columns = 16 * blocks(p);
+  const Slabs slab = slabs(p);
+  const bool is_full = p.m % slab.rows == 0 && real_columns(p) % columns == 0;
+  Params params{{"MMA", limits.float64_products},
+                {"BLOCKS", blocks(p)},
+                {"LAST", is_full ? 4 : static_cast<int>((real_columns(p) - 1) % 16 / 4 + 1)},
+                {"SLAB", slab.rows},
+                {"STAGES", slab.stages},
+                {"WANT_Q", p.wants_q()},
+                {"ONE_PASS", tries_one_pass(p)},
+                {"IN_PARTS", is_twice(p) && p.m > tuning::gram_whole_sums},
+                {"FULL", is_full}};
+  if (is_complex(p.type)) params["ELEMENT_PARTS"] = 2;
+  return params;
+}
+
+/// The largest ||D X||_F^2 with which one pass gives R in float64 (departure.clh).
+double most_in_one(const FactorJob& job) {
+  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
+  return most_in_one_pass(job.problem, job.problem.m);
+}
+
+/// The first Q needs a place if Q is not wanted: a buffer of `again`, or the last buffer.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  const bool has_place = p.wants_q() || borrowed_buffer(again(p), p) > 0;
+  if (is_twice(p) && !has_place) bytes.push_back(p.input_bytes());
+  return bytes;
+}
+
+const cl::Buffer& first_q(const FactorJob& job) {
+  if (job.problem.wants_q()) return job.q;
+  const std::size_t borrowed = borrowed_buffer(again(job.problem), job.problem);
+  return borrowed > 0 ? job.work[borrowed] : job.work.back();
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const cl::Buffer& routes = job.work.front();
+  if (is_twice(p)) {
+    launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
+           job.magnitudes, routes, first_q(job), factor_shape(real_form(p), job.count),
+           static_cast<cl_double>(most_in_one(job)));
+    return;
+  }
+  launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
+         routes, factor_shape(real_form(p), job.count), gram_limits(job));
+}
+
+std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
+
+}  // namespace
+
+GpuVariant gram_variant() {
+  return {.plan = {.name = "opencl/gram",
+                   .summary = "few columns, real or complex, by Gram matrices; guarded",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = gram_arithmetic,
+                   .numbers = Numbers::both},
+          .file = "gpu/gram/gram.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .again = again,
+          .routes = flagged_routes,
+          .first_q = first_q,
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
+}
+
+}  // namespace qrtool

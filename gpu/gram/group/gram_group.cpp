@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_group.cpp: batches of matrices with 65 to 160 columns, or 1 to 80 complex ones, by Gram
+// matrices in two passes (CholeskyQR2), with a guard; what it stops goes to Householder reflectors.
+// Device half: gram_group.cl.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/ratios.hpp"
+#include "gpu/check/device_check.hpp"
+#include "gpu/gram/group/gram_group.hpp"
+#include "gpu/gram/group/tuning.hpp"
+#include "gpu/host/program_cache.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
+#include "gpu/reflectors/small/small.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::array<std::string_view, 1> heavy_kernels{"factor_group"};
+
+constexpr index_t block_room = 288;     // BLOCK_ROOM
+constexpr index_t block_entries = 256;  // of 16 x 16
+
+/// Blocks of 16 columns.
+index_t blocks(const Problem& p) { return ceil_divide(real_columns(p), 16); }
+
+/// Whether few registers are enough.
+bool is_spare(const Problem& p) { return real_columns(p) <= tuning::gram_group_spare_columns; }
+
+ElementType computes_in(const Problem& p) { return real_of(p.type); }
+
+/// Householder's variant for the matrices that the guard stops.
+GpuVariant again(const Problem& p) {
+  if (is_complex(p.type)) return complex_variant();
+  if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
+    return flagged_small_variant();
+  return reflectors_beyond_small(p);
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
+    if (!objection.empty()) return {false, objection};
+  }
+  if (!p.wants_q() && !is_complex(p.type)) return {false, "gives R and a reduced Q"};
+  const index_t parts = parts_in(p.type), most = tuning::gram_group_most_columns / parts;
+  const index_t least = is_complex(p.type) ? 1 : tuning::gram_group_least_columns;
+  if (p.n < least || p.n > most || p.m > tuning::gram_group_most_rows) {
+    return {false, fmt::format("takes {} to {} columns and at most {} rows", least, most,
+                               tuning::gram_group_most_rows)};
+  }
+  const auto work_items = static_cast<int>(32 * group_warps(p));
+  const std::string needs = group_objection(work_items, group_local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+/// Those of `again`, and a Q that is not asked for.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  if (!p.wants_q()) bytes.push_back(p.input_bytes());
+  return bytes;
+}
+
+Slots slots(const Problem& p) { return {group_slot_bytes(p, 2), most_groups(p)}; }  // SLOT_ENTRIES
+
+/// The largest ||Q1'Q1 - I||_F^2 with which the first pass is final.
+double most_in_one(const FactorJob& job) {
+  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
+  return most_measured_departure(job.problem);
+}
+
+const cl::Buffer& first_q(const FactorJob& job) {
+  return job.problem.wants_q() ? job.q : job.work.back();
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const index_t groups = std::min(slots(p).most, job.count);
+  launch("factor_group", groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params), job.a,
+         first_q(job), job.r, job.magnitudes, job.work.front(), job.slots,
+         factor_shape(real_form(p), job.count), static_cast<cl_double>(most_in_one(job)),
+         static_cast<cl_int>(groups));
+}
+
+std::size_t device_bytes(const Problem& p) {
+  return device_workspace_bytes(gram_group_variant(), p);
+}
+
+}  // namespace
+
+index_t group_warps(const Problem& p) { return (blocks(p) + 1) / 2; }
+
+index_t most_groups(const Problem& p) {
+  return is_spare(p) ? tuning::gram_group_spare_groups : tuning::gram_group_groups;
+}
+
+std::size_t group_local_bytes(const Problem& p, const Limits&) {
+  const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
+  const index_t shared =
+      std::max({2 * count * block_room + 16, 2 * (count + 1) * block_entries, 2 * turned});
+  return sizeof(double) * static_cast<std::size_t>(shared + group_warps(p)) +
+         sizeof(int) * static_cast<std::size_t>(count);
+}
+
+std::size_t group_slot_bytes(const Problem& p, int factors) {
+  const index_t all = factors * blocks(p) * (blocks(p) + 1) / 2 + blocks(p);
+  return static_cast<std::size_t>(all * block_entries) * sizeof(double);
+}
+
+Params group_params(const Problem& p, const Limits& limits) {
+  Params params{{"MMA", limits.float64_products},
+                {"VECTOR", std::min(aligned_entries(real_columns(p)), 2)},
+                {"BLOCKS", static_cast<int>(blocks(p))},
+                {"LAST_HALVES", static_cast<int>((real_columns(p) - 1) % 16 / 8 + 1)}};
+  if (is_complex(p.type)) params["ELEMENT_PARTS"] = 2;
+  if (limits.float64_products && is_spare(p)) {
+    params["SPARE"] = 1;
+    params[std::string(most_registers)] = tuning::gram_group_spare_registers;
+  }
+  return params;
+}
+
+double most_measured_departure(const Problem& p) {
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(real_columns(p));
+  const bool is_single = computes_in(p) == ElementType::float32;
+  const double growth = is_single ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
+  const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
+  const double most = tuning::gram_group_share * bar - growth * 0x1p-53 * (std::sqrt(n) + 1);
+  return most > 0 ? most * most : 0;
+}
+
+GpuVariant gram_group_variant() {
+  return {.plan = {.name = "opencl/gram_group",
+                   .summary = "65 to 160 columns, or to 80 complex, by Gram matrices; guarded",
+                   .fits = fits,
+                   .tune = group_params,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = gram_arithmetic,
+                   .numbers = Numbers::both},
+          .file = "gpu/gram/group/gram_group.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .slots = slots,
+          .again = again,
+          .routes = flagged_routes,
+          .first_q = first_q,
+          .host_decides = true,
+          .local_bytes = group_local_bytes,
+          .heavy_kernels = heavy_kernels};
+}
+
+}  // namespace qrtool

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine.cpp: the steps of a sub-chunk on the device: the variant, the flagged matrices, the check.
+#include "gpu/pipeline/engine.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+namespace {
+
+cl::CommandQueue make_queue(const Session& session) {
+  return {session.context, session.device, CL_QUEUE_PROFILING_ENABLE};
+}
+
+/// The kernels that enqueue(launcher) would launch.
+template <class Enqueue>
+WantedKernels wanted_by(const ProgramSource& source, std::span<const std::string_view> heavy,
+                        Enqueue enqueue) {
+  WantedKernels wanted{source, {}, heavy};
+  Launcher recorder(wanted.kernels);
+  enqueue(recorder);
+  return wanted;
+}
+
+/// All steps of a variant, whatever the routes are.
+void enqueue_all(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+  variant.enqueue(job, launch);
+  if (variant.enqueue_rest != nullptr) variant.enqueue_rest(job, launch);
+}
+
+ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const Params& params) {
+  return {variant.file, defines_for(problem, params, variant.computes_in(problem)),
+          variant.plan.name};
+}
+
+/// body(the variant that factors first, its job), if there is one.
+template <class Body>
+void with_inner(const GpuVariant& variant, const FactorJob& job, const Limits& limits, Body body) {
+  if (variant.inner.variant == nullptr) return;
+  const Problem problem = variant.inner.problem(job.problem);
+  const GpuVariant inner = variant.inner.variant(job.problem);
+  Params params = inner.plan.tune(problem, limits);
+  if (const auto found = job.params.find(unguarded); found != job.params.end()) {
+    params.insert(*found);
+  }
+  body(inner, variant.inner.job(job, problem, params));
+}
+
+}  // namespace
+
+const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
+  const FactorJob& job = buffers.job;
+  const std::array all{&job.a, &job.q, &job.r, &job.v, &job.tau, &buffers.errors};
+  static_assert(all.size() == summed_buffers);
+  return *all[static_cast<std::size_t>(which)];
+}
+
+FactorEngine::FactorEngine(const DeviceInfo& device_info, Session& device_session)
+    : info(device_info),
+      session(device_session),
+      upload(make_queue(session)),
+      compute(make_queue(session)),
+      download(make_queue(session)),
+      pool(session.context),
+      ring([this](std::size_t bytes) { return allocate(bytes); }) {}
+
+void FactorEngine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers,
+                           bool is_checked) {
+  if (!session.programs.has_parts()) return;
+  const FactorJob& job = buffers.job;
+  std::vector<WantedKernels> wanted;
+  add_wanted(variant, job, wanted);
+  if (is_checked) {
+    const CheckProgram program = program_of_check(variant, job.problem);
+    wanted.push_back(
+        wanted_by({program.file, program.defines, "the check"}, heavy_check_kernels,
+                  [&](Launcher& launch) { enqueue_errors(variant, buffers, launch); }));
+  }
+  wanted.push_back(wanted_sums());
+  session.programs.prepare(wanted);
+}
+
+void FactorEngine::add_wanted(const GpuVariant& variant, const FactorJob& job,
+                              std::vector<WantedKernels>& wanted) const {
+  wanted.push_back(wanted_by(
+      source_of(variant, job.problem, job.params), variant.heavy_kernels, [&](Launcher& launch) {
+        variant.enqueue(job, launch);
+        with_inner(variant, job, info.limits, [&](const GpuVariant&, const FactorJob& made) {
+          variant.inner.enqueue(job, made, launch);
+        });
+      }));
+  with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
+    add_wanted(inner, made, wanted);
+  });
+}
+
+void FactorEngine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
+                          bool leaves_refused) {
+  Launcher launch(kernels, compute, session.programs, source_of(variant, job.problem, job.params));
+  variant.enqueue(job, launch);
+  with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
+    cl::Event factored;
+    factor(inner, made, factored, variant.inner.leaves_refused);
+    variant.inner.enqueue(job, made, launch);
+  });
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
+  if (variant.enqueue_rest != nullptr && enqueue_rest(variant, job, launch))
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
+  if (variant.again != nullptr && enqueue_again(variant, job, leaves_refused))
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+/// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
+/// not pass for those of this one where a kernel does not run.
+void FactorEngine::poison(const DeviceBuffers& buffers) const {
+  constexpr cl_uint nan = 0xffffffff;
+  const auto matrices = static_cast<std::size_t>(buffers.job.count);
+  compute.enqueueFillBuffer(buffers.errors, nan, 0, matrices * sizeof(DeviceErrors));
+  const std::vector<std::size_t> work = check_workspace(buffers.job.problem);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    if (work[i] > 0) compute.enqueueFillBuffer(buffers.check_work[i], nan, 0, matrices * work[i]);
+  }
+}
+
+CheckProgram FactorEngine::program_of_check(const GpuVariant& variant,
+                                            const Problem& problem) const {
+  return variant.checks_by_vectors ? vector_check_program(problem)
+                                   : check_program(problem, info.limits);
+}
+
+void FactorEngine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+                                  Launcher& launch) const {
+  if (variant.checks_by_vectors) {
+    enqueue_vector_check(buffers.job, buffers.errors, launch);
+  } else {
+    enqueue_check(buffers.job, info.limits, buffers.check_work, buffers.errors, launch);
+  }
+}
+
+void FactorEngine::check(const GpuVariant& variant, const DeviceBuffers& buffers,
+                         cl::Event& after) {
+  poison(buffers);
+  const CheckProgram program = program_of_check(variant, buffers.job.problem);
+  Launcher launch(kernels, compute, session.programs, {program.file, program.defines, "the check"});
+  enqueue_errors(variant, buffers, launch);
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void FactorEngine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
+                       JobRun& run) {
+  sum(buffers, std::array{Summed::a});
+  compute.enqueueMarkerWithWaitList(nullptr, &run.begun);
+  factor(variant, buffers.job, run.factored);
+  const cl::Buffer* routes = variant.routes == nullptr ? nullptr : variant.routes(buffers.job);
+  run.routes.resize(routes == nullptr ? 0 : static_cast<std::size_t>(buffers.job.count));
+  // This read is in the queue of the kernels, because the kernels of the next job overwrite the
+  // buffer.
+  if (routes != nullptr)
+    compute.enqueueReadBuffer(*routes, CL_FALSE, 0, sizeof(cl_int) * run.routes.size(),
+                              run.routes.data(), nullptr, &run.routed);
+  if (is_checked) check(variant, buffers, run.checked);
+  sum(buffers, summed_factors);
+  if (is_checked) sum(buffers, std::array{Summed::errors});
+}
+
+void FactorEngine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
+  const FactorJob& job = buffers.job;
+  const SumLayout layout(job.problem);
+  Launcher launch(kernels, compute, session.programs, {sum_file, sum_defines(), "checksums"});
+  for (const Summed one : which)
+    enqueue_sums(layout, one, buffer_of(buffers, one), job.count, buffers.sums, launch);
+}
+
+std::vector<cl_int> FactorEngine::read_routes(const cl::Buffer& routes, index_t count) {
+  std::vector<cl_int> read(static_cast<std::size_t>(count));
+  compute.enqueueReadBuffer(routes, CL_TRUE, 0, sizeof(cl_int) * read.size(), read.data());
+  return read;
+}
+
+bool FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+  const WantedKernels wanted =
+      wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
+                [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
+  if (wanted.kernels.empty()) return false;
+  const FurtherRoute* further = further_route(variant, job.problem, info.limits);
+  if (further != nullptr || !session.programs.has(wanted)) {
+    const cl::Buffer& buffer = *variant.routes(job);
+    std::vector<cl_int> routes = read_routes(buffer, job.count);
+    const bool has_refused =
+        further != nullptr && enqueue_further(*further, variant, job, buffer, routes);
+    const auto is_done = [](cl_int route) {
+      return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
+    };
+    if (std::ranges::all_of(routes, is_done)) return has_refused;
+    session.programs.prepare({&wanted, 1});
+  }
+  variant.enqueue_rest(job, launch);
+  return true;
+}
+
+bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
+                                   const FactorJob& job, const cl::Buffer& routes,
+                                   std::vector<cl_int>& known) {
+  std::vector<cl_int> refused;
+  for (std::size_t b = 0; b < known.size(); ++b) {
+    if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
+  }
+  if (refused.empty()) return false;
+  const auto count = static_cast<index_t>(refused.size());
+  const std::size_t list_bytes = sizeof(cl_int) * refused.size();
+  const std::size_t taken = pool.bytes_beside_refused() + list_bytes;
+  const std::size_t free = info.limits.device_bytes - std::min(info.limits.device_bytes, taken);
+  // Where not even one slot fits, reflectors factor these matrices, in memory that they have.
+  const std::size_t slot_bytes = further_bytes(route, job.problem, info.limits, free, count);
+  const std::optional<BufferPool::OfRefused> memory = pool.of_refused(slot_bytes, list_bytes);
+  if (!memory) return false;
+  const auto& [slots, list] = *memory;
+  compute.enqueueWriteBuffer(list, CL_TRUE, 0, list_bytes, refused.data());
+  const Params params = route.tune(job.problem, info.limits);
+  const FurtherJob further{
+      job.problem, params,
+      count,       list,
+      job.a,       job.q,
+      job.r,       routes,
+      slots,       first.slab_sums == nullptr ? nullptr : first.slab_sums(job)};
+  const auto [usual, most] = further_pass_counts(job.problem);
+  const PassRange all{0, most};
+  const ProgramSource source{route.file, defines_for(job.problem, params, ElementType::float64),
+                             "further passes"};
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    const WantedKernels wanted = wanted_by(source, route.heavy_kernels, [&](Launcher& launch) {
+      route.enqueue(further, all, launch);
+    });
+    session.programs.prepare({&wanted, 1});
+  }
+  Launcher launch(kernels, compute, session.programs, source);
+  const std::size_t slot = route.slots(job.problem).bytes;
+  if (static_cast<std::size_t>(count) * slot > slots.getInfo<CL_MEM_SIZE>()) {
+    route.enqueue(further, all, launch);
+    known = read_routes(routes, job.count);
+    return true;
+  }
+  // A pass that no matrix needs costs more than reading the routes: 14 launches for 512 columns.
+  for (PassRange range{0, usual}; range.first < most; range = {range.end, range.end + 1}) {
+    route.enqueue(further, range, launch);
+    known = read_routes(routes, job.count);
+    if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) break;
+  }
+  return true;
+}
+
+bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
+                                  std::vector<cl_int>& known) {
+  const Problem& p = job.problem;
+  if (first.first_q == nullptr || real_of(p.type) != ElementType::float64) return false;
+  known = read_routes(job.work[0], job.count);
+  if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return false;
+  constexpr int range_group = 64;  // RANGE_GROUP
+  Params parts;
+  if (is_complex(p.type)) parts["ELEMENT_PARTS"] = 2;
+  Launcher scale(kernels, compute, session.programs,
+                 {"gpu/pipeline/scale_refused.cl", defines_for(p, parts, ElementType::float64),
+                  "scaled columns"});
+  scale("scale_refused", job.count, range_group, job.a, first.first_q(job), job.magnitudes,
+        job.work[0], factor_shape(real_form(p), job.count));
+  known = read_routes(job.work[0], job.count);
+  if (std::ranges::count(known, ROUTE_SCALED) == 0) return true;
+  Params params = job.params;
+  params["SCALED"] = 1;
+  const FactorJob scaled{p,     params,  job.count,      job.a,    job.q,    job.r,
+                         job.v, job.tau, job.magnitudes, job.work, job.slots};
+  const ProgramSource source = source_of(first, p, params);
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    const WantedKernels wanted = wanted_by(
+        source, first.heavy_kernels, [&](Launcher& launch) { first.enqueue(scaled, launch); });
+    session.programs.prepare({&wanted, 1});
+  }
+  Launcher launch(kernels, compute, session.programs, source);
+  first.enqueue(scaled, launch);
+  known = read_routes(job.work[0], job.count);
+  return true;
+}
+
+bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
+                                 bool leaves_refused) {
+  const FurtherRoute* further = further_route(first, job.problem, info.limits);
+  std::vector<cl_int> routes;
+  bool had_refused = enqueue_scaled(first, job, routes);
+  if (further != nullptr) {
+    if (routes.empty()) routes = read_routes(job.work[0], job.count);
+    had_refused |= enqueue_further(*further, first, job, job.work[0], routes);
+  }
+  if (leaves_refused) return had_refused;
+  if (!routes.empty() && std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return had_refused;
+  const GpuVariant variant = first.again(job.problem);
+  Params params = variant.plan.tune(job.problem, info.limits);
+  if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
+  const ProgramSource source = source_of(variant, job.problem, params);
+  const bool must_know = first.host_decides || !variant.takes_flags ||
+                         !session.programs.has(source.file, source.defines);
+  if (routes.empty() && must_know) {
+    routes = read_routes(job.work[0], job.count);
+    if (std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return false;
+  }
+  FactorJob flagged{
+      job.problem, params, job.count, job.a,          job.q,
+      job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
+      {}};
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    std::vector<WantedKernels> wanted;
+    add_wanted(variant, flagged, wanted);
+    if (variant.enqueue_rest != nullptr) {
+      wanted.push_back(wanted_by(source, variant.heavy_kernels,
+                                 [&](Launcher& launch) { variant.enqueue_rest(flagged, launch); }));
+    }
+    session.programs.prepare(wanted);
+  }
+  if (variant.takes_flags) {
+    Launcher launch(kernels, compute, session.programs, source, job.work[0]);
+    variant.enqueue(flagged, launch);
+    return true;
+  }
+  Launcher launch(kernels, compute, session.programs, source);
+  if (job.count == 1) {
+    enqueue_all(variant, flagged, launch);
+    return true;
+  }
+  const FactorJob one = own_job(flagged);
+  for (index_t b = 0; b < job.count; ++b) {
+    if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
+      enqueue_one(variant, flagged, b, one, launch);
+  }
+  return true;
+}
+
+FactorJob FactorEngine::own_job(const FactorJob& job) const {
+  const std::size_t element = size_of(job.problem.type);
+  const Problem& p = job.problem;
+  const auto own = [&](std::size_t bytes) {
+    return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));
+  };
+  FactorJob one = job;
+  one.count = 1;
+  one.a = own(p.input_bytes());
+  one.q = own(element * static_cast<std::size_t>(p.m * p.q_cols()));
+  const bool is_raw = p.mode == Mode::raw;
+  one.r = own(is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows() * p.n));
+  one.v = own(is_raw ? p.input_bytes() : 0);
+  one.tau = own(is_raw ? element * static_cast<std::size_t>(p.k()) : 0);
+  one.magnitudes = own(sizeof(cl_int));
+  return one;
+}
+
+void FactorEngine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+                               const FactorJob& one, Launcher& launch) {
+  const Problem& p = job.problem;
+  const bool is_raw = p.mode == Mode::raw;
+  const auto bytes = [&](index_t entries) {
+    return size_of(p.type) * static_cast<std::size_t>(entries);
+  };
+  const auto at = static_cast<std::size_t>(b);
+  const auto take = [&](const cl::Buffer& from, const cl::Buffer& to, std::size_t of_one) {
+    if (of_one > 0) compute.enqueueCopyBuffer(from, to, 0, at * of_one, of_one);
+  };
+  compute.enqueueCopyBuffer(job.a, one.a, at * p.input_bytes(), 0, p.input_bytes());
+  enqueue_all(variant, one, launch);
+  take(one.q, job.q, bytes(p.m * p.q_cols()));
+  take(one.r, job.r, bytes(is_raw ? 0 : p.r_rows() * p.n));
+  take(one.v, job.v, bytes(is_raw ? p.m * p.n : 0));
+  take(one.tau, job.tau, bytes(is_raw ? p.k() : 0));
+}
+
+void FactorEngine::drain() noexcept {
+  for (cl::CommandQueue* queue : {&upload, &compute, &download}) {
+    clFinish((*queue)());
+  }
+  ring.forget_copies();
+}
+
+HostMemory FactorEngine::allocate(std::size_t bytes) {
+  try {
+    return page_locked_memory(session.context, session.device, bytes);
+  } catch (const cl::Error&) {
+    is_pageable = true;
+    return allocate_host(bytes);
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine.hpp: the queues and buffers of a device, and the steps of a sub-chunk there: the kernels
+// of a variant, reflectors for the matrices that the variant has flagged, and the check.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "gpu/check/device_check.hpp"
+#include "gpu/check/device_sums.hpp"
+#include "gpu/host/device.hpp"
+#include "gpu/host/launcher.hpp"
+#include "gpu/host/ring.hpp"
+#include "gpu/host/session.hpp"
+#include "gpu/model/further.hpp"
+#include "gpu/pipeline/buffers.hpp"
+
+namespace qrtool {
+
+/// What is known of a run of the kernels for a job.
+struct JobRun {
+  cl::Event begun, factored, routed, checked;
+  std::vector<cl_int> routes;  // of the matrices; empty if the variant has no choice
+};
+
+/// The buffer of `buffers` with these numbers.
+const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
+
+/// The state that a backend keeps between calls.
+struct FactorEngine {
+  FactorEngine(const DeviceInfo& device_info, Session& device_session);
+
+  /// Builds the kernels that the steps below need for these buffers, but not those for flagged
+  /// matrices. Without it they are built at their first launch, one after another.
+  void prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked);
+  /// Adds the kernels that factor() launches, but not those for flagged matrices.
+  void add_wanted(const GpuVariant& variant, const FactorJob& job,
+                  std::vector<WantedKernels>& wanted) const;
+  /// Enqueues the steps of `variant` for `job` in the compute queue. `after` is set to an event at
+  /// the end. Refused matrices that further passes cannot factor are left as they are where
+  /// `leaves_refused` says so.
+  void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
+              bool leaves_refused = false);
+  void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
+  /// Enqueues all kernels between the upload of A and the download of its factors: the checksums
+  /// of A, the variant, the check where `is_checked` says so, the checksums of the results.
+  /// `run.routes` is filled in after run.routed.
+  void run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked, JobRun& run);
+  /// Enqueues the checksums of some buffers of `job` in the compute queue.
+  void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
+  /// Waits for all queues and ignores errors.
+  void drain() noexcept;
+  /// Page-locked memory, or ordinary memory where the driver has none left.
+  HostMemory allocate(std::size_t bytes);
+
+  DeviceInfo info;
+  Session& session;
+  cl::CommandQueue upload, compute, download;
+  KernelCache kernels;
+  BufferPool pool;
+  CopyRing ring;                          // for arrays that allocate() has not given
+  std::atomic<bool> is_pageable = false;  // whether allocate() had to give ordinary memory
+
+ private:
+  CheckProgram program_of_check(const GpuVariant& variant, const Problem& problem) const;
+  /// Enqueues the kernels that measure the errors.
+  void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+                      Launcher& launch) const;
+  /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
+  /// those that they cannot factor. `known` has the routes that the host has read, and afterwards
+  /// the new ones. Returns whether there were such matrices.
+  bool enqueue_further(const FurtherRoute& route, const GpuVariant& first, const FactorJob& job,
+                       const cl::Buffer& routes, std::vector<cl_int>& known);
+  /// Factors refused matrices whose columns are out of range once more, with scaled columns.
+  /// `known` becomes the routes. Returns whether anything was refused.
+  bool enqueue_scaled(const GpuVariant& first, const FactorJob& job, std::vector<cl_int>& known);
+  /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
+  /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
+  /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.
+  bool enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused);
+  /// variant.enqueue_rest, after further passes where these take what it is for. Returns false if
+  /// the host has read the routes and no matrix needs either.
+  bool enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
+  /// A job for one matrix, with A and factors of its own.
+  FactorJob own_job(const FactorJob& job) const;
+  /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,
+  /// since the queue is in order.
+  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, const FactorJob& one,
+                   Launcher& launch);
+  void poison(const DeviceBuffers& buffers) const;
+  /// Reads the routes; waits for the compute queue.
+  std::vector<cl_int> read_routes(const cl::Buffer& routes, index_t count);
+};
+
+}  // namespace qrtool

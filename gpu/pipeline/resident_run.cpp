@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// resident_run.cpp: repeated runs on data that stays on the device.
+#include <limits>
+
+#include "core/error.hpp"
+#include "gpu/check/host_check.hpp"
+#include "gpu/pipeline/flights.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+
+struct ResidentRun::State {
+  State(FactorEngine& used_engine, const Plan& used_plan, const BatchView<const std::byte>& a)
+      : engine(used_engine),
+        plan(used_plan),
+        variant(gpu_variant(*plan.variant)),
+        pool(engine.session.context),
+        count(a.count) {
+    if (static_cast<std::size_t>(a.rows * a.cols) != plan.problem.input_bytes())
+      throw InternalError("a resident run has matrices of another type than its plan");
+    const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
+    const SubChunks cut = cut_chunk(plan.problem, bytes, engine.info.limits, count,
+                                    std::numeric_limits<std::size_t>::max());
+    if (cut.matrices < count) {
+      throw LimitError("the batch does not fit " + engine.info.text() + " at once");
+    }
+    try {
+      buffers.emplace(pool.get(plan.problem, plan.params, bytes, count, 0));
+      for (index_t b = 0; b < count; ++b) upload(a, b);
+      engine.upload.finish();
+    } catch (const cl::Error& error) {
+      engine.drain();  // uploads from the caller's memory may be under way
+      if (!is_memory_short(error)) throw_device_error(error, engine.info, "in an upload");
+      throw LimitError("the batch does not fit the free memory of " + engine.info.text());
+    }
+  }
+
+  void upload(const BatchView<const std::byte>& a, index_t b) {
+    const std::size_t bytes = plan.problem.input_bytes();
+    if (a.is_packed()) {
+      if (b == 0) write(0, bytes * static_cast<std::size_t>(count), a.data);
+      return;
+    }
+    const auto row = static_cast<std::size_t>(a.cols);
+    for (index_t i = 0; i < a.rows; ++i) {
+      write(static_cast<std::size_t>(b) * bytes + static_cast<std::size_t>(i) * row, row,
+            &a[b](i, 0));
+    }
+  }
+
+  /// body() must end with a wait.
+  template <class Body>
+  void guard(Body body) const {
+    try {
+      body();
+    } catch (const cl::Error& error) {
+      engine.drain();
+      throw_device_error(error, engine.info, "in a run");
+    }
+  }
+
+  bool has_check() const { return engine.info.limits.has_float64; }
+
+  /// The errors that the check has measured.
+  std::vector<MatrixReport> read_errors() const {
+    std::vector<DeviceErrors> errors(static_cast<std::size_t>(count));
+    engine.compute.enqueueReadBuffer(buffers->errors, CL_TRUE, 0,
+                                     sizeof(DeviceErrors) * errors.size(), errors.data());
+    std::vector<MatrixReport> lines;
+    for (const DeviceErrors& one : errors) lines.push_back(judge_device(plan.problem, one));
+    return lines;
+  }
+  /// The errors as the host measures them, of a device without float64: it has no check and takes
+  /// float32 alone.
+  std::vector<MatrixReport> measure_by_host() const {
+    const Problem& p = plan.problem;
+    const FactorJob& job = buffers->job;
+    const auto read = [&](const cl::Buffer& from, index_t rows, index_t cols) {
+      Batch<float> to(count, rows, cols);
+      const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(count * rows * cols);
+      if (bytes > 0) engine.compute.enqueueReadBuffer(from, CL_TRUE, 0, bytes, to.view().data);
+      return to;
+    };
+    const bool is_raw = p.mode == Mode::raw;
+    const Batch<float> a = read(job.a, p.m, p.n);
+    Batch<float> q = read(job.q, p.m, p.q_cols()), r = read(job.r, is_raw ? 0 : p.r_rows(), p.n),
+                 v = read(job.v, is_raw ? p.m : 0, p.n), tau = read(job.tau, 1, is_raw ? p.k() : 0);
+    const Factors<float> factors{q.view(), r.view(), v.view(), tau.view()};
+    HostCheck<float> check(p);
+    std::vector<MatrixReport> lines;
+    for (index_t b = 0; b < count; ++b) lines.push_back(check.measure(a.view()[b], factors, b));
+    return lines;
+  }
+
+  /// Builds the kernels before the first run.
+  void prepare(bool is_checked) {
+    if (!is_prepared) engine.prepare(variant, *buffers, is_checked && has_check());
+    is_prepared = true;
+  }
+
+  /// Sets every byte of the results to that of a NaN, so that a run which does not write a result
+  /// cannot pass with the result of the previous run. The host enqueues the run during this time.
+  void poison_results() const {
+    const FactorJob& job = buffers->job;
+    for (const cl::Buffer& result : {job.q, job.r, job.v, job.tau}) {
+      if (result() == nullptr) continue;
+      constexpr cl_uint nan = 0xffffffff;
+      engine.compute.enqueueFillBuffer(result, nan, 0, result.getInfo<CL_MEM_SIZE>());
+    }
+  }
+
+  void write(std::size_t offset, std::size_t bytes, const void* data) const {
+    if (bytes > 0) engine.upload.enqueueWriteBuffer(buffers->job.a, CL_FALSE, offset, bytes, data);
+  }
+
+  FactorEngine& engine;
+  const Plan& plan;
+  const GpuVariant& variant;
+  BufferPool pool;
+  index_t count;
+  bool is_prepared = false;
+  std::optional<DeviceBuffers> buffers;
+};
+
+ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan,
+                         const BatchView<const std::byte>& a)
+    : state_(std::make_unique<State>(*backend.engine_, plan, a)) {}
+
+ResidentRun::~ResidentRun() = default;
+
+ResidentRun::Seconds ResidentRun::run() {
+  State& s = *state_;
+  cl::Event begun, factored, checked;
+  s.guard([&] {
+    s.prepare(/*is_checked=*/true);
+    s.poison_results();
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    s.engine.factor(s.variant, s.buffers->job, factored);
+    checked = factored;
+    if (s.has_check()) s.engine.check(s.variant, *s.buffers, checked);
+    s.engine.compute.finish();
+  });
+  return {seconds_between(begun, factored), seconds_between(factored, checked)};
+}
+
+void ResidentRun::run_to_r(std::span<std::byte> to) {
+  State& s = *state_;
+  cl::Event factored;
+  s.guard([&] {
+    s.prepare(/*is_checked=*/false);
+    s.engine.factor(s.variant, s.buffers->job, factored);
+    s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
+  });
+}
+
+std::vector<MatrixReport> ResidentRun::report() const {
+  const State& s = *state_;
+  const FactorJob& job = s.buffers->job;
+  const cl::Buffer* routes = s.variant.routes == nullptr ? nullptr : s.variant.routes(job);
+  std::vector<cl_int> taken(static_cast<std::size_t>(s.count), static_cast<cl_int>(Route::only));
+  std::vector<MatrixReport> lines;
+  try {
+    if (routes != nullptr)
+      s.engine.compute.enqueueReadBuffer(*routes, CL_TRUE, 0, sizeof(cl_int) * taken.size(),
+                                         taken.data());
+    lines = s.has_check() ? s.read_errors() : s.measure_by_host();
+  } catch (const cl::Error& error) {
+    throw_device_error(error, s.engine.info, "in a download");
+  }
+  for (std::size_t b = 0; b < lines.size(); ++b) lines[b].route = static_cast<Route>(taken[b]);
+  return lines;
+}
+
+double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) {
+  const FactorEngine& engine = backend.engine();
+  bytes = std::min(bytes, engine.info.limits.max_allocation_bytes / 2);
+  try {
+    const cl::Buffer from(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    const cl::Buffer to(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    engine.compute.enqueueFillBuffer(from, cl_uint{1}, 0, bytes / 4 * 4);
+    double least = std::numeric_limits<double>::infinity();
+    for (int turn = 0; turn < 4; ++turn) {  // the first is slower
+      std::vector<cl::Event> copied(1);
+      engine.compute.enqueueCopyBuffer(from, to, 0, 0, bytes, nullptr, &copied[0]);
+      copied[0].wait();
+      if (turn > 0) least = std::min(least, seconds_of(copied));
+    }
+    return 2 * static_cast<double>(bytes) / least;
+  } catch (const cl::Error& error) {
+    throw_device_error(error, engine.info, "in a copy");
+  }
+}
+
+void flush_device_caches(OpenclBackend& backend) {
+  // Drivers count levels of caches differently, so that what they say serves only where it is more.
+  constexpr std::size_t usual_bytes = std::size_t{256} << 20;
+  const FactorEngine& engine = backend.engine();
+  try {
+    const auto device = engine.session.device;
+    const std::size_t bytes = std::min(
+        std::max<std::size_t>(usual_bytes, 4 * device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>()),
+        engine.info.limits.max_allocation_bytes / 4 * 4);
+    const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    engine.compute.enqueueFillBuffer(buffer, cl_uint{1}, 0, bytes);
+    engine.compute.finish();
+  } catch (const cl::Error& error) {
+    throw_device_error(error, engine.info, "while its caches were flushed");
+  }
+}
+
+}  // namespace qrtool

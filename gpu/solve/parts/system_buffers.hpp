@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_buffers.hpp: the device's buffers for systems, beside those of their factors.
+#pragma once
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include "core/solve/packing.hpp"
+#include "core/solve/system_device.hpp"
+#include "gpu/model/gpu_variant.hpp"
+#include "gpu/pipeline/engine.hpp"
+
+namespace qrtool {
+
+/// What tall_systems.cl and normal_sums.cl keep between their launches, for each right side: sums
+/// of each slab, sums of all rows, and x with a flag. Only where systems are tall.
+struct TallBuffers {
+  cl::Buffer partial, sums, state;
+};
+
+/// What pairs.cl makes of one A and of right sides with weights or gaps of their own, and what it
+/// reads of them beside a and b.
+struct PairBuffers {
+  cl::Buffer pairs, wide, gaps;      // of A: products of entries, A in float64, rows with a gap
+  cl::Buffer weights;                // m for all, or for each right side; unused without weights
+  cl::Buffer left_out;               // for each right side, how many rows do not count
+  cl::Buffer scaled, exponents;      // the weights times 4^-exponent
+  cl::Buffer of_w, of_b;             // weights, and weighed b: a row for each row of A
+  cl::Buffer gram, right;            // the sums of each right side
+  cl_int gram_ld = 0, right_ld = 0;  // their distances
+  bool has_weights = false, shares_weights = false, skips_missing = false;
+};
+
+/// Whether x is one of several: fewer rows than columns, those of a ridge included.
+inline bool is_wide(const SolveProblem& p) { return p.packed_rows() < p.n; }
+
+/// What wide.cl makes and reads beside a, b, r and x, which hold A' and its R.
+struct WideBuffers {
+  cl::Buffer a;            // as it came: m x n
+  cl::Buffer scaled;       // D^-1 A'
+  cl::Buffer weights;      // D^-1
+  cl::Buffer of_r;         // FactorFindings of R; those of D^-1 A' go to the findings
+  cl::Buffer multipliers;  // w with x = A'w, of each right side
+  cl::Buffer least_norms;  // the error of the norm of each x
+  cl_int length = 0;       // n
+};
+
+/// Systems on the device; the buffers are packed.
+struct SystemJob {
+  ElementType type;
+  index_t n;
+  SystemShape shape;
+  cl::Buffer a = {}, r = {};           // input, and its factor
+  cl::Buffer b = {}, x = {}, se = {};  // se: only where it is wanted
+  cl::Buffer findings = {};            // FactorFindings of each system
+  cl::Buffer of_columns = {};          // NUMBERS_OF_COLUMNS of each system (columns.clh)
+  cl::Buffer scratch = {};             // n^2 for each team of factor_groups
+  cl::Buffer errors = {};              // SolutionErrors of each right side
+  index_t factor_groups = 0;           // work-groups of measure_factors
+  TallBuffers tall = {};
+  PairBuffers pairs = {};  // only where right sides of one A have weights or gaps of their own
+  WideBuffers wide = {};   // only with fewer rows than columns
+};
+
+/// The sizes of the buffers for systems with `sides` right sides each (system_layout.hpp).
+struct SystemLayout {
+  /// The buffers of every system; checksums of b, x and the weights, and left_out (weights.hpp).
+  enum Entry : std::size_t {
+    b,
+    x,
+    se,
+    findings,
+    of_columns,
+    errors,
+    b_sums,
+    x_sums,
+    weights,
+    w_sums,
+    left_out,
+    tall_partial,
+    tall_sums,
+    tall_state,
+    entries,
+    // Not of the layout: one A that serves all systems; A, b and weights as they are uploaded,
+    // where the device makes longer or turned ones of them; one A for all with the rows of a
+    // ridge; the buffers of WideBuffers.
+    shared_a,
+    short_a,
+    short_b,
+    short_weights,
+    longer_shared_a,
+    wide_scaled,
+    wide_weights,
+    wide_of_r,
+    wide_multipliers,
+    wide_least_norms
+  };
+
+  index_t sides = 0;
+  std::array<std::size_t, entries> bytes{};  // of one system in each; 0 where it is not needed
+  index_t factor_groups = 0;                 // at the most
+  std::size_t scratch_bytes = 0;             // of each of these groups
+};
+
+/// The buffers of a sub-chunk.
+struct SystemBuffers {
+  SystemLayout layout;
+  cl::Buffer b, x, se, findings, of_columns, errors, b_sums, x_sums, weights, w_sums, left_out;
+  TallBuffers tall;
+  cl::Buffer scratch;
+
+  /// `factor` makes R of the same matrices.
+  SystemJob job(const FactorJob& factor, const SystemShape& shape) const;
+  /// Sets x and the errors to NaN: those of an earlier run must not pass for those of this one
+  /// where a kernel does not run.
+  void poison(const cl::CommandQueue& queue, index_t count) const;
+};
+
+/// Buffers that grow if needed and are kept for the next chunks.
+class SystemPool {
+ public:
+  explicit SystemPool(cl::Context context) : context_(std::move(context)) {}
+  /// The buffers of set `set` for `count` systems. Errors: cl::Error.
+  SystemBuffers get(const SystemLayout& layout, index_t count, int set);
+  /// Buffer number `entry` of a set, of at least so many bytes. Errors: cl::Error.
+  cl::Buffer grown(std::pair<int, std::size_t> place, std::size_t bytes);
+  /// Buffer number `entry`, 1 or more, of those that all sets use.
+  cl::Buffer shared(int entry, std::size_t bytes);
+  void clear() { buffers_.clear(); }
+
+ private:
+  cl::Context context_;
+  std::map<std::pair<int, std::size_t>, std::pair<cl::Buffer, std::size_t>> buffers_;
+};
+
+}  // namespace qrtool
