@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // column_reader.cpp: chosen columns of the matrices of another reader.
+#include "io/column_reader.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "core/complex_arithmetic.hpp"
-#include "io/column_powers.hpp"
 #include "io/reader_of.hpp"
 
 namespace qrtool {

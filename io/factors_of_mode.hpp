@@ -5,6 +5,7 @@
 #include <string>
 
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 
 namespace qrtool {
 

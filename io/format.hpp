@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// format.hpp: what a file format is to the rest of the tool, and the list of all formats.
+// format.hpp: what a file format is to the rest of the tool.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "io/contents.hpp"
+#include "io/entry.hpp"
 #include "io/file/input_file.hpp"
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
+#include "io/stored_output.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {
@@ -34,8 +36,8 @@ struct Format {
   /// "-".
   bool (*is_input)(const std::string& file, Content content);
   /// `spec.path` is the file alone. Where `selects`, `spec.dataset` may end in a selection;
-  /// otherwise reader.cpp takes it off and reads through selected_reader.hpp. Errors: InputError,
-  /// LimitError.
+  /// otherwise open/input.cpp takes it off and reads through selected_reader.hpp. Errors:
+  /// InputError, LimitError.
   std::unique_ptr<Reader> (*open_input)(const InputSpec& spec);
 
   /// The next functions take the name of an output, which need not be a file: out.csv names
@@ -52,7 +54,7 @@ struct Format {
   /// All files that an output of any kind may have.
   std::vector<std::string> (*files_of_output)(const std::string& output) = nullptr;
 
-  /// Does list_entries() and read_stored_outputs() (io/contents.hpp). The first only where
+  /// Does list_entries() and read_stored_outputs() (io/open/contents.hpp). The first only where
   /// `has_datasets`.
   std::vector<Entry> (*list_entries)(const std::string& file) = nullptr;
   std::vector<StoredOutput> (*stored_outputs)(const std::string& output);
@@ -61,16 +63,5 @@ struct Format {
   /// The memory that such a writer takes for itself. Null: next to none.
   std::size_t (*output_workspace_bytes)(const OutputSpec& spec) = nullptr;
 };
-
-/// The formats in the order in which they are asked. The last one takes every name and every
-/// content.
-std::span<const Format* const> formats();
-
-/// The format of an input file, or of standard input for "-". Errors: InputError where there is no
-/// readable file of this name.
-const Format& format_of_input(const std::string& file);
-
-/// The format of an output, from the ending of its name.
-const Format& format_of_output(const std::string& path);
 
 }  // namespace qrtool

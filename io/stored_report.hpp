@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 
 namespace qrtool {
 

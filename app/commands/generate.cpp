@@ -23,6 +23,7 @@
 #include "core/matrices.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {

@@ -23,6 +23,7 @@
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {

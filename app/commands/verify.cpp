@@ -24,6 +24,8 @@
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/output.hpp"
 #include "io/open/solution_set.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"

@@ -23,6 +23,8 @@
 #include "core/host.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/solutions.hpp"
 #include "io/variable_record.hpp"
 
 namespace qrtool {

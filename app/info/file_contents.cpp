@@ -14,6 +14,9 @@
 #include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/format.hpp"
+#include "io/open/contents.hpp"
+#include "io/open/formats.hpp"
+#include "io/open/input.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/info/output_summary.hpp"
-#include "io/contents.hpp"
+#include "io/entry.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

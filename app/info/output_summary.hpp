@@ -10,7 +10,8 @@
 
 #include "app/info/histogram.hpp"
 #include "core/report.hpp"
-#include "io/contents.hpp"
+#include "io/entry.hpp"
+#include "io/stored_output.hpp"
 
 namespace qrtool {
 

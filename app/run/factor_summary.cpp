@@ -16,6 +16,7 @@
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 #include "io/format.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
 namespace {

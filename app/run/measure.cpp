@@ -14,6 +14,7 @@
 #include "core/measure/error_meter.hpp"
 #include "core/text.hpp"
 #include "io/format.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
 namespace {

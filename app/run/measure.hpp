@@ -13,6 +13,7 @@
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 
 namespace qrtool {
 

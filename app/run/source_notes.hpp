@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 
 namespace qrtool {
 

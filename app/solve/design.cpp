@@ -12,9 +12,11 @@
 #include "core/join.hpp"
 #include "core/text.hpp"
 #include "core/whole_number.hpp"
-#include "io/contents.hpp"
 #include "io/file/input_file.hpp"
+#include "io/open/contents.hpp"
+#include "io/open/input.hpp"
 #include "io/reader_of.hpp"
+#include "io/stored_factors.hpp"
 #include "io/time_units.hpp"
 #include "io/variable_record.hpp"
 

@@ -14,6 +14,7 @@
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 
 namespace qrtool {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {

@@ -16,7 +16,7 @@
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
 #include "io/mtx/reader.hpp"
-#include "io/stored_numbers.hpp"
+#include "io/stored_output.hpp"
 
 namespace qrtool {
 namespace {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 
 namespace qrtool {
 

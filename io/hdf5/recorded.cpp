@@ -14,6 +14,7 @@
 #include "core/text.hpp"
 #include "io/hdf5/attributes.hpp"
 #include "io/hdf5/heap_texts.hpp"
+#include "io/stored_factors.hpp"
 #include "io/variable_record.hpp"
 
 namespace qrtool::hdf5 {

@@ -8,7 +8,7 @@
 #include "io/file/rereadable.hpp"
 #include "io/mtx/reader.hpp"
 #include "io/mtx/writer.hpp"
-#include "io/stored_numbers.hpp"
+#include "io/stored_output.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "io/contents.hpp"
+#include "io/entry.hpp"
+#include "io/stored_output.hpp"
 
 namespace qrtool::npy {
 

@@ -7,6 +7,7 @@
 
 #include "io/factors/factor_set.hpp"
 #include "io/reader.hpp"
+#include "io/stored_factors.hpp"
 
 namespace qrtool::npy {
 

@@ -11,7 +11,7 @@
 #include "io/npy/members.hpp"
 #include "io/npy/reader.hpp"
 #include "io/npy/writer.hpp"
-#include "io/stored_numbers.hpp"
+#include "io/stored_output.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {

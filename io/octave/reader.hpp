@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/contents.hpp"
+#include "io/entry.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool::octave {

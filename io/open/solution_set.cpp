@@ -17,6 +17,7 @@
 #include "io/factors/factor_set.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
+#include "io/open/input.hpp"
 #include "io/reader.hpp"
 #include "io/report_file.hpp"
 #include "io/stored_report.hpp"

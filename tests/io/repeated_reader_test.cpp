@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "io/open/input.hpp"
 #include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 

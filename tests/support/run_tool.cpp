@@ -13,6 +13,8 @@
 #include <stdexcept>
 
 #include "core/matrices.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool::test {

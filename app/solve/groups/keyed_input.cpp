@@ -16,6 +16,7 @@
 #include "io/csv/keyed_rows.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/open/input.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/hdf5/file.hpp"
+#include "io/open/factors.hpp"
 #include "tests/support/run_tool.hpp"
 
 namespace qrtool::test {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/hdf5/file.hpp"
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 #include "tests/support/run_tool.hpp"
 

@@ -5,6 +5,9 @@
 
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 #include "tests/io/file_test.hpp"

@@ -5,6 +5,8 @@
 #include <bit>
 
 #include "io/file/number_hash.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 #include "tests/io/file_test.hpp"
 

@@ -19,6 +19,8 @@
 
 #include "io/file/atomic_file.hpp"
 #include "io/file/file_set.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 #include "tests/io/reading.hpp"
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "io/open/factors.hpp"
 #include "tests/io/hdf5/reading.hpp"
 #include "tests/io/hdf5/writing.hpp"
 

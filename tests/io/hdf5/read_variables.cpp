@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/open/input.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "io/open/input.hpp"
 #include "tests/io/hdf5/reading.hpp"
 
 namespace {

@@ -9,6 +9,9 @@
 
 #include "io/hdf5/attributes.hpp"
 #include "io/hdf5/dataset.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
 #include "tests/io/hdf5/writing.hpp"
 
 namespace qrtool {

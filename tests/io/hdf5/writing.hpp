@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 #include "tests/io/reading.hpp"

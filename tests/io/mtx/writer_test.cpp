@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "io/open/factors.hpp"
+#include "io/open/output.hpp"
 #include "io/writer.hpp"
 #include "tests/io/reading.hpp"
 

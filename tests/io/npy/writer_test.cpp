@@ -3,6 +3,9 @@
 // all.
 #include "io/writer.hpp"
 
+#include "io/open/factors.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
 #include "io/reader.hpp"
 #include "tests/io/reading.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // contents.cpp: asks the format, and reads the reports of sets of files.
-#include "io/contents.hpp"
+#include "io/open/contents.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,21 +8,9 @@
 #include "io/factor_files.hpp"
 #include "io/file/text_output.hpp"
 #include "io/format.hpp"
-#include "io/stored_numbers.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
-
-const ReportNumbers* StoredOutput::find(std::string_view name) const {
-  const auto found = std::find_if(report.begin(), report.end(),
-                                  [&](const ReportNumbers& each) { return each.name == name; });
-  return found == report.end() ? nullptr : &*found;
-}
-
-std::string StoredOutput::attribute(std::string_view name) const {
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const auto& each) { return each.first == name; });
-  return found == attributes.end() ? "" : found->second;
-}
 
 bool has_datasets(const std::string& file) { return format_of_input(file).has_datasets; }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// stored_numbers.cpp: collects the numbers of a report column by column.
-#include "io/stored_numbers.hpp"
+// stored_output.cpp: collects the numbers of a report column by column.
+#include "io/stored_output.hpp"
 
 #include <fmt/format.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -94,14 +92,16 @@ double number_in(std::string_view field) {
 
 }  // namespace
 
-bool parse_report(const std::string& path, ReportSax& handler) {
-  readable_size(path);
-  std::ifstream file(path);
-  try {
-    if (file.is_open()) return nlohmann::json::sax_parse(file, &handler);
-  } catch (const std::ios_base::failure&) {  // of the buffer, which throws it at an error
-  }
-  throw InputError(fmt::format("cannot read '{}': {}", escape(path), std::strerror(errno)));
+const ReportNumbers* StoredOutput::find(std::string_view name) const {
+  const auto found = std::find_if(report.begin(), report.end(),
+                                  [&](const ReportNumbers& each) { return each.name == name; });
+  return found == report.end() ? nullptr : &*found;
+}
+
+std::string StoredOutput::attribute(std::string_view name) const {
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const auto& each) { return each.first == name; });
+  return found == attributes.end() ? "" : found->second;
 }
 
 std::vector<StoredOutput> read_json_output(const std::string& set) {

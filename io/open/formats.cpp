@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// format.cpp: the list of formats, and the choice of one.
-#include "io/format.hpp"
+// formats.cpp: the list of formats, and the choice of one.
+#include "io/open/formats.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.cpp: chooses the writer for a name, and refuses to overwrite the input.
-#include "io/writer.hpp"
+// output.cpp: chooses the writer for a name, and refuses to overwrite the input.
+#include "io/open/output.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -19,6 +19,7 @@
 #include "io/format.hpp"
 #include "io/hdf5/format.hpp"
 #include "io/hdf5/writer.hpp"
+#include "io/open/formats.hpp"
 #include "io/report_file.hpp"
 
 namespace qrtool {
@@ -70,24 +71,6 @@ void refuse_wrong_name(const std::string& output) {
 }
 
 }  // namespace
-
-MatrixDataset without_vectors(MatrixDataset dataset) {
-  if (!dataset.is_vector || !dataset.leading || dataset.leading->empty()) return dataset;
-  dataset.rows = dataset.leading->back();
-  dataset.leading->pop_back();
-  dataset.is_vector = false;
-  return dataset;
-}
-
-void Writer::write_numbers(std::string_view name, index_t, std::span<const double>) {
-  throw InternalError(fmt::format("write: this format has no dataset of numbers {}", name));
-}
-
-void Writer::commit() {
-  FileSet files;
-  finish(files);
-  files.commit();
-}
 
 std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
   refuse_wrong_name(spec.path);

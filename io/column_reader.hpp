@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// column_powers.hpp: columns of the matrices of another reader, and powers of them.
+// column_reader.hpp: columns of the matrices of another reader, and powers of them.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,12 @@ struct ColumnPower {
   int power = 1;
 };
 
-/// Does what read_columns() does for powers of columns.
+/// Chosen columns of each matrix of another reader, with a column of ones before them where
+/// `has_ones` says so. Several of them may share one reader in one thread.
+std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector<index_t> columns,
+                                     bool has_ones);
+
+/// The same for powers of columns.
 std::unique_ptr<Reader> read_powers(std::shared_ptr<Reader> reader,
                                     std::vector<ColumnPower> columns, bool has_ones);
 
