@@ -17,6 +17,19 @@
 
 namespace qrtool {
 
+/// How one file holds the factors of several datasets, which are written one after another.
+struct SeveralDatasets {
+  /// Does recorded_datasets() (io/open/factors.hpp). Errors: InputError where there is no file.
+  std::vector<std::string> (*recorded)(const std::string& factors);
+  /// What is recorded of one of these datasets, and its factors.
+  RecordedInput (*recorded_input)(const std::string& factors, const std::string& source);
+  StoredFactors (*open_factors)(const std::string& path, const std::string& source, Order order,
+                                int threads);
+  /// Does create_output_file() (io/open/output.hpp).
+  std::unique_ptr<OutputFile> (*create_file)(const OutputSpec& root,
+                                             std::span<const OutputSpec> planned);
+};
+
 /// A file format: how its files are known, and the functions that open and create them. Each
 /// format's folder defines one.
 struct Format {
@@ -62,6 +75,8 @@ struct Format {
   std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec) = nullptr;
   /// The memory that such a writer takes for itself. Null: next to none.
   std::size_t (*output_workspace_bytes)(const OutputSpec& spec) = nullptr;
+  /// Null: an output holds the factors of one dataset.
+  const SeveralDatasets* several = nullptr;
 };
 
 }  // namespace qrtool

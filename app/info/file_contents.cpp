@@ -13,7 +13,6 @@
 #include "io/csv/coefficients.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/format.hpp"
 #include "io/open/contents.hpp"
 #include "io/open/formats.hpp"
 #include "io/open/input.hpp"

@@ -7,7 +7,6 @@
 
 #include "io/factor_files.hpp"
 #include "io/file/text_output.hpp"
-#include "io/format.hpp"
 #include "io/open/formats.hpp"
 
 namespace qrtool {

@@ -10,9 +10,6 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
-#include "io/format.hpp"
-#include "io/hdf5/factors.hpp"
-#include "io/hdf5/format.hpp"
 #include "io/open/formats.hpp"
 #include "io/open/input.hpp"
 #include "io/selection.hpp"
@@ -89,9 +86,10 @@ std::vector<std::string> recorded_attributes(const std::string& path,
 }
 
 std::vector<std::string> recorded_datasets(const std::string& factors) {
-  if (&format_of_output(factors) != &hdf5_format) return {};
+  const SeveralDatasets* several = format_of_output(factors).several;
+  if (several == nullptr) return {};
   try {
-    return read_hdf5_source_datasets(factors);
+    return several->recorded(factors);
   } catch (const InputError&) {
     return {};
   }
@@ -99,8 +97,9 @@ std::vector<std::string> recorded_datasets(const std::string& factors) {
 
 RecordedInput read_recorded_input(const std::string& factors, const std::string& source) {
   try {
-    if (!source.empty()) return read_hdf5_recorded_input_of(factors, source);
-    return format_of_output(factors).recorded_input(factors);
+    const Format& format = format_of_output(factors);
+    return source.empty() ? format.recorded_input(factors)
+                          : format.several->recorded_input(factors, source);
   } catch (const InputError&) {
     return {};
   }
@@ -141,8 +140,10 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 
 StoredFactors open_factors(const std::string& path, Order order, int threads,
                            const std::string& source) {
-  StoredFactors factors = source.empty() ? format_of_output(path).open_factors(path, order, threads)
-                                         : open_hdf5_factors_of(path, source, order, threads);
+  const Format& format = format_of_output(path);
+  StoredFactors factors = source.empty()
+                              ? format.open_factors(path, order, threads)
+                              : format.several->open_factors(path, source, order, threads);
   require_consistent(factors);
   return factors;
 }

@@ -9,7 +9,6 @@
 #include "io/complex_hint.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/format.hpp"
 #include "io/open/formats.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"

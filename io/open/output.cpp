@@ -16,9 +16,6 @@
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_output.hpp"
-#include "io/format.hpp"
-#include "io/hdf5/format.hpp"
-#include "io/hdf5/writer.hpp"
 #include "io/open/formats.hpp"
 #include "io/report_file.hpp"
 
@@ -50,7 +47,7 @@ void refuse_wrong_name(const std::string& output) {
     const std::string rest = output.substr(0, output.size() - ending.size());
     const std::string stem = escape(rest);
     const bool names_a_format = ending_of(rest) == ".h5" || ending_of(rest) == ".hdf5" ||
-                                &format_of_output(rest) != &hdf5_format;
+                                &format_of_output(rest) != formats().back();
     throw UsageError(
         fmt::format("'{}': {} files cannot be written", escape(output), ending),
         names_a_format
@@ -85,12 +82,13 @@ std::size_t output_workspace_bytes(const OutputSpec& spec) {
 std::unique_ptr<OutputFile> create_output_file(const OutputSpec& root,
                                                std::span<const OutputSpec> planned) {
   refuse_wrong_name(root.path);
-  if (&format_of_output(root.path) != &hdf5_format) {
+  const SeveralDatasets* several = format_of_output(root.path).several;
+  if (several == nullptr) {
     throw UsageError(fmt::format("'{}': only an HDF5 file holds the factors of several datasets",
                                  escape(root.path)),
                      "let the name of OUT end in .h5, or factor one --dataset after another");
   }
-  return create_hdf5_file(root, planned);
+  return several->create_file(root, planned);
 }
 
 void refuse_same_file(const std::string& input, const std::string& output) {

@@ -7,7 +7,6 @@
 #include "io/csv/coefficients.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
-#include "io/format.hpp"
 #include "io/open/contents.hpp"
 #include "io/open/factors.hpp"
 #include "io/open/formats.hpp"
