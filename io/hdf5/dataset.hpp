@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataset.hpp: opens HDF5 files that other programs wrote, and describes one dataset in them.
+// dataset.hpp: opens a dataset of a file that another program wrote, and describes it.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,11 @@
 
 #include "core/problem.hpp"
 #include "io/complex_form.hpp"
-#include "io/file/input_file.hpp"
 #include "io/hdf5/file.hpp"
+#include "io/hdf5/open_file.hpp"
 #include "io/hdf5/variable.hpp"
 
 namespace qrtool::hdf5 {
-
-/// A file that is open for reading.
-struct InputFile {
-  std::string name;        // the user's text
-  std::string shown;       // escaped, for messages
-  std::uint64_t size = 0;  // bytes
-  Handle handle;
-  std::optional<FileStamp> stamp;  // of the moment when it was opened
-  bool is_by_julia = false;        // the mark of JLD or JLD2 stands before the HDF5 data
-};
-
-/// Opens a file for reading. Errors: InputError where it is not HDF5, is truncated or damaged, or
-/// is open for writing.
-InputFile open_file(const std::string& name);
 
 /// A dataset and the properties of its elements.
 struct Dataset {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "io/hdf5/dataset.hpp"
+#include "io/hdf5/open_file.hpp"
 
 namespace qrtool::hdf5 {
 

@@ -15,10 +15,6 @@
 
 namespace qrtool::hdf5 {
 
-/// Refuses a type of numbers that no program writes: without bytes, with bits outside its bytes, or
-/// with an exponent or a mantissa that is not like IEEE 754's. Errors: InputError.
-void require_sound_type(const InputFile& file, const Dataset& dataset);
-
 /// Knows what a file stores for a dataset. `file` and `dataset` must outlive it. One thread at a
 /// time may use it.
 class Storage {
