@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// solution_report.cpp: keeps the columns until all are complete, and then writes them as text.
-#include "io/solution_report.hpp"
+// solution_report_file.cpp: keeps the columns until all are complete, and then writes them as text.
+#include "io/solution_report_file.hpp"
 
 #include <fmt/compile.h>
 
@@ -17,7 +17,7 @@
 
 namespace qrtool {
 
-SolutionReport::SolutionReport(const std::string& path, const OutputSpec& spec)
+SolutionReportFile::SolutionReportFile(const std::string& path, const OutputSpec& spec)
     : output_(path, spec.force), attributes_(attributes_of_report(spec)), threads_(spec.threads) {
   for (const MatrixDataset& dataset : spec.datasets) {
     if (is_fit(dataset.name)) {
@@ -51,7 +51,7 @@ Hash& hash_of(std::vector<std::pair<std::string, Hash>>& all, std::string_view d
 }  // namespace
 
 template <class T>
-void SolutionReport::add(std::string_view dataset, BatchView<const T> values) {
+void SolutionReportFile::add(std::string_view dataset, BatchView<const T> values) {
   NumberHash& hash = hash_of(datasets_, dataset);
   for (index_t b = 0; b < values.count; ++b)
     for (index_t i = 0; i < values.rows; ++i)
@@ -59,23 +59,23 @@ void SolutionReport::add(std::string_view dataset, BatchView<const T> values) {
 }
 
 template <class T>
-void SolutionReport::add(std::string_view dataset, std::span<const T> values) {
+void SolutionReportFile::add(std::string_view dataset, std::span<const T> values) {
   hash_of(fits_, dataset).add(values, threads_);
 }
 
-template void SolutionReport::add(std::string_view, std::span<const float>);
-template void SolutionReport::add(std::string_view, std::span<const double>);
-template void SolutionReport::add(std::string_view, BatchView<const float>);
-template void SolutionReport::add(std::string_view, BatchView<const double>);
+template void SolutionReportFile::add(std::string_view, std::span<const float>);
+template void SolutionReportFile::add(std::string_view, std::span<const double>);
+template void SolutionReportFile::add(std::string_view, BatchView<const float>);
+template void SolutionReportFile::add(std::string_view, BatchView<const double>);
 
-std::uint64_t SolutionReport::checksum() const {
+std::uint64_t SolutionReportFile::checksum() const {
   NumberHash of_all;
   for (const auto& [name, hash] : datasets_) of_all.add_word(hash.value());
   for (const auto& [name, hash] : fits_) of_all.add_word(hash.value());
   return of_all.value();
 }
 
-void SolutionReport::write(std::string_view name, std::span<const double> values) {
+void SolutionReportFile::write(std::string_view name, std::span<const double> values) {
   const auto column = std::find_if(columns_.begin(), columns_.end(),
                                    [&](const Column& each) { return each.described.name == name; });
   if (column == columns_.end() || column->written + std::ssize(values) > column->count)
@@ -86,7 +86,7 @@ void SolutionReport::write(std::string_view name, std::span<const double> values
   column->written += std::ssize(values);
 }
 
-double SolutionReport::Column::value(index_t i) {
+double SolutionReportFile::Column::value(index_t i) {
   constexpr index_t at_once = 4096;
   if (i < near_first || i >= near_first + std::ssize(near)) {
     near_first = i;
@@ -97,7 +97,7 @@ double SolutionReport::Column::value(index_t i) {
   return near[static_cast<std::size_t>(i - near_first)];
 }
 
-void SolutionReport::write_csv() {
+void SolutionReportFile::write_csv() {
   fmt::memory_buffer& buffer = output_.buffer();
   const auto to = std::back_inserter(buffer);
   buffer.append(std::string_view("solution"));
@@ -139,7 +139,7 @@ std::string json_values(NumberKind kind, std::span<const double> values) {
 }  // namespace
 
 /// All threads make text of numbers.
-void SolutionReport::append_values(Column& column) {
+void SolutionReportFile::append_values(Column& column) {
   constexpr index_t of_piece = 8192;
   const index_t wave = of_piece * std::max(threads_, 1);
   for (index_t first = 0; first < column.count; first += wave) {
@@ -162,7 +162,7 @@ void SolutionReport::append_values(Column& column) {
   }
 }
 
-void SolutionReport::append_json(Column& column) {
+void SolutionReportFile::append_json(Column& column) {
   const NumberDataset& described = column.described;
   fmt::memory_buffer& buffer = output_.buffer();
   nlohmann::ordered_json head{{"description", described.description},
@@ -178,7 +178,7 @@ void SolutionReport::append_json(Column& column) {
   buffer.append(std::string_view("]}"));
 }
 
-void SolutionReport::write_json() {
+void SolutionReportFile::write_json() {
   fmt::memory_buffer& buffer = output_.buffer();
   Attributes attributes = attributes_;
   attributes.emplace_back(checksum_column, checksum_text(checksum()));
@@ -191,7 +191,7 @@ void SolutionReport::write_json() {
   }
 }
 
-void SolutionReport::finish(FileSet& files) {
+void SolutionReportFile::finish(FileSet& files) {
   path().ends_with(".csv") ? write_csv() : write_json();
   output_.finish(files);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// solution_report.hpp: writes the numbers about solutions to a file of their own, for formats that
-// hold nothing but matrices.
+// solution_report_file.hpp: writes the numbers about solutions to a file of their own, for formats
+// that hold nothing but matrices.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,10 +26,10 @@ namespace qrtool {
 /// values}}}, with null for NaN. The checksum of the datasets is an attribute in JSON, and a column
 /// in CSV that repeats it. The numbers are kept in files without a name beside the report.
 /// Errors: OutputError.
-class SolutionReport {
+class SolutionReportFile {
  public:
   /// The name ends in .csv or .json. Of `spec` it takes numbers, attributes and force.
-  SolutionReport(const std::string& path, const OutputSpec& spec);
+  SolutionReportFile(const std::string& path, const OutputSpec& spec);
 
   /// Adds numbers of a dataset of solutions to its checksum, in the order of its file. The checksum
   /// binds the files of a run together.
