@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "io/entry.hpp"
 #include "io/file/input_file.hpp"
-#include "io/reader.hpp"
-#include "io/stored_factors.hpp"
-#include "io/stored_output.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

@@ -24,7 +24,7 @@
 #include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "io/open/output.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 namespace {

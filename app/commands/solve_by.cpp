@@ -24,7 +24,7 @@
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/open/output.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 namespace {

@@ -25,7 +25,7 @@
 #include "core/text.hpp"
 #include "io/open/factors.hpp"
 #include "io/open/solutions.hpp"
-#include "io/variable_record.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {

@@ -21,8 +21,8 @@
 #include "core/text.hpp"
 #include "io/open/input.hpp"
 #include "io/open/output.hpp"
-#include "io/repeated_reader.hpp"
-#include "io/stored_factors.hpp"
+#include "io/read/repeated_reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 namespace {

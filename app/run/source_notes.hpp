@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "io/reader.hpp"
-#include "io/stored_factors.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 

@@ -15,10 +15,10 @@
 #include "io/file/input_file.hpp"
 #include "io/open/contents.hpp"
 #include "io/open/input.hpp"
-#include "io/reader_of.hpp"
-#include "io/stored_factors.hpp"
-#include "io/time_units.hpp"
-#include "io/variable_record.hpp"
+#include "io/read/reader_of.hpp"
+#include "io/read/stored_factors.hpp"
+#include "io/source/time_units.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {

@@ -16,15 +16,15 @@
 #include "io/csv/fields.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
-#include "io/reader_of.hpp"
-#include "io/solution_report_file.hpp"
-#include "io/stored_report.hpp"
+#include "io/read/reader_of.hpp"
+#include "io/report/solution_report_file.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

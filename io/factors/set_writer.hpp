@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "io/factor_files.hpp"
+#include "io/checksum/number_hash.hpp"
 #include "io/factors/arrays_writer.hpp"
 #include "io/factors/factor_set.hpp"
-#include "io/file/number_hash.hpp"
 #include "io/file/text_output.hpp"
-#include "io/report_file.hpp"
-#include "io/solution_report_file.hpp"
+#include "io/report/report_file.hpp"
+#include "io/report/solution_report_file.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 

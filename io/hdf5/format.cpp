@@ -5,7 +5,7 @@
 #include "io/hdf5/contents.hpp"
 #include "io/hdf5/factors.hpp"
 #include "io/hdf5/reader.hpp"
-#include "io/hdf5/writer.hpp"
+#include "io/hdf5/write/writer.hpp"
 
 namespace qrtool {
 namespace {

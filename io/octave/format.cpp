@@ -4,7 +4,7 @@
 #include "io/octave/format.hpp"
 
 #include "io/octave/reader.hpp"
-#include "io/stored_output.hpp"
+#include "io/report/stored_output.hpp"
 
 namespace qrtool {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/factor_files.hpp"
 #include "io/file/text_output.hpp"
 #include "io/open/formats.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io/entry.hpp"
-#include "io/stored_output.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
 
 namespace qrtool {
 

@@ -12,8 +12,8 @@
 #include "io/file/input_file.hpp"
 #include "io/open/formats.hpp"
 #include "io/open/input.hpp"
-#include "io/selection.hpp"
-#include "io/variable_record.hpp"
+#include "io/read/selection.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/stored_factors.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 

@@ -6,12 +6,12 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/complex_hint.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/open/formats.hpp"
-#include "io/selected_reader.hpp"
-#include "io/selection.hpp"
+#include "io/read/complex_hint.hpp"
+#include "io/read/selected_reader.hpp"
+#include "io/read/selection.hpp"
 
 namespace qrtool {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_output.hpp"
 #include "io/open/formats.hpp"
-#include "io/report_file.hpp"
+#include "io/report/report_file.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

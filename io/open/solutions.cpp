@@ -5,13 +5,13 @@
 #include <filesystem>
 
 #include "io/csv/coefficients.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/open/contents.hpp"
 #include "io/open/factors.hpp"
 #include "io/open/formats.hpp"
 #include "io/open/input.hpp"
 #include "io/open/solution_set.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

@@ -15,7 +15,7 @@
 #include "core/matrices.hpp"
 #include "io/open/input.hpp"
 #include "io/open/output.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool::test {
 namespace {

@@ -22,7 +22,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/tall_shape.hpp"
 #include "io/open/output.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 #include "tests/support/local_ranks.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/spoiled_backend.hpp"

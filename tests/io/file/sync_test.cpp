@@ -21,7 +21,7 @@
 #include "io/file/file_set.hpp"
 #include "io/open/input.hpp"
 #include "io/open/output.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/reading.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "io/open/input.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/open/output.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 #include "tests/io/reading.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "io/open/factors.hpp"
 #include "io/open/output.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/reading.hpp"
 
 namespace qrtool {
