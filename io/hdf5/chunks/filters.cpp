@@ -17,8 +17,8 @@
 namespace qrtool::hdf5 {
 namespace {
 
-constexpr H5Z_filter_t filter_lzf = 32000;  // Before its numbers, the scale-offset filter stores
-                                            // their number of bits (4 bytes), the size of
+constexpr H5Z_filter_t filter_lzf = 32000;
+// Before its numbers, the scale-offset filter stores their number of bits (4 bytes), the size of
 // their minimum (1) and that minimum (16).
 constexpr std::uint64_t scale_offset_header = 21;
 // The parameters of the scale-offset and the n-bit filter that state the elements of a chunk and
