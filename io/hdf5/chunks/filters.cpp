@@ -3,10 +3,12 @@
 #include "io/hdf5/chunks/filters.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -39,12 +41,20 @@ std::string unlike(std::uint64_t bytes, std::uint64_t needed) {
   return fmt::format("{} bytes where {} are needed", bytes, needed);
 }
 
-/// The size of what zlib makes of `from`; nothing where `from` is damaged or `to` is too small.
+struct FreeDecompressor {
+  void operator()(libdeflate_decompressor* each) const { libdeflate_free_decompressor(each); }
+};
+
+/// The size of what zlib's format in `from` stands for; nothing where `from` is damaged or `to` is
+/// too small.
 std::optional<std::size_t> inflate(std::span<const std::byte> from, Bytes& to) {
-  uLongf size = to.size();
-  const int result = uncompress(reinterpret_cast<Bytef*>(to.data()), &size,
-                                reinterpret_cast<const Bytef*>(from.data()), from.size());
-  return result == Z_OK ? std::optional<std::size_t>(size) : std::nullopt;
+  thread_local const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor(
+      libdeflate_alloc_decompressor());
+  if (!decompressor) throw std::bad_alloc();
+  std::size_t size = 0;
+  const libdeflate_result result = libdeflate_zlib_decompress(
+      decompressor.get(), from.data(), from.size(), to.data(), to.size(), &size);
+  return result == LIBDEFLATE_SUCCESS ? std::optional(size) : std::nullopt;
 }
 
 /// Byte j of element i is at from[j * elements + i] and goes to to[i * size + j].
