@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// format.hpp: what a file format is to the rest of the tool, and the list of all formats.
+// format.hpp: what a file format is to the rest of the tool.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,27 @@
 #include <string_view>
 #include <vector>
 
-#include "io/contents.hpp"
 #include "io/file/input_file.hpp"
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
+
+/// How one file holds the factors of several datasets, which are written one after another.
+struct SeveralDatasets {
+  /// Does recorded_datasets() (io/open/factors.hpp). Errors: InputError where there is no file.
+  std::vector<std::string> (*recorded)(const std::string& factors);
+  /// What is recorded of one of these datasets, and its factors.
+  RecordedInput (*recorded_input)(const std::string& factors, const std::string& source);
+  StoredFactors (*open_factors)(const std::string& path, const std::string& source, Order order,
+                                int threads);
+  /// Does create_output_file() (io/open/output.hpp).
+  std::unique_ptr<OutputFile> (*create_file)(const OutputSpec& root,
+                                             std::span<const OutputSpec> planned);
+};
 
 /// A file format: how its files are known, and the functions that open and create them. Each
 /// format's folder defines one.
@@ -34,8 +49,8 @@ struct Format {
   /// "-".
   bool (*is_input)(const std::string& file, Content content);
   /// `spec.path` is the file alone. Where `selects`, `spec.dataset` may end in a selection;
-  /// otherwise reader.cpp takes it off and reads through selected_reader.hpp. Errors: InputError,
-  /// LimitError.
+  /// otherwise open/input.cpp takes it off and reads through selected_reader.hpp. Errors:
+  /// InputError, LimitError.
   std::unique_ptr<Reader> (*open_input)(const InputSpec& spec);
 
   /// The next functions take the name of an output, which need not be a file: out.csv names
@@ -52,7 +67,7 @@ struct Format {
   /// All files that an output of any kind may have.
   std::vector<std::string> (*files_of_output)(const std::string& output) = nullptr;
 
-  /// Does list_entries() and read_stored_outputs() (io/contents.hpp). The first only where
+  /// Does list_entries() and read_stored_outputs() (io/open/contents.hpp). The first only where
   /// `has_datasets`.
   std::vector<Entry> (*list_entries)(const std::string& file) = nullptr;
   std::vector<StoredOutput> (*stored_outputs)(const std::string& output);
@@ -60,17 +75,8 @@ struct Format {
   std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec) = nullptr;
   /// The memory that such a writer takes for itself. Null: next to none.
   std::size_t (*output_workspace_bytes)(const OutputSpec& spec) = nullptr;
+  /// Null: an output holds the factors of one dataset.
+  const SeveralDatasets* several = nullptr;
 };
-
-/// The formats in the order in which they are asked. The last one takes every name and every
-/// content.
-std::span<const Format* const> formats();
-
-/// The format of an input file, or of standard input for "-". Errors: InputError where there is no
-/// readable file of this name.
-const Format& format_of_input(const std::string& file);
-
-/// The format of an output, from the ending of its name.
-const Format& format_of_output(const std::string& path);
 
 }  // namespace qrtool

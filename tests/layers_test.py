@@ -5,7 +5,8 @@ the C interface and what it shares with the program, which know neither io nor t
 Includes are paths from the root; rooms keep their libraries, and a kernel takes nothing from
 another variant's room. Inside a layer no two folders include each other: neither its uppermost
 folders, each with all below it, nor any two folders by themselves. The files of a layer that lie
-in none of its folders count as one folder."""
+in none of its folders count as one folder. What a header declares is defined in the header's
+folder, so that calls have the direction of the includes. No folder grows beyond its lines."""
 import pathlib
 import re
 import sys
@@ -25,6 +26,7 @@ NARROW = {
 OWNED = {
     r"<hdf5": "io/hdf5",
     r"<zlib": "io",
+    r"<libdeflate": "io/hdf5/chunks",
     r"<zip\.h": "io/npy",
     r"<fast_float": "io/text",
     r"<CL/": "gpu/host",
@@ -38,6 +40,57 @@ SHARED = {
     "gpu/gram": ("gpu/gram/steps/",),
     "gpu/solve": ("gpu/solve/parts/",),
     "gpu/solve/normal": ("gpu/gram/steps/",),
+}
+
+# Headers whose functions or members are defined in another folder. The list only gets shorter.
+DEFINED_ELSEWHERE = {"core/plan.hpp", "gpu/model/gpu_variant.hpp", "gpu/registry.hpp"}
+# The most lines that a folder may have, with all below it, in files of the endings of LINES_OF.
+LINES_OF = (".cpp", ".hpp", ".cl", ".clh", ".py", ".h", ".c")
+MOST_LINES = {
+    "app": 250,
+    "app/bench": 4800,
+    "app/capi": 2150,
+    "app/cli": 2250,
+    "app/commands": 2850,
+    "app/engine": 1700,
+    "app/info": 950,
+    "app/options": 300,
+    "app/process": 850,
+    "app/python": 650,
+    "app/ranks": 500,
+    "app/run": 6050,
+    "app/solve": 5100,
+    "core": 3200,
+    "core/cpu": 11050,
+    "core/factor": 1350,
+    "core/measure": 2950,
+    "core/simd": 500,
+    "core/solve": 7050,
+    "gpu": 150,
+    "gpu/check": 2200,
+    "gpu/common": 4800,
+    "gpu/estimate": 500,
+    "gpu/factor": 2150,
+    "gpu/host": 2300,
+    "gpu/model": 1100,
+    "gpu/products": 2350,
+    "gpu/solve": 8600,
+    "gpu/variants": 15550,
+    "io": 100,
+    "io/checksum": 300,
+    "io/csv": 3950,
+    "io/factors": 500,
+    "io/file": 2300,
+    "io/hdf5": 8000,
+    "io/mtx": 600,
+    "io/npy": 3000,
+    "io/octave": 450,
+    "io/open": 900,
+    "io/read": 1150,
+    "io/report": 1100,
+    "io/source": 500,
+    "io/text": 400,
+    "io/write": 350,
 }
 
 
@@ -103,6 +156,90 @@ def wrong_pairs(root):
         yield f"{pair[0]} and {pair[1]} include each other: {example}"
 
 
+def outline(text):
+    """C++ without comments, literals and lines of the preprocessor. Bodies are {}, but those of
+    named namespaces stay."""
+    comment, literal = r"//[^\n]*|/\*.*?\*/", r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\''
+    text = re.sub(f"{comment}|{literal}", "", text, flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:\\\n|[^\n])*", "", text, flags=re.M)
+    kept, skipped, parentheses = [], 0, 0
+    for part in re.findall(r"namespace [\w:]+\s*\{|[{}()]|[^{}()]", text):
+        if part == "{" or skipped:
+            skipped += (part == "{") - (part == "}")
+            if not skipped and not parentheses:
+                kept.append("{}")
+        elif part.startswith("namespace"):
+            kept.append(";")
+        else:
+            parentheses += (part == "(") - (part == ")")
+            kept.append(part if part != "}" else ";")
+    return "".join(kept)
+
+
+def names_in(path, text):
+    """The functions, with `Class::` before members, and the classes that a file has at the level of
+    its namespaces: what a header declares, and what a source defines."""
+    is_header = path.suffix == ".hpp"
+    shown = outline(text)
+    for before in re.findall(r"([^;{}]*);" if is_header else r"([^;{}]*)\{\}", shown):
+        while re.search(r"<[^<>]*>", before):
+            before = re.sub(r"<[^<>]*>", "", before)
+        found = re.search(r"([\w:~]+)\s*\(", before)
+        if found and "=" not in before[: found.start()] and not before.strip().startswith("static"):
+            yield found.group(1)
+    for name in re.findall(r"\b(?:class|struct)\s+(\w+)[^;{}()]*\{\}", shown):
+        yield name + "::"
+
+
+def definitions_elsewhere(root):
+    """The headers of what is defined in another folder of the layer, each with an example."""
+    declared, defined = {}, {}  # name: the files that have it
+    for path in sources(root):
+        if path.suffix not in (".hpp", ".cpp"):
+            continue
+        for name in names_in(path, (root / path).read_text()):
+            if path.suffix == ".hpp" or name.endswith("::"):
+                declared.setdefault(name, set()).add(path)
+            else:
+                defined.setdefault(name, set()).add(path)
+    found = {}
+    for name, places in sorted(defined.items()):
+        homes = declared.get(name if "::" not in name else name.split("::")[0] + "::", set())
+        folders = {place.parent for place in places}
+        rooms = {home.parent for home in homes}
+        strangers = sorted(place for place in places if place.parent not in rooms)
+        for header in homes:
+            if header.suffix == ".hpp" and strangers and header.parent not in folders:
+                found.setdefault(header.as_posix(), f"{strangers[0]} defines {name}")
+    return found
+
+
+def wrong_definitions(root):
+    found = definitions_elsewhere(root)
+    for header, example in sorted(found.items()):
+        if header not in DEFINED_ELSEWHERE:
+            yield f"{header} declares what another folder defines: {example}"
+    for header in sorted(DEFINED_ELSEWHERE - found.keys()):
+        yield f"tests/layers_test.py: {header} is no longer to be listed in DEFINED_ELSEWHERE"
+
+
+def lines_of_folders(root):
+    lines = {}
+    for layer in ALLOWED:
+        for path in (root / layer).rglob("*"):
+            if path.suffix in LINES_OF:
+                folder = folder_of(path.relative_to(root).as_posix(), 2)
+                lines[folder] = lines.get(folder, 0) + path.read_bytes().count(b"\n")
+    return lines
+
+
+def wrong_sizes(root):
+    lines = lines_of_folders(root)
+    for folder in sorted(lines.keys() | MOST_LINES.keys()):
+        if lines.get(folder, 0) > MOST_LINES.get(folder, 0) or folder not in lines:
+            yield f"{folder}: {lines.get(folder, 0)} lines, of at most {MOST_LINES.get(folder, 0)}"
+
+
 def sources(root):
     for layer in ALLOWED:
         for path in sorted((root / layer).rglob("*")):
@@ -122,6 +259,7 @@ def wrong_includes(root):
 def main():
     root = pathlib.Path(sys.argv[1])
     wrong = [*wrong_includes(root), *wrong_pairs(root)]
+    wrong += [*wrong_definitions(root), *wrong_sizes(root)]
     print("\n".join(wrong))
     return 1 if wrong else 0
 

@@ -17,7 +17,7 @@
 #include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
-#include "io/csv/columns.hpp"
+#include "io/csv/parser/columns.hpp"
 #include "io/file/scratch_file.hpp"
 
 namespace qrtool {

@@ -20,8 +20,9 @@
 #include "core/host.hpp"
 #include "core/plan.hpp"
 #include "core/text.hpp"
-#include "io/contents.hpp"
 #include "io/file/input_file.hpp"
+#include "io/open/contents.hpp"
+#include "io/open/input.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,7 +9,7 @@
 #include "app/run/laps.hpp"
 #include "core/backend.hpp"
 #include "core/problem.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
-#include "io/format.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
 namespace {

@@ -23,7 +23,8 @@
 #include "core/matrices.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
-#include "io/writer.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 namespace {

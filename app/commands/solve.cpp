@@ -20,6 +20,7 @@
 #include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
+#include "io/open/output.hpp"
 
 namespace qrtool {
 namespace {

@@ -23,7 +23,8 @@
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/writer.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 namespace {

@@ -22,11 +22,13 @@
 #include "core/host.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/output.hpp"
 #include "io/open/solution_set.hpp"
-#include "io/report_file.hpp"
-#include "io/writer.hpp"
+#include "io/report/report_file.hpp"
+#include "io/write/factor_files.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 namespace {

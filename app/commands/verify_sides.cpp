@@ -10,8 +10,8 @@
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
-#include "io/part_reader.hpp"
-#include "io/reader_of.hpp"
+#include "io/read/part_reader.hpp"
+#include "io/read/reader_of.hpp"
 
 namespace qrtool {
 namespace {

@@ -23,7 +23,9 @@
 #include "core/host.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
-#include "io/variable_record.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/solutions.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {

@@ -11,9 +11,11 @@
 #include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/format.hpp"
+#include "io/open/contents.hpp"
+#include "io/open/formats.hpp"
+#include "io/open/input.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/info/output_summary.hpp"
-#include "io/contents.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/source/entry.hpp"
 
 namespace qrtool {
 

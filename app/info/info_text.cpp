@@ -12,6 +12,8 @@
 #include "core/join.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
 
 namespace qrtool {
 namespace {

@@ -10,7 +10,8 @@
 
 #include "app/info/histogram.hpp"
 #include "core/report.hpp"
-#include "io/contents.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
 
 namespace qrtool {
 

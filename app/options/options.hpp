@@ -13,7 +13,7 @@
 #include "app/options/print_options.hpp"
 #include "core/problem.hpp"
 #include "core/solve/shapes.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

@@ -9,7 +9,7 @@ install(FILES $<TARGET_FILE:qrtool_capi> RENAME libqrtool.so.1 DESTINATION qrtoo
 
 # The licences of what wheel.sh bundles, and of what is compiled in, as Debian's packages state them.
 set(bundled libaec-dev libbz2-1.0 libeigen3-dev libboost-dev libcli11-dev libfast-float-dev libfmt-dev libgomp1
-  libhdf5-dev libssl3 libzip4 nlohmann-json3-dev ocl-icd-libopencl1 opencl-clhpp-headers zlib1g)
+  libdeflate0 libhdf5-dev libssl3 libzip4 nlohmann-json3-dev ocl-icd-libopencl1 opencl-clhpp-headers zlib1g)
 foreach(package ${bundled})
   set(licence /usr/share/doc/${package}/copyright)
   if(EXISTS ${licence})

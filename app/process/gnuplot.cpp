@@ -21,7 +21,7 @@
 #include "io/file/input_file.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
-#include "io/writer.hpp"
+#include "io/open/output.hpp"
 
 namespace qrtool {
 namespace {

@@ -18,8 +18,8 @@
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "io/file/atomic_file.hpp"
-#include "io/hdf5/crash.hpp"
-#include "io/hdf5/watch.hpp"
+#include "io/hdf5/structure/crash.hpp"
+#include "io/hdf5/structure/watch.hpp"
 
 namespace qrtool {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
-#include "io/file/content_hash.hpp"
+#include "io/checksum/content_hash.hpp"
 
 namespace qrtool {
 namespace {

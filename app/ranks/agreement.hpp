@@ -10,7 +10,7 @@
 #include "core/backend.hpp"
 #include "core/comm.hpp"
 #include "core/plan.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

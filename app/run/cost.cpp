@@ -28,7 +28,7 @@
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
-#include "io/format.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
 namespace {

@@ -11,7 +11,7 @@
 #include "app/run/outputs.hpp"
 #include "app/run/verdict.hpp"
 #include "core/backend.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

@@ -10,8 +10,8 @@
 #include "core/comm.hpp"
 #include "core/cpu/tall/tall.hpp"
 #include "core/factor/second_try.hpp"
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

@@ -19,7 +19,10 @@
 #include "app/run/source_notes.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
-#include "io/repeated_reader.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
+#include "io/read/repeated_reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/backend.hpp"
 #include "core/comm.hpp"
 #include "core/factor/checked_backend.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

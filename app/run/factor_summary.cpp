@@ -15,7 +15,7 @@
 #include "core/measure/gram_probe.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
-#include "io/format.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
 namespace {

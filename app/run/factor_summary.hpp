@@ -11,8 +11,8 @@
 #include "app/run/verdict.hpp"
 #include "app/run/wall_time.hpp"
 #include "core/backend.hpp"
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

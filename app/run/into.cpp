@@ -21,7 +21,7 @@
 #include "core/comm.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
-#include "io/format.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
 namespace {

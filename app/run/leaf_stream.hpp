@@ -10,7 +10,7 @@
 #include "core/cpu/tall/tall.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/measure/gram_probe.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

@@ -13,7 +13,7 @@
 #include "core/join.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/text.hpp"
-#include "io/format.hpp"
+#include "io/open/formats.hpp"
 
 namespace qrtool {
 namespace {

@@ -12,7 +12,8 @@
 #include "core/measure/error_probe.hpp"
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 

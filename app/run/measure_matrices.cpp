@@ -8,6 +8,7 @@
 #include "app/run/stages.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/parallel.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 namespace {

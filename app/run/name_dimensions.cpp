@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "io/factor_files.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

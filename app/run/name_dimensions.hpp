@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/solve/shapes.hpp"
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

@@ -3,6 +3,7 @@
 #include "app/run/outputs.hpp"
 
 #include "app/process/signals.hpp"
+#include "io/open/output.hpp"
 
 namespace qrtool {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/report.hpp"
-#include "io/report_file.hpp"
-#include "io/writer.hpp"
+#include "io/report/report_file.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

@@ -13,8 +13,8 @@
 #include "core/factor/rank_and_order.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/error_probe.hpp"
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

@@ -9,7 +9,7 @@
 #include "app/process/console.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
-#include "io/variable_record.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {

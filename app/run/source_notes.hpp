@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 

@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/reader_of.hpp"
+#include "io/read/reader_of.hpp"
 
 namespace qrtool {
 namespace {

@@ -12,11 +12,13 @@
 #include "core/join.hpp"
 #include "core/text.hpp"
 #include "core/whole_number.hpp"
-#include "io/contents.hpp"
 #include "io/file/input_file.hpp"
-#include "io/reader_of.hpp"
-#include "io/time_units.hpp"
-#include "io/variable_record.hpp"
+#include "io/open/contents.hpp"
+#include "io/open/input.hpp"
+#include "io/read/reader_of.hpp"
+#include "io/read/stored_factors.hpp"
+#include "io/source/time_units.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/options/options.hpp"
-#include "io/column_powers.hpp"
+#include "io/read/column_reader.hpp"
 
 namespace qrtool {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/solve/solve_inputs.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

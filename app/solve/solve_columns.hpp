@@ -6,7 +6,7 @@
 
 #include "core/solve/fit.hpp"
 #include "core/solve/shapes.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

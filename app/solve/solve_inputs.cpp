@@ -17,12 +17,15 @@
 #include "core/host.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
-#include "io/contents.hpp"
-#include "io/csv/columns.hpp"
 #include "io/csv/guide.hpp"
+#include "io/csv/parser/columns.hpp"
 #include "io/file/input_file.hpp"
-#include "io/part_reader.hpp"
-#include "io/variable_record.hpp"
+#include "io/open/contents.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/input.hpp"
+#include "io/read/column_reader.hpp"
+#include "io/read/part_reader.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {

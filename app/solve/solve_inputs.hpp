@@ -13,7 +13,8 @@
 #include "core/solve/fit.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 

@@ -8,6 +8,7 @@
 #include "app/run/source_notes.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
+#include "io/open/input.hpp"
 
 namespace qrtool {
 namespace {

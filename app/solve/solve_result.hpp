@@ -14,8 +14,8 @@
 #include "core/solve/inference.hpp"
 #include "core/solve/shapes.hpp"
 #include "core/solve/system_engine.hpp"
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

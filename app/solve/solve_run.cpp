@@ -24,6 +24,7 @@
 #include "core/ratios.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
+#include "io/open/output.hpp"
 
 namespace qrtool {
 namespace {

@@ -12,7 +12,7 @@
 #include "app/solve/solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

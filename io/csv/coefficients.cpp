@@ -16,15 +16,15 @@
 #include "io/csv/fields.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
-#include "io/reader_of.hpp"
-#include "io/solution_report.hpp"
-#include "io/stored_report.hpp"
+#include "io/read/reader_of.hpp"
+#include "io/report/solution_report_file.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {
@@ -85,7 +85,7 @@ class CoefficientWriter final : public Writer {
   std::vector<std::string> obsolete_;  // files of other runs under the same name
   TextOutput output_;
   std::vector<double> x_, se_, freedom_;  // terms x responses; responses
-  std::unique_ptr<SolutionReport> report_;
+  std::unique_ptr<SolutionReportFile> report_;
   std::unique_ptr<Writer> others_;  // the datasets that are no column of the table
 };
 
@@ -105,7 +105,7 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
   if (spec.force) obsolete_.push_back(report_file(spec.path, ".csv"));
   OutputSpec report = spec;
   report.attributes.emplace_back(mark, fmt::format("{}", table_.responses.size()));
-  report_ = std::make_unique<SolutionReport>(report_file(spec.path, ".json"), report);
+  report_ = std::make_unique<SolutionReportFile>(report_file(spec.path, ".json"), report);
   OutputSpec rest = without_x(spec);
   rest.coefficients.reset();
   rest.numbers.clear();

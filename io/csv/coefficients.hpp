@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

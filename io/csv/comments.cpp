@@ -11,12 +11,12 @@
 
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
-#include "io/stored_report.hpp"
-#include "io/variable_record.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/source/variable_record.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

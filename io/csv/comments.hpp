@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 
@@ -17,7 +18,7 @@ std::string csv_comments(const OutputSpec& spec);
 
 /// Returns how the input was read, or nothing where these comments are not there.
 RecordedInput read_csv_recorded_input(const std::string& path);
-/// Does recorded_attributes (io/reader.hpp): what the comments say of solutions.
+/// Does recorded_attributes (io/open/factors.hpp): what the comments say of solutions.
 std::vector<std::string> read_csv_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
 /// All that these comments say.

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "io/checksum/number_hash.hpp"
 #include "io/csv/guide.hpp"
 #include "io/csv/keyed_rows.hpp"
-#include "io/csv/parser.hpp"
+#include "io/csv/parser/parser.hpp"
 #include "io/csv/reader.hpp"
 #include "io/file/input_file.hpp"
-#include "io/file/number_hash.hpp"
-#include "io/reader_of.hpp"
+#include "io/read/reader_of.hpp"
 
 namespace qrtool {
 

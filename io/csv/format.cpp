@@ -10,13 +10,13 @@
 #include "io/csv/comments.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/foreign.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
 #include "io/mtx/reader.hpp"
-#include "io/stored_numbers.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "io/csv/fields.hpp"
 #include "io/csv/writer.hpp"
-#include "io/factor_files.hpp"
 #include "io/file/file_set.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 

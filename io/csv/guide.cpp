@@ -10,9 +10,9 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/columns.hpp"
-#include "io/csv/lines.hpp"
-#include "io/csv/words.hpp"
+#include "io/csv/parser/columns.hpp"
+#include "io/csv/parser/lines.hpp"
+#include "io/csv/parser/words.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "io/csv/parser/way_out.hpp"
 #include "io/csv/reader.hpp"
-#include "io/csv/way_out.hpp"
 
 namespace qrtool {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

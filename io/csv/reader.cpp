@@ -14,11 +14,11 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/complex_hint.hpp"
 #include "io/csv/csv_reader.hpp"
-#include "io/csv/words.hpp"
+#include "io/csv/parser/words.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/read/complex_hint.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "io/csv/columns.hpp"
 #include "io/csv/csv_reader.hpp"
-#include "io/csv/words.hpp"
+#include "io/csv/parser/columns.hpp"
+#include "io/csv/parser/words.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/text/number.hpp"
 

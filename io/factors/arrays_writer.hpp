@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

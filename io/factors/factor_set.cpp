@@ -10,12 +10,12 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/factor_files.hpp"
+#include "io/checksum/number_hash.hpp"
 #include "io/file/input_file.hpp"
-#include "io/file/number_hash.hpp"
-#include "io/part_reader.hpp"
-#include "io/report_file.hpp"
-#include "io/stored_report.hpp"
+#include "io/read/part_reader.hpp"
+#include "io/report/report_file.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 
@@ -49,7 +50,7 @@ struct FactorCodec {
 /// other.
 StoredFactors open_factor_set(const std::string& path, const FactorCodec& codec, int threads);
 
-/// The factor of this name, one of factor_names (io/factor_files.hpp).
+/// The factor of this name, one of factor_names (io/write/factor_files.hpp).
 std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name);
 
 /// The NumberHash of all numbers, row by row, in the type in which they were written.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

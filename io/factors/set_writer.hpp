@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "io/factor_files.hpp"
+#include "io/checksum/number_hash.hpp"
 #include "io/factors/arrays_writer.hpp"
 #include "io/factors/factor_set.hpp"
-#include "io/file/number_hash.hpp"
 #include "io/file/text_output.hpp"
-#include "io/report_file.hpp"
-#include "io/solution_report.hpp"
+#include "io/report/report_file.hpp"
+#include "io/report/solution_report_file.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 
@@ -49,7 +49,7 @@ class SetWriter final : public ArraysWriter<File> {
     if (has_checksums(spec))
       report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
     if (!spec.numbers.empty())
-      solution_report_ = std::make_unique<SolutionReport>(report_path_, spec);
+      solution_report_ = std::make_unique<SolutionReportFile>(report_path_, spec);
   }
 
   void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
@@ -109,7 +109,7 @@ class SetWriter final : public ArraysWriter<File> {
   std::vector<std::string> obsolete_;  // files of another --mode under the same name
   std::string report_path_;
   std::unique_ptr<ReportFile> report_;
-  std::unique_ptr<SolutionReport> solution_report_;
+  std::unique_ptr<SolutionReportFile> solution_report_;
   BlockHash leverages_;
   bool has_leverages_ = false;
   int threads_;

@@ -9,11 +9,11 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/hdf5/attributes.hpp"
-#include "io/hdf5/recorded.hpp"
-#include "io/hdf5/search.hpp"
-#include "io/hdf5/storage.hpp"
-#include "io/hdf5/watch.hpp"
+#include "io/hdf5/datasets/attributes.hpp"
+#include "io/hdf5/datasets/recorded.hpp"
+#include "io/hdf5/datasets/search.hpp"
+#include "io/hdf5/structure/watch.hpp"
+#include "io/hdf5/values/storage.hpp"
 
 namespace qrtool {
 namespace {

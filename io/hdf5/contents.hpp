@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "io/contents.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
 
 namespace qrtool {
 
-/// Do list_entries() and read_stored_outputs() (io/contents.hpp) for HDF5.
+/// Do list_entries() and read_stored_outputs() (io/open/contents.hpp) for HDF5.
 std::vector<Entry> list_hdf5_entries(const std::string& file);
 std::vector<StoredOutput> read_hdf5_outputs(const std::string& path);
 

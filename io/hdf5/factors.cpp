@@ -9,12 +9,12 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/factors_of_mode.hpp"
-#include "io/hdf5/attributes.hpp"
-#include "io/hdf5/dataset_reader.hpp"
-#include "io/hdf5/recorded.hpp"
-#include "io/hdf5/storage.hpp"
-#include "io/hdf5/watch.hpp"
+#include "io/hdf5/datasets/attributes.hpp"
+#include "io/hdf5/datasets/recorded.hpp"
+#include "io/hdf5/structure/watch.hpp"
+#include "io/hdf5/values/dataset_reader.hpp"
+#include "io/hdf5/values/storage.hpp"
+#include "io/report/factors_of_mode.hpp"
 
 namespace qrtool {
 namespace {

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool {
 
@@ -16,7 +17,7 @@ std::string find_hdf5_solutions(const std::string& path);
 std::vector<std::string> read_hdf5_attributes(const std::string& path,
                                               const std::vector<const char*>& names);
 
-/// Does open_factors (io/reader.hpp) for HDF5, but without its check of the shapes.
+/// Does open_factors (io/open/factors.hpp) for HDF5, but without its check of the shapes.
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads);
 
 /// Does read_recorded_input for HDF5. Errors: InputError where the file cannot be opened.

@@ -5,9 +5,17 @@
 #include "io/hdf5/contents.hpp"
 #include "io/hdf5/factors.hpp"
 #include "io/hdf5/reader.hpp"
-#include "io/hdf5/writer.hpp"
+#include "io/hdf5/write/writer.hpp"
 
 namespace qrtool {
+namespace {
+
+constexpr SeveralDatasets several_datasets{.recorded = read_hdf5_source_datasets,
+                                           .recorded_input = read_hdf5_recorded_input_of,
+                                           .open_factors = open_hdf5_factors_of,
+                                           .create_file = create_hdf5_file};
+
+}  // namespace
 
 constinit const Format hdf5_format{
     .name = "HDF5",
@@ -26,6 +34,7 @@ constinit const Format hdf5_format{
     .stored_outputs = read_hdf5_outputs,
     .create_output = create_hdf5,
     .output_workspace_bytes = hdf5_workspace_bytes,
+    .several = &several_datasets,
 };
 
 }  // namespace qrtool

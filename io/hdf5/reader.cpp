@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "core/text.hpp"
-#include "io/hdf5/attributes.hpp"
-#include "io/hdf5/dataset_reader.hpp"
-#include "io/hdf5/dimension_scales.hpp"
-#include "io/hdf5/recorded.hpp"
-#include "io/hdf5/search.hpp"
-#include "io/selected_reader.hpp"
-#include "io/selection.hpp"
-#include "io/time_units.hpp"
+#include "io/hdf5/datasets/attributes.hpp"
+#include "io/hdf5/datasets/recorded.hpp"
+#include "io/hdf5/datasets/search.hpp"
+#include "io/hdf5/values/dataset_reader.hpp"
+#include "io/hdf5/values/dimension_scales.hpp"
+#include "io/read/selected_reader.hpp"
+#include "io/read/selection.hpp"
+#include "io/source/time_units.hpp"
 
 namespace qrtool {
 namespace {

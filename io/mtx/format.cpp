@@ -4,12 +4,12 @@
 
 #include <array>
 
-#include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/mtx/reader.hpp"
 #include "io/mtx/writer.hpp"
-#include "io/stored_numbers.hpp"
-#include "io/stored_report.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

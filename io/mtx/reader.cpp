@@ -14,7 +14,7 @@
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
-#include "io/spooled_reader.hpp"
+#include "io/read/spooled_reader.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "io/factors/factor_set.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 

@@ -13,13 +13,13 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/factor_files.hpp"
+#include "io/checksum/number_hash.hpp"
 #include "io/factors/row_collector.hpp"
 #include "io/factors/set_writer.hpp"
-#include "io/file/number_hash.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
 #include "io/mtx/reader.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "io/factors/factor_set.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool {
 

@@ -11,7 +11,7 @@
 #include "core/batch.hpp"
 #include "io/factors/factor_set.hpp"
 #include "io/file/read_write_at.hpp"
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool::npy {
 

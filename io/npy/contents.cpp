@@ -9,7 +9,6 @@
 #include "io/npy/archive.hpp"
 #include "io/npy/reader.hpp"
 #include "io/npy/writer.hpp"
-#include "io/stored_numbers.hpp"
 
 namespace qrtool::npy {
 namespace {

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "io/contents.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
 
 namespace qrtool::npy {
 
-/// Do list_entries() and read_stored_outputs() (io/contents.hpp) for a .npz.
+/// Do list_entries() and read_stored_outputs() (io/open/contents.hpp) for a .npz.
 std::vector<Entry> list_npz_entries(const std::string& file);
 std::vector<StoredOutput> read_npz_output(const std::string& path);
 

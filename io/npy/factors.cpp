@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "core/measure/checksum.hpp"
-#include "io/factor_files.hpp"
 #include "io/npy/archive.hpp"
 #include "io/npy/array_writer.hpp"
 #include "io/npy/reader.hpp"
 #include "io/npy/writer.hpp"
-#include "io/stored_report.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool::npy {
 namespace {

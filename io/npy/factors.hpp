@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "io/factors/factor_set.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
 
 namespace qrtool::npy {
 
@@ -16,7 +17,7 @@ extern const FactorCodec npy_codec;
 /// Opens the members Q, R, V and tau (or q, r, ...) of a .npz. Errors: InputError.
 StoredFactors open_npz_factors(const std::string& path, int threads);
 RecordedInput read_npz_recorded_input(const std::string& path);
-/// Does recorded_attributes (io/reader.hpp) for a .npz.
+/// Does recorded_attributes (io/open/factors.hpp) for a .npz.
 std::vector<std::string> read_npz_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
 /// The member that holds solutions: X or x; empty where there is neither.

@@ -4,15 +4,15 @@
 
 #include <array>
 
-#include "io/factor_files.hpp"
 #include "io/file/text_output.hpp"
 #include "io/npy/contents.hpp"
 #include "io/npy/factors.hpp"
 #include "io/npy/members.hpp"
 #include "io/npy/reader.hpp"
 #include "io/npy/writer.hpp"
-#include "io/stored_numbers.hpp"
-#include "io/stored_report.hpp"
+#include "io/report/stored_output.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

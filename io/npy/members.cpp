@@ -9,9 +9,9 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/choice.hpp"
 #include "io/npy/archive.hpp"
 #include "io/npy/reader.hpp"
+#include "io/read/choice.hpp"
 
 namespace qrtool::npy {
 namespace {

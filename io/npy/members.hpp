@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool::npy {
 

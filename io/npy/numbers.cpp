@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
-#include "io/remainder.hpp"
+#include "io/read/remainder.hpp"
 
 namespace qrtool::npy {
 namespace {

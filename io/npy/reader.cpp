@@ -14,8 +14,8 @@
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
 #include "io/npy/numbers.hpp"
-#include "io/part_reader.hpp"
-#include "io/reader_of.hpp"
+#include "io/read/part_reader.hpp"
+#include "io/read/reader_of.hpp"
 
 namespace qrtool::npy {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "io/npy/array.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool::npy {
 

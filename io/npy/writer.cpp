@@ -13,7 +13,6 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/factor_files.hpp"
 #include "io/factors/set_writer.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
@@ -22,6 +21,7 @@
 #include "io/npy/array_writer.hpp"
 #include "io/npy/factors.hpp"
 #include "io/npy/header.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool::npy {
 namespace {

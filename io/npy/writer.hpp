@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool::npy {
 

@@ -4,6 +4,7 @@
 #include "io/octave/format.hpp"
 
 #include "io/octave/reader.hpp"
+#include "io/report/stored_output.hpp"
 
 namespace qrtool {
 

@@ -10,11 +10,11 @@
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
-#include "io/choice.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/octave/variables.hpp"
-#include "io/spooled_reader.hpp"
+#include "io/read/choice.hpp"
+#include "io/read/spooled_reader.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool::octave {

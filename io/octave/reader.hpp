@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io/contents.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
+#include "io/source/entry.hpp"
 
 namespace qrtool::octave {
 

@@ -12,14 +12,15 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/checksum/number_hash.hpp"
 #include "io/csv/coefficients.hpp"
-#include "io/factor_files.hpp"
 #include "io/factors/factor_set.hpp"
 #include "io/file/input_file.hpp"
-#include "io/file/number_hash.hpp"
-#include "io/reader.hpp"
-#include "io/report_file.hpp"
-#include "io/stored_report.hpp"
+#include "io/open/input.hpp"
+#include "io/read/reader.hpp"
+#include "io/report/report_file.hpp"
+#include "io/report/stored_report.hpp"
+#include "io/write/factor_files.hpp"
 
 namespace qrtool {
 namespace {

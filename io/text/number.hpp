@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/problem.hpp"
-#include "io/csv_options.hpp"
+#include "io/source/csv_options.hpp"
 
 namespace qrtool {
 

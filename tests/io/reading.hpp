@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 #include "tests/io/file_test.hpp"
 
 namespace qrtool {

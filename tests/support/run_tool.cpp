@@ -13,7 +13,9 @@
 #include <stdexcept>
 
 #include "core/matrices.hpp"
-#include "io/writer.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 
 namespace qrtool::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace qrtool::test {

@@ -12,7 +12,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/parallel.hpp"
 #include "core/solve/pack_solver.hpp"
-#include "io/reader_of.hpp"
+#include "io/read/reader_of.hpp"
 
 namespace qrtool {
 namespace {

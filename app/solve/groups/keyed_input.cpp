@@ -12,10 +12,11 @@
 #include "app/solve/groups/row_keeper.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/columns.hpp"
 #include "io/csv/keyed_rows.hpp"
+#include "io/csv/parser/columns.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/open/input.hpp"
 
 namespace qrtool {
 namespace {

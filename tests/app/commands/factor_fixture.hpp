@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "io/hdf5/file.hpp"
+#include "io/hdf5/structure/file.hpp"
+#include "io/open/factors.hpp"
 #include "tests/support/run_tool.hpp"
 
 namespace qrtool::test {

@@ -9,7 +9,7 @@
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
-#include "io/reader.hpp"
+#include "io/read/reader.hpp"
 #include "tests/app/commands/factor_fixture.hpp"
 
 namespace qrtool::test {

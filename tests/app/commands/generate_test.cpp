@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/matrices.hpp"
+#include "io/open/input.hpp"
 #include "tests/support/householder.hpp"
 #include "tests/support/run_tool.hpp"
 

@@ -8,8 +8,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "io/hdf5/file.hpp"
-#include "io/writer.hpp"
+#include "io/hdf5/structure/file.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 #include "tests/support/run_tool.hpp"
 
 namespace qrtool::test {

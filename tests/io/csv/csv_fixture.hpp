@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "io/open/input.hpp"
 #include "tests/io/reading.hpp"
 
 namespace qrtool {

@@ -10,6 +10,7 @@
 #include "app/solve/solve_inputs.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
+#include "io/open/input.hpp"
 
 namespace qrtool {
 namespace {

@@ -5,6 +5,8 @@
 
 #include "tests/io/csv/csv_fixture.hpp"
 
+#include "io/open/input.hpp"
+
 namespace qrtool {
 namespace {
 

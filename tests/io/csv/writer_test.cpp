@@ -4,9 +4,12 @@
 #include <random>
 
 #include "io/csv/writer.hpp"
-#include "io/factor_files.hpp"
-#include "io/reader.hpp"
-#include "io/writer.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
+#include "io/read/reader.hpp"
+#include "io/write/factor_files.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/file_test.hpp"
 
 namespace qrtool {

@@ -4,8 +4,10 @@
 
 #include <bit>
 
-#include "io/file/number_hash.hpp"
-#include "io/writer.hpp"
+#include "io/checksum/number_hash.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/file_test.hpp"
 
 namespace qrtool {

@@ -19,7 +19,9 @@
 
 #include "io/file/atomic_file.hpp"
 #include "io/file/file_set.hpp"
-#include "io/writer.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/reading.hpp"
 
 namespace {

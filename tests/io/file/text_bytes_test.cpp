@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "io/open/input.hpp"
 #include "tests/io/reading.hpp"
 
 namespace qrtool {

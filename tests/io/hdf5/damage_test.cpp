@@ -10,6 +10,9 @@
 
 #include "tests/io/hdf5/writing.hpp"
 
+#include "io/open/factors.hpp"
+#include "io/open/output.hpp"
+
 namespace qrtool {
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "io/hdf5/file.hpp"
+#include "io/hdf5/structure/file.hpp"
 
 namespace qrtool {
 

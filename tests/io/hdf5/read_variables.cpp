@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "io/reader.hpp"
+#include "io/open/input.hpp"
+#include "io/read/reader.hpp"
 
 namespace qrtool {
 namespace {

@@ -6,6 +6,8 @@
 
 #include "tests/io/hdf5/reading.hpp"
 
+#include "io/open/factors.hpp"
+
 namespace qrtool {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/open/input.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 #include "tests/io/reading.hpp"
 

@@ -6,7 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "io/writer.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 #include "tests/io/reading.hpp"
 

@@ -6,6 +6,8 @@
 
 #include "tests/io/reading.hpp"
 
+#include "io/open/input.hpp"
+
 namespace qrtool {
 namespace {
 

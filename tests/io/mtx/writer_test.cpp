@@ -4,7 +4,9 @@
 
 #include <random>
 
-#include "io/writer.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/output.hpp"
+#include "io/write/writer.hpp"
 #include "tests/io/reading.hpp"
 
 namespace qrtool {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // writer_test.cpp: what is written is read again, whole or by rows, and appears complete or not at
 // all.
-#include "io/writer.hpp"
+#include "io/write/writer.hpp"
 
-#include "io/reader.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/input.hpp"
+#include "io/open/output.hpp"
+#include "io/read/reader.hpp"
 #include "tests/io/reading.hpp"
 
 namespace qrtool {

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "io/contents.hpp"
 #include "tests/io/reading.hpp"
+
+#include "io/open/contents.hpp"
+#include "io/open/input.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// way_out.hpp: what may be done about a text that is refused. A reader tries it before it says so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "io/source/csv_options.hpp"
+#include "io/text/number.hpp"
+
+namespace qrtool {
+
+/// Changes of a text that are made while it is read.
+struct TextChange {
+  Mend mend = nullptr;                 // of fields that are no numbers
+  bool pads_rows = false;              // in a row with too few fields the last numbers are missing
+  std::vector<index_t> left_out = {};  // lines
+  index_t bared = 0;                   // a line without the sign of a comment before it
+};
+
+/// A hint, and what following it means: other options, or changes of the text.
+struct WayOut {
+  std::string hint;
+  CsvOptions options;
+  TextChange change = {};
+  // It leaves columns out, which must not hold numbers. Where `hint` is empty, the reader completes
+  // it by those that do.
+  bool leaves_text_out = false;
+  // The reader looks for the line of names, and completes the hint.
+  enum class Names { are_known, are_first, are_last } names = Names::are_known;
+  bool is_tried = true;  // false: a reader of tables cannot try it
+};
+
+/// Lists of ways out, the best list first. All ways of one list are offered together.
+using WaysOut = std::vector<std::vector<WayOut>>;
+
+/// What is wrong with a text.
+class CsvRefusal : public InputError {
+ public:
+  CsvRefusal(const std::string& what, WaysOut ways) : InputError(what), ways_(std::move(ways)) {}
+  const WaysOut& ways() const { return ways_; }
+
+  /// Where the line begins at which reading stopped; set by the reader.
+  void stop_at(std::uint64_t offset) { offset_ = offset; }
+  std::uint64_t offset() const { return offset_; }
+
+ private:
+  WaysOut ways_;
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace qrtool

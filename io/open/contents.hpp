@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// contents.hpp: what a file holds, for users who ask: its datasets, and what an output of this tool
+// says of how it was made and of its errors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/report/stored_output.hpp"
+#include "io/source/entry.hpp"
+
+namespace qrtool {
+
+/// Whether a file of this format may hold several datasets.
+bool has_datasets(const std::string& file);
+
+/// All datasets of a file of several, also those that hold no matrices. Errors: InputError where
+/// the file cannot be read.
+std::vector<Entry> list_entries(const std::string& file);
+
+/// The outputs of this tool in the file, or in the set of files, that `path` names: one for each
+/// dataset that was factored; none where another program wrote it. Errors: InputError where it
+/// is damaged.
+std::vector<StoredOutput> read_stored_outputs(const std::string& path);
+
+/// The name of the set, such as out.npy, where `path` is one of its files (out.R.npy,
+/// out.report.json), and `path` itself otherwise.
+std::string set_of(const std::string& path);
+
+}  // namespace qrtool

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// formats.hpp: the list of all formats, and the choice of one.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "io/format.hpp"
+
+namespace qrtool {
+
+/// The formats in the order in which they are asked. The last one takes every name and every
+/// content.
+std::span<const Format* const> formats();
+
+/// The format of an input file, or of standard input for "-". Errors: InputError where there is no
+/// readable file of this name.
+const Format& format_of_input(const std::string& file);
+
+/// The format of an output, from the ending of its name.
+const Format& format_of_output(const std::string& path);
+
+}  // namespace qrtool

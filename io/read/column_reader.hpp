@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// column_reader.hpp: columns of the matrices of another reader, and powers of them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "io/read/reader.hpp"
+
+namespace qrtool {
+
+/// A column of another reader's matrices, whose entries are raised to a power.
+struct ColumnPower {
+  index_t column = 0;
+  int power = 1;
+};
+
+/// Chosen columns of each matrix of another reader, with a column of ones before them where
+/// `has_ones` says so. Several of them may share one reader in one thread.
+std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector<index_t> columns,
+                                     bool has_ones);
+
+/// The same for powers of columns.
+std::unique_ptr<Reader> read_powers(std::shared_ptr<Reader> reader,
+                                    std::vector<ColumnPower> columns, bool has_ones);
+
+}  // namespace qrtool

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// factors_of_mode.hpp: which factors an output of this tool must hold.
+#pragma once
+
+#include <string>
+
+#include "io/read/reader.hpp"
+#include "io/read/stored_factors.hpp"
+
+namespace qrtool {
+
+/// What an output records about how it was made.
+struct RecordedMode {
+  std::string mode;         // empty: not recorded
+  bool is_pivoted = false;  // with --pivot
+};
+
+/// Refuses an output that lacks some of the factors of the --mode that it records. `shown` is its
+/// name, escaped. Where no mode is recorded, none of its factors is missed. Errors: InputError.
+void require_factors_of_mode(const std::string& shown, const RecordedMode& recorded,
+                             const StoredFactors& factors);
+
+}  // namespace qrtool

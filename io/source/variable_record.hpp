@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// variable_record.hpp: the names by which outputs record how a variable of HDF5 or netCDF was read.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "io/source/csv_options.hpp"
+
+namespace qrtool {
+
+/// Recorded as "yes" where the stored numbers were read.
+inline constexpr const char* raw_values_name = "netcdf_raw_values";
+/// The attributes of an output that record what changed the stored numbers, and what the user
+/// chose.
+inline constexpr std::array variable_names{"netcdf_missing_value", "netcdf_default_fill",
+                                           "netcdf_unsigned",      "netcdf_scale_factor",
+                                           "netcdf_add_offset",    raw_values_name};
+/// Recorded as "yes" where nothing says whether rows or columns are stored first.
+inline constexpr const char* order_guessed_name = "hdf5_order_guessed";
+
+/// The word that is recorded under a name; empty where there is none.
+inline std::string word_of(const TextPairs& record, std::string_view name) {
+  const auto found = std::find_if(record.begin(), record.end(),
+                                  [&](const auto& pair) { return pair.first == name; });
+  return found == record.end() ? "" : found->second;
+}
+
+/// All names that say how an input was read, those of text too.
+inline std::vector<const char*> names_of_reading() {
+  std::vector<const char*> names(csv_option_names.begin(), csv_option_names.end());
+  names.insert(names.end(), variable_names.begin(), variable_names.end());
+  names.push_back(order_guessed_name);
+  return names;
+}
+
+}  // namespace qrtool

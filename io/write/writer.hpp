@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// writer.hpp: writes matrices and a report to a file that appears complete or not at all.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/problem.hpp"
+#include "core/report.hpp"
+#include "core/report_columns.hpp"
+#include "io/file/file_set.hpp"
+#include "io/read/reader.hpp"
+
+namespace qrtool {
+
+/// One dataset of matrices in the output. A vector (tau, rows = 1) is stored without the dimension
+/// of rows.
+struct MatrixDataset {
+  std::string name;  // "Q", "R", "P", "V", "tau", "A"
+  ElementType type = ElementType::float32;
+  index_t rows = 0, cols = 0;
+  bool is_vector = false;
+  /// Batch dimensions of this dataset alone; not given: the dimensions of the output.
+  std::optional<std::vector<index_t>> leading = {};
+  bool is_whole = false;                     // indices from 0, given as float64 and stored as int32
+  std::string description = {};              // of what it is not clear from the name
+  std::vector<std::string> dimensions = {};  // names of OutputSpec::dimensions; empty: none
+  std::size_t stored_bytes() const { return is_whole ? 4 : size_of(type); }
+};
+
+/// The dataset of the real and imaginary parts of a complex one; a real dataset as it is.
+inline MatrixDataset in_real_numbers(MatrixDataset dataset) {
+  dataset.cols *= parts_in(dataset.type);
+  dataset.type = real_of(dataset.type);
+  return dataset;
+}
+
+/// Text has no arrays of one dimension, but rows. Vectors with leading dimensions of their own
+/// become the rows of matrices; every other dataset stays as it is.
+MatrixDataset without_vectors(MatrixDataset dataset);
+
+/// One dataset of numbers in /report that is not a part of MatrixReport, or one column of
+/// out.report.csv. The texts are for people, as those of ReportColumn.
+struct NumberDataset {
+  using Kind = NumberKind;
+
+  std::string name;
+  Kind kind = Kind::real;
+  std::vector<index_t> dims;
+  std::vector<std::string> dimensions = {};  // as of MatrixDataset
+  std::string description = {}, formula = {}, unit = "1", bar_formula = "none";
+  double bar = not_measured;  // the largest value that passes; NaN: none
+};
+
+/// The coefficients of a table are one file of text: a header, and a line for each of them with its
+/// term, x and what `se` says of it. With several responses the first column names them.
+struct CoefficientTable {
+  std::vector<std::string> terms;      // n: the columns of A
+  std::vector<std::string> responses;  // p names, those of B's columns
+  double confidence = 0;               // of the limits; 0: none
+};
+
+using AttributeValue = std::variant<std::string, double, std::int64_t, std::vector<std::string>>;
+using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
+
+struct OutputSpec {
+  std::string path;
+  std::string name = {};         // only for OutputFile::add(): its datasets are Q/NAME, ...
+  bool force = false;            // replace an existing file
+  std::vector<index_t> leading;  // batch dimensions, the same as in the input
+  Order order = Order::row;      // `column` stores the last two dimensions reversed
+  std::vector<MatrixDataset> datasets;
+  ComplexForm complex_form = {};            // of complex datasets
+  bool with_report = false;                 // the /report group, or out.report.csv
+  std::vector<NumberDataset> numbers = {};  // in its place, of solutions
+  /// Says that X (terms x responses) and se belong to a table. Only text takes notice of it.
+  std::optional<CoefficientTable> coefficients = {};
+  /// What the datasets of the report say about themselves, where there is one; text has no place
+  /// for it.
+  std::vector<ReportColumn> report_columns = {};
+  /// The dimensions that datasets name. Where the leading ones have names, `leading_dimensions` has
+  /// them.
+  std::vector<Dimension> dimensions = {};
+  std::vector<std::string> leading_dimensions = {};
+  Attributes attributes;                 // of the root
+  std::vector<std::string> stated = {};  // names of options that the command line gave
+  int threads = 1;                       // the most that write at once
+};
+
+/// Writes datasets. Complex matrices come as their real and imaginary parts in turn, in rows of
+/// twice as many real numbers (interleaved()). The matrices of a dataset must come in ascending
+/// order, without gaps, in the dataset's type, and from one thread at a time. There is no file
+/// under the output's name before commit(), and a writer that is destroyed without commit() leaves
+/// the disk as it was. Errors: OutputError.
+class Writer {
+ public:
+  virtual ~Writer() = default;
+
+  virtual void write(std::string_view dataset, index_t first, BatchView<const float> values) = 0;
+  virtual void write(std::string_view dataset, index_t first, BatchView<const double> values) = 0;
+  /// Writes rows first_row .. first_row + rows.rows - 1 of one matrix, in ascending order without
+  /// gaps. Not for Order::column in HDF5.
+  virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                          MatrixView<const float> rows) = 0;
+  virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                          MatrixView<const double> rows) = 0;
+  /// Writes numbers of a dataset in its order, from number `first` on: parts of rows, rows or
+  /// matrices, in ascending order without gaps. A dataset of the fit (residuals, fitted,
+  /// leverage) is written in this way alone.
+  virtual void write_part(std::string_view dataset, index_t first,
+                          std::span<const float> values) = 0;
+  virtual void write_part(std::string_view dataset, index_t first,
+                          std::span<const double> values) = 0;
+  /// Goes back to row 0 of a matrix, of which write_rows() has written some or all rows and after
+  /// which nothing was written. Its rows are written again.
+  virtual void restart(std::string_view dataset, index_t matrix) = 0;
+  virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
+  /// Writes numbers first .. first + values.size() - 1 of a NumberDataset, in ascending order. NaN
+  /// becomes -1 in a dataset of whole numbers.
+  virtual void write_numbers(std::string_view name, index_t first, std::span<const double> values);
+
+  /// Writes what is still in memory, closes the files and adds them to `files`, which are committed
+  /// together.
+  virtual void finish(FileSet& files) = 0;
+  /// finish(), and the commit of the writer's own files.
+  void commit();
+
+  /// The files that commit() creates, for messages.
+  virtual std::vector<std::string> files() const = 0;
+
+  /// One more attribute of the root, which was not known before. Text has no place for it.
+  virtual void add_attribute(const std::string& /*name*/, const AttributeValue& /*value*/) {}
+};
+
+/// One file for the factors of several datasets, which are written one after another.
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  /// The writer of one dataset, to Q/NAME, R/NAME, ... and report/NAME, which gets the attributes.
+  /// Its finish() adds no file. A writer that is destroyed without finish() takes its datasets out
+  /// of the file again.
+  virtual std::unique_ptr<Writer> add(const OutputSpec& spec) = 0;
+  /// Closes the file, which records the datasets that it holds by the names `sources`.
+  virtual void finish(std::span<const std::string> sources, FileSet& files) = 0;
+};
+
+}  // namespace qrtool
