@@ -15,8 +15,8 @@
 #include "app/bench/lapack_systems.hpp"
 #include "app/bench/systems.hpp"
 #include "app/engine/opencl.hpp"
-#include "app/run/factor_matrices.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
+#include "app/run/matrices/factor_matrices.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "app/engine/automatic.hpp"
 #include "app/engine/opencl.hpp"
-#include "app/run/timings_file.hpp"
+#include "app/run/backends/timings_file.hpp"
 
 namespace qrtool {
 namespace {

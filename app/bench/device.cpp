@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "app/bench/data.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
 #include "core/solve/shared_engine.hpp"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/bench/table.hpp"
-#include "app/run/verdict_text.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "core/join.hpp"
 
 namespace qrtool {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "app/bench/device.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/host.hpp"
 #include "core/parallel.hpp"
 

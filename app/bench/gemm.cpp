@@ -8,7 +8,7 @@
 
 #include "app/engine/opencl.hpp"
 #include "app/process/console.hpp"
-#include "app/run/opencl_process.hpp"
+#include "app/run/backends/opencl_process.hpp"
 
 namespace qrtool {
 namespace {

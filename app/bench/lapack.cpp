@@ -13,7 +13,7 @@
 
 #include "app/bench/data.hpp"
 #include "app/bench/lapack_library.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/complex_arithmetic.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"

@@ -12,7 +12,7 @@
 
 #include "app/bench/data.hpp"
 #include "app/bench/systems.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/complex_arithmetic.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"

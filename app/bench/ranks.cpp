@@ -8,7 +8,7 @@
 #include <exception>
 #include <utility>
 
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/cpu/blocked/blocked_qr.hpp"
 
 namespace qrtool {

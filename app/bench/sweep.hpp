@@ -12,7 +12,7 @@
 #include "app/bench/baselines.hpp"
 #include "app/bench/cases.hpp"
 #include "app/bench/table.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/comm.hpp"
 
 namespace qrtool {

@@ -16,7 +16,7 @@
 #include "app/engine/solve_device.hpp"
 #include "app/engine/solve_plan.hpp"
 #include "app/engine/tall_rows.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"

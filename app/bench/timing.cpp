@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {

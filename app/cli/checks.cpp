@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "app/cli/describe_bench.hpp"
-#include "app/run/into.hpp"
+#include "app/run/files/into.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/matrices.hpp"

@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "app/factor/factor_summary.hpp"
 #include "app/options/options.hpp"
-#include "app/run/factor_summary.hpp"
-#include "app/run/laps.hpp"
+#include "app/process/laps.hpp"
 #include "core/backend.hpp"
 #include "core/problem.hpp"
 #include "io/writer.hpp"

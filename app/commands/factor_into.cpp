@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "app/commands/factor.hpp"
-#include "app/run/factor_run.hpp"
-#include "app/run/into.hpp"
-#include "app/run/make_backend.hpp"
+#include "app/factor/factor_run.hpp"
+#include "app/run/backends/make_backend.hpp"
+#include "app/run/files/into.hpp"
 #include "core/host.hpp"
 
 namespace qrtool {

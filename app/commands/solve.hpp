@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "app/options/options.hpp"
-#include "app/run/laps.hpp"
+#include "app/process/laps.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
 #include "core/backend.hpp"

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "app/commands/solve.hpp"
-#include "app/run/into.hpp"
-#include "app/run/make_backend.hpp"
+#include "app/run/backends/make_backend.hpp"
+#include "app/run/files/into.hpp"
 #include "core/host.hpp"
 
 namespace qrtool {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/run/source_notes.hpp"
-#include "app/run/verdict_text.hpp"
+#include "app/run/files/source_notes.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "core/join.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"

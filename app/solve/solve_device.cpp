@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/process/console.hpp"
-#include "app/run/make_backend.hpp"
+#include "app/run/backends/make_backend.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {

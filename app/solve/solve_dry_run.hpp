@@ -2,7 +2,7 @@
 // solve_dry_run.hpp: `qrtool solve --dry-run`.
 #pragma once
 
-#include "app/run/cost.hpp"
+#include "app/run/backends/cost.hpp"
 #include "app/solve/solve_run.hpp"
 
 namespace qrtool {

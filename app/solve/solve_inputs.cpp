@@ -10,7 +10,7 @@
 #include <numeric>
 #include <utility>
 
-#include "app/run/verdict_text.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "app/solve/complex_sides.hpp"
 #include "app/solve/design.hpp"
 #include "core/error.hpp"
