@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/complex_arithmetic.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 #include "io/column_powers.hpp"
 #include "io/reader_of.hpp"
 

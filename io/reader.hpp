@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/complex_form.hpp"
 #include "io/csv_options.hpp"
 #include "io/dimension.hpp"

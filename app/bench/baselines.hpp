@@ -11,9 +11,9 @@
 
 #include "app/bench/cases.hpp"
 #include "app/bench/timing.hpp"
-#include "core/backend.hpp"
-#include "core/matrices.hpp"
-#include "core/problem.hpp"
+#include "core/backend/backend.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

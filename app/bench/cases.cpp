@@ -9,7 +9,7 @@
 
 #include "app/bench/systems.hpp"
 #include "core/error.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

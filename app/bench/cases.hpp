@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/options/bench_options.hpp"
-#include "core/matrices.hpp"
-#include "core/problem.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "app/bench/device.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 

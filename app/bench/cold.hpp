@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/complex.hpp"
-#include "core/matrices.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/matrix/complex.hpp"
+#include "core/matrix/matrices.hpp"
 
 namespace qrtool {
 namespace {

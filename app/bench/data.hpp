@@ -8,8 +8,8 @@
 
 #include "app/bench/timing.hpp"
 #include "core/batch.hpp"
-#include "core/matrices.hpp"
-#include "core/report.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/report/report.hpp"
 
 namespace qrtool {
 

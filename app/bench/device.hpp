@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "app/bench/timing.hpp"
-#include "core/backend.hpp"
-#include "core/matrices.hpp"
+#include "core/backend/backend.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/solve/system_device.hpp"
 
 namespace qrtool {

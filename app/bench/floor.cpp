@@ -8,8 +8,8 @@
 
 #include "app/bench/device.hpp"
 #include "app/process/stopwatch.hpp"
-#include "core/host.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/host.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 namespace {

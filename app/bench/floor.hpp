@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/bench/table.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

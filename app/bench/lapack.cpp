@@ -14,9 +14,9 @@
 #include "app/bench/data.hpp"
 #include "app/bench/lapack_library.hpp"
 #include "app/process/stopwatch.hpp"
-#include "core/complex_arithmetic.hpp"
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

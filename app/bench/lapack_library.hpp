@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/complex.hpp"
+#include "core/matrix/complex.hpp"
 
 namespace qrtool {
 

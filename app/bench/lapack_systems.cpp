@@ -13,9 +13,9 @@
 #include "app/bench/data.hpp"
 #include "app/bench/systems.hpp"
 #include "app/process/stopwatch.hpp"
-#include "core/complex_arithmetic.hpp"
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "app/bench/baselines.hpp"
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

@@ -13,7 +13,7 @@
 #include "app/bench/device.hpp"
 #include "app/bench/systems.hpp"
 #include "core/error.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rates.hpp: measures the samples of a device's table of costs (core/cost.hpp).
+// rates.hpp: measures the samples of a device's table of costs (core/plan/cost.hpp).
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/bench/baselines.hpp"
-#include "core/cost.hpp"
+#include "core/plan/cost.hpp"
 
 namespace qrtool {
 

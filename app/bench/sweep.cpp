@@ -16,7 +16,7 @@
 #include "app/process/progress.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

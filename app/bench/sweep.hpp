@@ -13,7 +13,7 @@
 #include "app/bench/cases.hpp"
 #include "app/bench/table.hpp"
 #include "app/process/stopwatch.hpp"
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

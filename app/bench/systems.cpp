@@ -19,7 +19,7 @@
 #include "app/process/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "core/solve/system_engine.hpp"
 #include "core/solve/tall_system.hpp"

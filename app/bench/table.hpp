@@ -10,7 +10,7 @@
 #include "app/bench/cases.hpp"
 #include "app/bench/machine_state.hpp"
 #include "app/bench/timing.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 
 namespace qrtool {
 

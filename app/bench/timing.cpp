@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "app/process/stopwatch.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 
 namespace qrtool {
 

@@ -13,7 +13,7 @@
 
 #include "app/bench/cases.hpp"
 #include "core/batch.hpp"
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 #include "core/solve/system_solver.hpp"
 
 namespace qrtool {

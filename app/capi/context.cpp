@@ -11,7 +11,7 @@
 
 #include "app/engine/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool::capi {
 namespace {

@@ -13,7 +13,7 @@
 #include "app/run/files/into.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"

@@ -12,7 +12,7 @@
 #include "app/cli/option_values.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -26,7 +26,7 @@
 #include "app/run/backends/make_backend.hpp"
 #include "app/run/backends/own_rates.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/read_text.hpp"
 #include "io/file/text_output.hpp"

@@ -14,7 +14,7 @@
 #include "app/run/backends/own_rates.hpp"
 #include "app/run/backends/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -13,7 +13,7 @@
 #include "app/process/process_clock.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
 #include "app/run/backends/attempts.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 

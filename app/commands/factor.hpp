@@ -7,8 +7,8 @@
 #include "app/factor/factor_summary.hpp"
 #include "app/options/options.hpp"
 #include "app/process/laps.hpp"
-#include "core/backend.hpp"
-#include "core/problem.hpp"
+#include "core/backend/backend.hpp"
+#include "core/problem/problem.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {

@@ -9,7 +9,7 @@
 #include "app/factor/factor_run.hpp"
 #include "app/run/backends/make_backend.hpp"
 #include "app/run/files/into.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

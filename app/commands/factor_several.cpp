@@ -17,7 +17,7 @@
 #include "app/process/process_clock.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/files/several.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/rereadable.hpp"
 

@@ -19,9 +19,9 @@
 #include "app/process/stopwatch.hpp"
 #include "app/run/backends/make_backend.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
-#include "core/matrices.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/host.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
 #include "io/writer.hpp"
 

@@ -17,7 +17,7 @@
 #include "app/solve/solve_run.hpp"
 #include "app/solve/weight_scale.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 

@@ -8,7 +8,7 @@
 #include "app/process/laps.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

@@ -19,7 +19,7 @@
 #include "app/solve/solve_inputs.hpp"
 #include "core/cpu/cpu_rates.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"

@@ -8,7 +8,7 @@
 #include "app/commands/solve.hpp"
 #include "app/run/backends/make_backend.hpp"
 #include "app/run/files/into.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,7 +9,7 @@
 #include "app/run/backends/attempts.hpp"
 #include "app/run/backends/cost.hpp"
 #include "core/factor/ranked_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

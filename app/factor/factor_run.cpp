@@ -17,7 +17,7 @@
 #include "app/run/matrices/factor_rows.hpp"
 #include "app/run/matrices/leverage_run.hpp"
 #include "app/run/pipeline/share_stages.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/repeated_reader.hpp"
 

@@ -9,9 +9,9 @@
 #include "app/process/laps.hpp"
 #include "app/run/backends/make_backend.hpp"
 #include "app/run/files/outputs.hpp"
-#include "core/backend.hpp"
-#include "core/comm.hpp"
+#include "core/backend/backend.hpp"
 #include "core/factor/checked_backend.hpp"
+#include "core/machine/comm.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

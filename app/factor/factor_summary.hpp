@@ -10,7 +10,7 @@
 #include "app/process/wall_time.hpp"
 #include "app/run/pipeline/pipeline.hpp"
 #include "app/run/verdict/verdict.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 

@@ -10,7 +10,7 @@
 #include "app/run/files/source_notes.hpp"
 #include "app/run/verdict/verdict_text.hpp"
 #include "core/join.hpp"
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -11,8 +11,8 @@
 
 #include "app/options/backend_request.hpp"
 #include "app/options/print_options.hpp"
-#include "core/matrices.hpp"
-#include "core/problem.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

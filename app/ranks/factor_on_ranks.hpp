@@ -4,8 +4,8 @@
 
 #include "app/factor/factor_run.hpp"
 #include "app/options/options.hpp"
-#include "core/comm.hpp"
 #include "core/error.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

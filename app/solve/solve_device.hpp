@@ -8,7 +8,7 @@
 #include "app/engine/solve_device.hpp"
 #include "app/options/options.hpp"
 #include "app/solve/solve_inputs.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

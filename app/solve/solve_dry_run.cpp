@@ -9,7 +9,7 @@
 #include "app/engine/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/cpu_rates.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -21,7 +21,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 

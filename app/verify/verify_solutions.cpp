@@ -20,8 +20,8 @@
 #include "app/verify/factors_as_solutions.hpp"
 #include "app/verify/verify_answer.hpp"
 #include "app/verify/verify_sides.hpp"
-#include "core/host.hpp"
 #include "core/join.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/variable_record.hpp"
 

@@ -3,7 +3,7 @@
 #include "gpu/model/host_sample.hpp"
 
 #include "core/measure/error_meter.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 #include "gpu/model/tuning.hpp"
 
 namespace qrtool {

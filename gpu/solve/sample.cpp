@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/cpu/cpu_variants.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 #include "gpu/model/tuning.hpp"
 
 namespace qrtool {

@@ -44,8 +44,8 @@ std::span<const SystemBody> checking_bodies();
 const SystemBody* chosen_body(std::span<const SystemBody> bodies, const SolveProblem& problem,
                               const Limits& limits);
 
-/// What a body of normal_bodies() is called in a table of costs (core/cost.hpp), whose samples of
-/// it are times of x, measurements and checks left out: "solve/normal".
+/// What a body of normal_bodies() is called in a table of costs (core/plan/cost.hpp), whose samples
+/// of it are times of x, measurements and checks left out: "solve/normal".
 std::string name_in_costs(const SystemBody& body);
 /// The bodies of normal_bodies() that fit.
 std::vector<const SystemBody*> fitting_normal_bodies(const SolveProblem& problem,

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/complex_form.hpp"
 #include "io/csv/lines.hpp"
 #include "io/csv/way_out.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/complex_form.hpp"
 #include "io/file/input_file.hpp"
 #include "io/hdf5/file.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/estimate/programs.hpp"
 #include "gpu/host/session.hpp"
 #include "gpu/registry.hpp"

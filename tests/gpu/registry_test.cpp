@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/products/product.hpp"
 
 namespace qrtool {

@@ -22,8 +22,8 @@
 #include "app/bench/baselines.hpp"
 #include "app/bench/lapack.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
-#include "core/operations.hpp"
+#include "core/machine/host.hpp"
+#include "core/problem/operations.hpp"
 #include "tests/peers/peers.hpp"
 
 namespace qrtool {

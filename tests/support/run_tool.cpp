@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool::test {

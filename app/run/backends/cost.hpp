@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/engine/automatic.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "app/engine/automatic.hpp"
 #include "app/options/backend_request.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {

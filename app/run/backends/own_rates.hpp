@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "core/cost.hpp"
+#include "core/plan/cost.hpp"
 
 namespace qrtool {
 

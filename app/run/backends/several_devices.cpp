@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 

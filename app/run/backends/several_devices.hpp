@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

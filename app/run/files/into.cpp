@@ -18,7 +18,7 @@
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/files/several.hpp"
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/format.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/comm.hpp"
-#include "core/ratios.hpp"
+#include "core/machine/comm.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 namespace {

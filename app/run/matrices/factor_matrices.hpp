@@ -10,7 +10,7 @@
 #include "app/run/files/outputs.hpp"
 #include "app/run/pipeline/chunk.hpp"
 #include "app/run/verdict/verdict.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

@@ -14,7 +14,7 @@
 #include "app/process/progress.hpp"
 #include "app/run/files/outputs.hpp"
 #include "app/run/verdict/verdict.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

@@ -14,13 +14,13 @@
 #include "app/run/matrices/leaf_stream.hpp"
 #include "app/run/matrices/row_passes.hpp"
 #include "app/run/pipeline/share_stages.hpp"
-#include "core/complex_arithmetic.hpp"
 #include "core/cpu/tall/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/factor/rank_and_order.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/gram_probe.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "io/file/scratch_file.hpp"
 
 namespace qrtool {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "app/run/pipeline/pipeline.hpp"
-#include "core/comm.hpp"
 #include "core/cpu/tall/tall.hpp"
 #include "core/factor/second_try.hpp"
+#include "core/machine/comm.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 

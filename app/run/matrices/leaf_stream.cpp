@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "app/process/stopwatch.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 namespace {

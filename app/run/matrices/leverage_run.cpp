@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/host.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/host.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/solve/leverage.hpp"
 #include "core/text.hpp"
 

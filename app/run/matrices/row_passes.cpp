@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "app/process/stopwatch.hpp"
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 #include "core/measure/row_parts.hpp"
 
 namespace qrtool {

@@ -10,8 +10,8 @@
 #include "app/run/pipeline/pipeline.hpp"
 #include "app/run/verdict/verdict.hpp"
 #include "core/measure/error_probe.hpp"
-#include "core/problem.hpp"
-#include "core/ratios.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/ratios.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

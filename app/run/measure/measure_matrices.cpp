@@ -7,7 +7,7 @@
 #include "app/run/pipeline/chunk.hpp"
 #include "app/run/pipeline/stages.hpp"
 #include "core/factor/rank_and_order.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 namespace {

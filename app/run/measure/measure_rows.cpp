@@ -6,8 +6,8 @@
 
 #include "app/process/stopwatch.hpp"
 #include "app/run/measure/measure_ways.hpp"
-#include "core/complex.hpp"
 #include "core/factor/rank_and_order.hpp"
+#include "core/matrix/complex.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 

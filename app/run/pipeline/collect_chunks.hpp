@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

@@ -13,7 +13,7 @@
 
 #include "app/run/pipeline/collect_chunks.hpp"
 #include "app/run/pipeline/stages.hpp"
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

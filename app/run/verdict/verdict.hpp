@@ -8,8 +8,8 @@
 
 #include "app/engine/factors_meter.hpp"
 #include "core/batch.hpp"
-#include "core/ratios.hpp"
-#include "core/report.hpp"
+#include "core/report/ratios.hpp"
+#include "core/report/report.hpp"
 
 namespace qrtool {
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/host/program_cache.hpp"
 #include "gpu/model/host_sample.hpp"

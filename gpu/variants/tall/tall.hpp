@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 
 namespace qrtool {
 

@@ -8,7 +8,7 @@
 
 #include "app/bench/floor.hpp"
 #include "core/error.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 
 namespace qrtool {
 namespace {

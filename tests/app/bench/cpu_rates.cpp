@@ -13,7 +13,7 @@
 #include "app/bench/systems.hpp"
 #include "app/bench/table.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

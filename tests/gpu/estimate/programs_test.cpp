@@ -10,8 +10,8 @@
 #include <sstream>
 #include <string>
 
-#include "core/matrices.hpp"
-#include "core/plan.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/factor/opencl_backend.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/system_launches.hpp"

@@ -11,7 +11,7 @@
 #include "app/run/backends/attempts.hpp"
 #include "app/run/backends/opencl_process.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

@@ -20,7 +20,7 @@
 #include "app/engine/opencl.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/tall_shape.hpp"
+#include "core/problem/tall_shape.hpp"
 #include "io/writer.hpp"
 #include "tests/support/local_ranks.hpp"
 #include "tests/support/run_tool.hpp"
