@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "app/bench/device.hpp"
-#include "app/bench/systems.hpp"
+#include "app/bench/contestants/systems.hpp"
+#include "app/bench/timing/device.hpp"
 #include "core/error.hpp"
 #include "core/problem/operations.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/bench/baselines.hpp"
+#include "app/bench/contestants/baselines.hpp"
 #include "core/plan/cost.hpp"
 
 namespace qrtool {

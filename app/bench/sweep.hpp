@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/baselines.hpp"
-#include "app/bench/cases.hpp"
-#include "app/bench/table.hpp"
+#include "app/bench/contestants/baselines.hpp"
+#include "app/bench/table/table.hpp"
+#include "app/bench/timing/cases.hpp"
 #include "app/process/stopwatch.hpp"
 #include "core/machine/comm.hpp"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "app/bench/baselines.hpp"
+#include "app/bench/contestants/baselines.hpp"
 #include "app/cli/command_line.hpp"
 #include "app/cli/option_values.hpp"
 #include "core/error.hpp"

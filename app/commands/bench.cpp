@@ -9,14 +9,14 @@
 #include <memory>
 #include <optional>
 
-#include "app/bench/compare.hpp"
-#include "app/bench/floor.hpp"
-#include "app/bench/gemm.hpp"
-#include "app/bench/plot.hpp"
-#include "app/bench/ranks.hpp"
+#include "app/bench/contestants/ranks.hpp"
+#include "app/bench/contestants/systems.hpp"
 #include "app/bench/rates.hpp"
 #include "app/bench/sweep.hpp"
-#include "app/bench/systems.hpp"
+#include "app/bench/table/compare.hpp"
+#include "app/bench/table/floor.hpp"
+#include "app/bench/table/plot.hpp"
+#include "app/bench/timing/gemm.hpp"
 #include "app/cli/option_values.hpp"
 #include "app/commands/commands.hpp"
 #include "app/engine/solve_device.hpp"

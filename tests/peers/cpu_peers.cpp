@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/baselines.hpp"
-#include "app/bench/lapack.hpp"
+#include "app/bench/contestants/baselines.hpp"
+#include "app/bench/contestants/lapack.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/machine/host.hpp"
 #include "core/problem/operations.hpp"

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/lapack_systems.hpp"
+#include "app/bench/contestants/lapack_systems.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
