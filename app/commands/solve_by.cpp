@@ -11,7 +11,7 @@
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
 #include "app/process/stopwatch.hpp"
-#include "app/run/backends/cost.hpp"
+#include "app/run/backends/run_cost.hpp"
 #include "app/run/files/source_notes.hpp"
 #include "app/solve/groups/group_result.hpp"
 #include "app/solve/groups/group_solver.hpp"
@@ -65,7 +65,7 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
   const std::uint64_t row_bytes = sizeof(double) * static_cast<std::uint64_t>(input.source.n + 2);
   const std::uint64_t rows = row_bytes * static_cast<std::uint64_t>(input.source.m);
   const std::uint64_t in_memory = std::min<std::uint64_t>(rows, limits.host_bytes / 2);
-  Cost cost{
+  RunCost cost{
       .input = o.a,
       .plan = fmt::format("problem   {} groups of {} to {} rows, {} columns, float64\n"
                           "variant   one regression for each group on cpu\n",

@@ -7,7 +7,7 @@
 #include "app/engine/opencl.hpp"
 #include "app/factor/factor_run.hpp"
 #include "app/run/backends/attempts.hpp"
-#include "app/run/backends/cost.hpp"
+#include "app/run/backends/run_cost.hpp"
 #include "core/factor/ranked_backend.hpp"
 #include "core/machine/host.hpp"
 
@@ -28,7 +28,7 @@ BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limit
   }
 }
 
-Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
+RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
   Laps laps;
   const Limits limits = limits_beside_files(o, input, all);
   const Source& source = input.source();
@@ -39,14 +39,14 @@ Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
   const Plan& plan = run.plan();
   const Problem& problem = plan.problem;
   const Limits planned = choice.backend->limits();
-  Cost cost{.input = source.dataset.empty() ? source.file : source.file + ":" + source.dataset,
-            .plan = fmt::format("backend   {}: {}\n", choice.backend->name(), choice.reason) +
-                    explain(plan, planned),
-            .input_bytes = static_cast<std::uint64_t>(problem.count) * problem.input_bytes(),
-            .memory_bytes = plan.host_bytes + planned.file_bytes,
-            .memory_limit_bytes = planned.host_bytes + planned.file_bytes,
-            .device_bytes = plan.device_bytes,
-            .scratch_bytes = plan.scratch_bytes};
+  RunCost cost{.input = source.dataset.empty() ? source.file : source.file + ":" + source.dataset,
+               .plan = fmt::format("backend   {}: {}\n", choice.backend->name(), choice.reason) +
+                       explain(plan, planned),
+               .input_bytes = static_cast<std::uint64_t>(problem.count) * problem.input_bytes(),
+               .memory_bytes = plan.host_bytes + planned.file_bytes,
+               .memory_limit_bytes = planned.host_bytes + planned.file_bytes,
+               .device_bytes = plan.device_bytes,
+               .scratch_bytes = plan.scratch_bytes};
   if (const std::optional<DeviceInfo> device = started_device(*choice.backend))
     enter_programs(opencl_factor_programs(plan, *device), *device, cost);
   cost.chunks = plan.by_rows() ? (problem.m + plan.chunk_rows - 1) / plan.chunk_rows
@@ -73,7 +73,7 @@ Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
 ExitCode dry_run_factor(const FactorOptions& o) {
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
-  std::vector<Cost> costs;
+  std::vector<RunCost> costs;
   FactorOptions one = o;
   const std::vector<std::string> datasets =
       o.datasets.empty() ? std::vector<std::string>{o.dataset} : o.datasets;

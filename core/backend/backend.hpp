@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "core/backend/chunk_seconds.hpp"
 #include "core/backend/held_matrix.hpp"
 #include "core/batch.hpp"
 #include "core/plan/plan.hpp"

@@ -7,27 +7,12 @@
 #include <string_view>
 #include <variant>
 
+#include "core/backend/chunk_seconds.hpp"
 #include "core/batch.hpp"
 #include "core/plan/plan.hpp"
 #include "core/report/report.hpp"
 
 namespace qrtool {
-
-/// The time, in seconds, that each step of a chunk took: by the clock of a device where one has the
-/// step, else wall time.
-struct ChunkSeconds {
-  double factor = 0, check = 0, upload = 0, download = 0;
-  double kernels = 0;  // until they were there, built or taken from the driver's cache
-
-  ChunkSeconds& operator+=(const ChunkSeconds& other) {
-    kernels += other.kernels;
-    factor += other.factor;
-    check += other.check;
-    upload += other.upload;
-    download += other.download;
-    return *this;
-  }
-};
 
 /// Call put() for all rows of A, then factor(), then get() for all rows of each factor, then
 /// report(). Both take rows from row 0 on, without gaps; all pieces are packed, of the problem's

@@ -10,8 +10,8 @@
 
 #include "app/engine/opencl.hpp"
 #include "app/process/console.hpp"
-#include "app/run/backends/cost.hpp"
 #include "app/run/backends/opencl_process.hpp"
+#include "app/run/backends/run_cost.hpp"
 #include "app/run/backends/several_devices.hpp"
 #include "app/run/backends/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// solve_device.cpp: the choice between the CPU and a device for `solve`.
-#include "app/solve/solve_device.hpp"
+// choose_solve_device.cpp: the choice between the CPU and a device for `solve`.
+#include "app/solve/choose_solve_device.hpp"
 
 #include <fmt/format.h>
 

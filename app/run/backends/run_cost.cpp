@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cost.cpp: measures a small part of each step and multiplies.
-#include "app/run/backends/cost.hpp"
+// run_cost.cpp: measures a small part of each step and multiplies.
+#include "app/run/backends/run_cost.hpp"
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
@@ -150,7 +150,7 @@ std::string text_of(const ProgramsEstimate& programs) {
                      format_seconds(programs.seconds));
 }
 
-std::string text_of(const Cost& cost) {
+std::string text_of(const RunCost& cost) {
   std::string text = cost.plan;
   if (cost.programs) text += text_of(*cost.programs);
   text += fmt::format("input     {}: {}\n", escape(cost.input), format_bytes(cost.input_bytes));
@@ -196,7 +196,7 @@ Json json_of(const std::optional<ProgramsEstimate>& programs) {
   return {{"all", programs->all}, {"unseen", programs->unseen}, {"seconds", programs->seconds}};
 }
 
-Json json_of(const Cost& cost) {
+Json json_of(const RunCost& cost) {
   return {{"input", cost.input},
           {"plan", cost.plan},
           {"input_bytes", cost.input_bytes},
@@ -217,7 +217,7 @@ Json json_of(const Cost& cost) {
 
 }  // namespace
 
-double Cost::total_seconds() const {
+double RunCost::total_seconds() const {
   double sum = 0, longest = 0;
   for (const double step : {read_seconds, compute_seconds, write_seconds}) {
     if (std::isnan(step)) continue;
@@ -228,9 +228,9 @@ double Cost::total_seconds() const {
          (sum - longest) / static_cast<double>(std::max<index_t>(chunks, 1));
 }
 
-OutputRoom room_for(const std::string& output, const std::vector<Cost>& costs) {
+OutputRoom room_for(const std::string& output, const std::vector<RunCost>& costs) {
   OutputRoom room{.output = output, .free_bytes = {}};
-  for (const Cost& cost : costs) room.bytes += cost.output_bytes;
+  for (const RunCost& cost : costs) room.bytes += cost.output_bytes;
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(directory_of(output), error);
   if (!error && !is_standard_output(output)) room.free_bytes = space.available;
@@ -280,11 +280,12 @@ std::optional<DeviceInfo> started_device(const Backend& backend) {
   return std::nullopt;
 }
 
-void enter_programs(std::span<const std::string> programs, const DeviceInfo& device, Cost& cost) {
+void enter_programs(std::span<const std::string> programs, const DeviceInfo& device,
+                    RunCost& cost) {
   if (timings_path()) cost.programs = estimate_programs(programs, device, load_timings());
 }
 
-void enter_output(const OutputSpec& spec, Cost& cost) {
+void enter_output(const OutputSpec& spec, RunCost& cost) {
   const bool is_text = format_of_output(spec.path).is_text;
   std::uint64_t lines = 1, numbers = 0, bytes = 0;
   for (const index_t extent : spec.leading) lines *= static_cast<std::uint64_t>(extent);
@@ -326,11 +327,11 @@ void require_place(const std::string& output, const std::string& report, bool fo
 }
 
 void print_costs(const PrintOptions& o, const char* command, const std::string& output,
-                 const std::vector<Cost>& costs) {
+                 const std::vector<RunCost>& costs) {
   const OutputRoom room = room_for(output, costs);
   if (o.json) {
     Json runs = Json::array();
-    for (const Cost& cost : costs) runs.push_back(json_of(cost));
+    for (const RunCost& cost : costs) runs.push_back(json_of(cost));
     write_json({{"schema", "qrtool.dry-run/1"},
                 {"version", QRTOOL_VERSION},
                 {"command", command},
@@ -344,7 +345,7 @@ void print_costs(const PrintOptions& o, const char* command, const std::string& 
     return;
   }
   if (o.quiet) return;
-  for (const Cost& cost : costs) write_stdout(text_of(cost));
+  for (const RunCost& cost : costs) write_stdout(text_of(cost));
   write_stdout(text_of_load());
   write_stdout(text_of(room));
   write_stdout("a dry run: nothing was written\n");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// solve_device.hpp: whether the systems of a run are solved on an OpenCL device, and on which.
+// choose_solve_device.hpp: whether the systems of a run are solved on an OpenCL device, and on
+// which.
 #pragma once
 
 #include <memory>

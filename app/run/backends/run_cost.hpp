@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cost.hpp: what a run would need and take, from its plan and from a few quick measurements.
+// run_cost.hpp: what a run would need and take, from its plan and from a few quick measurements.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace qrtool {
 
 /// Of one dataset that is factored, or of one run of `solve`. A time that was not measured is NaN.
-struct Cost {
+struct RunCost {
   std::string input, plan;  // what is read; the plan in lines of text
   std::uint64_t input_bytes = 0, output_bytes = 0;
   bool is_output_estimated = false;  // text has no fixed size
@@ -38,7 +38,7 @@ struct OutputRoom {
   std::optional<std::uint64_t> free_bytes;  // not known for standard output
   bool suffices() const { return !free_bytes || bytes <= *free_bytes; }
 };
-OutputRoom room_for(const std::string& output, const std::vector<Cost>& costs);
+OutputRoom room_for(const std::string& output, const std::vector<RunCost>& costs);
 
 /// Times the reading of the first 32 MiB, for `passes` passes over all matrices. NaN where reading
 /// begins with a copy of everything.
@@ -67,11 +67,11 @@ ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
 std::optional<DeviceInfo> started_device(const Backend& backend);
 
 /// Enters the programs of a run. Call it before a sample builds some of them.
-void enter_programs(std::span<const std::string> programs, const DeviceInfo& device, Cost& cost);
+void enter_programs(std::span<const std::string> programs, const DeviceInfo& device, RunCost& cost);
 
 /// Enters the bytes of an output, and the time to write them: numbers as text are formatted once,
 /// and a file without a name takes 16 MiB beside the output for a moment.
-void enter_output(const OutputSpec& spec, Cost& cost);
+void enter_output(const OutputSpec& spec, RunCost& cost);
 
 /// Finds out whether a run could create its files. A dry run creates none. Errors: OutputError.
 void require_place(const std::string& output, const std::string& report, bool force);
@@ -79,6 +79,6 @@ void require_place(const std::string& output, const std::string& report, bool fo
 /// Prints the costs as a command's result: in words, or as JSON (schema qrtool.dry-run/1).
 struct PrintOptions;
 void print_costs(const PrintOptions& options, const char* command, const std::string& output,
-                 const std::vector<Cost>& costs);
+                 const std::vector<RunCost>& costs);
 
 }  // namespace qrtool
