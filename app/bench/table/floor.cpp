@@ -17,17 +17,17 @@ namespace {
 /// One side of the copy has so many bytes, more than caches hold. Half of the memory that may be
 /// used is enough for both sides.
 constexpr std::size_t copied_bytes = std::size_t{256} << 20;
-constexpr index_t pieces = 64;
+constexpr index_t copied_pieces = 64;
 
 double host_rate(const Limits& limits) {
   const std::size_t piece = std::max<std::size_t>(
-      std::min(copied_bytes, limits.host_bytes / 4) / static_cast<std::size_t>(pieces), 64);
-  const std::size_t bytes = piece * static_cast<std::size_t>(pieces);
+      std::min(copied_bytes, limits.host_bytes / 4) / static_cast<std::size_t>(copied_pieces), 64);
+  const std::size_t bytes = piece * static_cast<std::size_t>(copied_pieces);
   const HostMemory from = allocate_host(bytes), to = allocate_host(bytes);
   double least = std::numeric_limits<double>::infinity();
   for (int turn = 0; turn < 4; ++turn) {  // the first touches the pages
     const Stopwatch watch;
-    parallel_for(pieces, limits.threads, [&](index_t i, int) {
+    parallel_for(copied_pieces, limits.threads, [&](index_t i, int) {
       const std::size_t first = static_cast<std::size_t>(i) * piece;
       if (turn == 0) std::memset(from.get() + first, 1, piece);
       std::memcpy(to.get() + first, from.get() + first, piece);
