@@ -28,9 +28,9 @@
 #include "app/process/signals.hpp"
 #include "app/ranks/agreement.hpp"
 #include "app/ranks/world.hpp"
-#include "app/run/opencl_process.hpp"
-#include "app/run/several.hpp"
-#include "app/run/timings_file.hpp"
+#include "app/run/backends/opencl_process.hpp"
+#include "app/run/backends/timings_file.hpp"
+#include "app/run/files/several.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 

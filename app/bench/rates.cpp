@@ -10,10 +10,10 @@
 #include <set>
 #include <string>
 
-#include "app/bench/device.hpp"
-#include "app/bench/systems.hpp"
+#include "app/bench/contestants/systems.hpp"
+#include "app/bench/timing/device.hpp"
 #include "core/error.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 
 namespace qrtool {
 namespace {

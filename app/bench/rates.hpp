@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// rates.hpp: measures the samples of a device's table of costs (core/cost.hpp).
+// rates.hpp: measures the samples of a device's table of costs (core/plan/cost.hpp).
 #pragma once
 
 #include <functional>
 #include <utility>
 #include <vector>
 
-#include "app/bench/baselines.hpp"
-#include "core/cost.hpp"
+#include "app/bench/contestants/baselines.hpp"
+#include "core/plan/cost.hpp"
 
 namespace qrtool {
 

@@ -8,15 +8,15 @@
 #include <new>
 #include <utility>
 
-#include "app/bench/choice.hpp"
-#include "app/bench/cold.hpp"
-#include "app/bench/floor.hpp"
-#include "app/bench/ranks.hpp"
+#include "app/bench/contestants/ranks.hpp"
+#include "app/bench/table/choice.hpp"
+#include "app/bench/table/floor.hpp"
+#include "app/bench/timing/cold.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -44,7 +44,7 @@ class StatusLine {
 bool is_gpu(const Backend& backend) { return backend.name() != "cpu" && !backend.limits().is_cpu; }
 
 bool has_both(const BenchHeader& header) {
-  return std::ranges::all_of(baselines_of_choice(), [&](std::string_view name) {
+  return std::ranges::all_of(baselines_of_choice, [&](std::string_view name) {
     return std::ranges::find(header.baselines, name, &BenchHeader::Baseline::name) !=
            header.baselines.end();
   });

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/baselines.hpp"
-#include "app/bench/cases.hpp"
-#include "app/bench/table.hpp"
-#include "app/run/stopwatch.hpp"
-#include "core/comm.hpp"
+#include "app/bench/contestants/baselines.hpp"
+#include "app/bench/table/table.hpp"
+#include "app/bench/timing/cases.hpp"
+#include "app/process/stopwatch.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool::capi {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "app/capi/qrtool.h"
 #include "core/batch.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool::capi {
 

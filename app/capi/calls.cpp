@@ -9,7 +9,7 @@
 #include <new>
 #include <system_error>
 
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 
 namespace qrtool::capi {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "app/engine/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool::capi {
 namespace {
@@ -38,7 +38,7 @@ bool are_equal(const Problem& a, const Problem& b) {
 
 }  // namespace
 
-const Plan& Engine::plan_for(const Problem& problem) {
+const Plan& PlannedBackend::plan_for(const Problem& problem) {
   if (plan && are_equal(plan->problem, problem)) return *plan;
   plan.reset();
   checked.emplace(*backend);
@@ -76,7 +76,7 @@ qrtool_context::qrtool_context(const qrtool_context_options& o)
     throw DeviceError(fmt::format(
         "{}: devices do not work in a child of a process that has used qrtool", wanted));
   device_ = choose_among(list_opencl_devices(), wanted).front();
-  device_engine(*device_);
+  device_backend(*device_);
 }
 
 void qrtool_context::require_own_process() const {
@@ -90,18 +90,19 @@ void qrtool_context::require_going_on() const {
     throw CodeError{QRTOOL_STOPPED, "stopped by keep_going"};
 }
 
-Engine& qrtool_context::cpu() {
-  if (!cpu_) cpu_ = std::make_unique<Engine>(std::make_unique<CpuBackend>(limits));
+PlannedBackend& qrtool_context::cpu() {
+  if (!cpu_) cpu_ = std::make_unique<PlannedBackend>(std::make_unique<CpuBackend>(limits));
   return *cpu_;
 }
 
-Engine& qrtool_context::device_engine(const DeviceInfo& device) {
+PlannedBackend& qrtool_context::device_backend(const DeviceInfo& device) {
   has_worked = true;
-  if (!on_device_) on_device_ = std::make_unique<Engine>(make_opencl_backend(device, limits));
+  if (!on_device_)
+    on_device_ = std::make_unique<PlannedBackend>(make_opencl_backend(device, limits));
   return *on_device_;
 }
 
-Engine& qrtool_context::choose(const Work& work) {
+PlannedBackend& qrtool_context::choose(const Work& work) {
   last.reason = "asked for";
   if (const std::string objection = work.objection_to_devices(); !objection.empty()) {
     if (device_ && !is_automatic_)
@@ -110,7 +111,7 @@ Engine& qrtool_context::choose(const Work& work) {
     last.reason = "solved on the CPU: " + objection;
     return cpu();
   }
-  if (!is_automatic_) return device_ ? device_engine(*device_) : cpu();
+  if (!is_automatic_) return device_ ? device_backend(*device_) : cpu();
   Timings timings;
   if (!has_looked_ && is_worth_a_device(work, limits, timings)) {
     has_looked_ = has_worked = true;
@@ -128,29 +129,30 @@ Engine& qrtool_context::choose(const Work& work) {
   AutomaticChoice choice =
       choose_automatically(work, limits, devices, timings, /*is_started=*/on_device_ != nullptr);
   last.reason = std::move(choice.reason);
-  return choice.device != nullptr ? device_engine(*choice.device) : cpu();
+  return choice.device != nullptr ? device_backend(*choice.device) : cpu();
 }
 
 void qrtool_context::note_work() { has_worked = true; }
 
-void qrtool_context::on_engine(const Work& work, const std::function<void(Engine&)>& body) {
+void qrtool_context::on_backend(const Work& work,
+                                const std::function<void(PlannedBackend&)>& body) {
   has_worked = true;
   last = {};
-  Engine* engine = nullptr;
+  PlannedBackend* planned = nullptr;
   try {
-    engine = &choose(work);
-    body(*engine);
+    planned = &choose(work);
+    body(*planned);
   } catch (const Error& error) {
     const bool is_of_device = error.code() == ExitCode::device || error.code() == ExitCode::limit;
-    const bool had_device = engine == nullptr || engine == on_device_.get();
+    const bool had_device = planned == nullptr || planned == on_device_.get();
     if (!is_automatic_ || !is_of_device || !had_device) throw;
     last.reason = fmt::format("{}; the CPU did it", error.what());
     has_failed_ = true;
-    engine = &cpu();
-    body(*engine);
+    planned = &cpu();
+    body(*planned);
   }
-  last.backend = engine->backend->name();
-  last.device = engine->device;
+  last.backend = planned->backend->name();
+  last.device = planned->device;
 }
 
 int qrtool_open(const qrtool_context_options* options, qrtool_context** context) {

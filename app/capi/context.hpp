@@ -19,8 +19,8 @@
 namespace qrtool::capi {
 
 /// A backend with all that surrounds it, and the plan of its last call.
-struct Engine {
-  explicit Engine(std::shared_ptr<Backend> its_backend)
+struct PlannedBackend {
+  explicit PlannedBackend(std::shared_ptr<Backend> its_backend)
       : backend(std::move(its_backend)), device(backend->device()) {}
 
   /// make_plan(), or the last plan where the problem is the same. Nothing that a plan depends on
@@ -52,25 +52,26 @@ struct qrtool_context {
   /// Says that threads of this process will have worked.
   static void note_work();
 
-  /// Calls body(engine) with the backend that takes the work, and keeps what it says of it. Where a
-  /// device was chosen, not named, and fails, the CPU does everything again.
-  void on_engine(const qrtool::Work& work, const std::function<void(qrtool::capi::Engine&)>& body);
+  /// Calls body(planned) with the backend that takes the work, and keeps what it says of it. Where
+  /// a device was chosen, not named, and fails, the CPU does everything again.
+  void on_backend(const qrtool::Work& work,
+                  const std::function<void(qrtool::capi::PlannedBackend&)>& body);
 
   std::mutex mutex;
   qrtool::Limits limits;
   qrtool::capi::LastRun last;
 
  private:
-  qrtool::capi::Engine& cpu();
-  qrtool::capi::Engine& device_engine(const qrtool::DeviceInfo& device);
-  qrtool::capi::Engine& choose(const qrtool::Work& work);
+  qrtool::capi::PlannedBackend& cpu();
+  qrtool::capi::PlannedBackend& device_backend(const qrtool::DeviceInfo& device);
+  qrtool::capi::PlannedBackend& choose(const qrtool::Work& work);
 
   pid_t process_;
   int (*keep_going_)(void*);
   void* user_;
   std::optional<qrtool::DeviceInfo> device_;  // that is named, or the GPU that may be taken
   bool is_automatic_, has_looked_ = false, has_failed_ = false;
-  std::unique_ptr<qrtool::capi::Engine> cpu_, on_device_;
+  std::unique_ptr<qrtool::capi::PlannedBackend> cpu_, on_device_;
 };
 
 namespace qrtool::capi {

@@ -163,12 +163,12 @@ index_t matrices_at_once(const Plan& plan, const Backend& backend, const Places<
 }
 
 template <class T>
-void run(qrtool_context& context, Engine& engine, const Problem& problem, const Strided<const T>& a,
-         const qrtool_factors& out, Reports& reports) {
+void run(qrtool_context& context, PlannedBackend& planned, const Problem& problem,
+         const Strided<const T>& a, const qrtool_factors& out, Reports& reports) {
   const Places<T> places = places_of<T>(problem, out);
   require_apart(problem, a, places, reports);
-  const Plan& plan = engine.plan_for(problem);
-  Backend& backend = engine.checked->backend_for(problem);
+  const Plan& plan = planned.plan_for(problem);
+  Backend& backend = planned.checked->backend_for(problem);
   const int threads = context.limits.threads;
   const bool is_copied = !a.is_by_rows();
   const index_t at_once = std::min(
@@ -210,11 +210,11 @@ int qrtool_factor(qrtool_context* context, const qrtool_matrices* a,
     require_offered(problem, o);
     Reports reports(places.reports, places.report_size);
     if (problem.count == 0) return static_cast<int>(QRTOOL_OK);
-    c.on_engine(problem, [&](Engine& engine) {
+    c.on_backend(problem, [&](PlannedBackend& planned) {
       reports.restart();
       with_type(problem.type, [&](auto zero) {
         using T = decltype(zero);
-        run<T>(c, engine, problem, strided<T>(*a), places, reports);
+        run<T>(c, planned, problem, strided<T>(*a), places, reports);
       });
     });
     return reports.code();

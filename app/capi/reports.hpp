@@ -7,7 +7,7 @@
 
 #include "app/capi/calls.hpp"
 #include "core/batch.hpp"
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 
 namespace qrtool::capi {
 

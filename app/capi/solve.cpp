@@ -394,7 +394,7 @@ void solve_tall(const SolveCall<T>& call) {
 }
 
 template <class T>
-void run(qrtool_context& context, Engine& engine, const Systems<T>& systems,
+void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& systems,
          const SolveProblem& problem, Solutions& solutions) {
   const SystemsShape shape = shape_of(systems);
   Limits limits = context.limits;
@@ -402,9 +402,9 @@ void run(qrtool_context& context, Engine& engine, const Systems<T>& systems,
   limits.host_bytes +=
       2 * static_cast<std::size_t>(problem.m * (problem.n + systems.p)) * sizeof(T);
   SolvePlan plan = plan_solve(shape, problem, limits);
-  SolveDevice device{.backend = engine.backend};
+  SolveDevice device{.backend = planned.backend};
   std::string objection = "not asked for";
-  if (engine.backend->name() == "opencl") objection = objection_to_devices(shape, problem, plan);
+  if (planned.backend->name() == "opencl") objection = objection_to_devices(shape, problem, plan);
   if (objection.empty()) objection = plan_on_device(shape, problem, plan, "", device);
   const bool is_on_device = objection.empty();
   if (is_on_device) take_device(shape, problem, limits, plan);
@@ -423,7 +423,7 @@ void run(qrtool_context& context, Engine& engine, const Systems<T>& systems,
                          : is_shared  ? "one QR for all"
                                       : std::string(plan.factor.variant->name);
   context.last.threads = plan.threads;
-  if (!is_on_device && engine.backend->name() == "opencl")
+  if (!is_on_device && planned.backend->name() == "opencl")
     context.last.reason = "solved on the CPU: " + objection;
 }
 
@@ -440,9 +440,9 @@ int solve(qrtool_context& context, const qrtool_matrices& a, const qrtool_matric
   const bool shares = systems.shares_a();
   const Work work = work_of_systems(problem, shares ? 1 : systems.count,
                                     systems.p * (shares ? systems.count : 1));
-  context.on_engine(work, [&](Engine& engine) {
+  context.on_backend(work, [&](PlannedBackend& planned) {
     solutions.restart();
-    run(context, engine, systems, problem, solutions);
+    run(context, planned, systems, problem, solutions);
   });
   return solutions.code();
 }

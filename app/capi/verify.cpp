@@ -13,7 +13,7 @@
 #include "app/capi/reports.hpp"
 #include "app/engine/factors_meter.hpp"
 #include "core/factor/rank_and_order.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool::capi {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "app/cli/describe_bench.hpp"
-#include "app/run/into.hpp"
+#include "app/run/files/into.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"

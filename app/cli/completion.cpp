@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/engine/opencl.hpp"
-#include "app/run/opencl_process.hpp"
+#include "app/run/backends/opencl_process.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
 

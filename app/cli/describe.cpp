@@ -15,7 +15,7 @@
 #include "app/solve/design.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
 #include "io/csv/parser/columns.hpp"
 #include "io/file/scratch_file.hpp"

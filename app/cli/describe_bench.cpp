@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "app/bench/baselines.hpp"
+#include "app/bench/contestants/baselines.hpp"
 #include "app/cli/command_line.hpp"
 #include "app/cli/option_values.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "app/options/options.hpp"
-#include "core/comm.hpp"
 #include "core/error.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

@@ -10,11 +10,11 @@
 #include "app/engine/opencl.hpp"
 #include "app/engine/timings.hpp"
 #include "app/process/console.hpp"
-#include "app/run/opencl_process.hpp"
-#include "app/run/own_rates.hpp"
-#include "app/run/timings_file.hpp"
+#include "app/run/backends/opencl_process.hpp"
+#include "app/run/backends/own_rates.hpp"
+#include "app/run/backends/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -22,8 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A place where problems can run: the CPU or an OpenCL device.
-struct Place {
+/// The CPU or an OpenCL device, on which problems can run.
+struct Processor {
   std::string title;
   std::string limits_text;
   std::span<const Variant> variants;
@@ -42,7 +42,7 @@ std::string_view name_of(SubGroups body) {
   return "";
 }
 
-Place cpu_place(const Limits& host) {
+Processor cpu_processor(const Limits& host) {
   return {.title = fmt::format("cpu  {}", CpuBackend(host).device()),
           .limits_text =
               fmt::format("{} threads, {} of memory", host.threads, format_bytes(host.host_bytes)),
@@ -50,7 +50,7 @@ Place cpu_place(const Limits& host) {
           .limits = host};
 }
 
-Place device_place(const DeviceInfo& device, const Limits& host) {
+Processor device_processor(const DeviceInfo& device, const Limits& host) {
   Limits limits = device.limits;
   limits.host_bytes = host.host_bytes;
   limits.threads = host.threads;
@@ -67,10 +67,10 @@ Place device_place(const DeviceInfo& device, const Limits& host) {
 }
 
 /// With what each variant is for, where `is_verbose`.
-std::string describe(const Place& place, const Problem& problem, bool is_verbose) {
-  std::string text = fmt::format("{}\n     {}\n", place.title, place.limits_text);
-  for (const Variant& variant : place.variants) {
-    const Fit fit = variant.takes(problem, place.limits);
+std::string describe(const Processor& processor, const Problem& problem, bool is_verbose) {
+  std::string text = fmt::format("{}\n     {}\n", processor.title, processor.limits_text);
+  for (const Variant& variant : processor.variants) {
+    const Fit fit = variant.takes(problem, processor.limits);
     text += fmt::format("     {} {:<16} {}{}\n", fit.ok ? "+" : "-", variant.name, fit.reason,
                         variant.only_when_forced ? " (only when forced)" : "");
     if (is_verbose) text += fmt::format("                        {}\n", variant.summary);
@@ -78,17 +78,17 @@ std::string describe(const Place& place, const Problem& problem, bool is_verbose
   return text;
 }
 
-Json to_json(const Place& place, const Problem& problem) {
+Json to_json(const Processor& processor, const Problem& problem) {
   Json variants = Json::array();
-  for (const Variant& variant : place.variants) {
-    const Fit fit = variant.takes(problem, place.limits);
+  for (const Variant& variant : processor.variants) {
+    const Fit fit = variant.takes(problem, processor.limits);
     variants.push_back({{"name", variant.name},
                         {"summary", variant.summary},
                         {"fits", fit.ok},
                         {"reason", fit.reason},
                         {"only_when_forced", variant.only_when_forced}});
   }
-  return {{"name", place.title}, {"limits", place.limits_text}, {"variants", variants}};
+  return {{"name", processor.title}, {"limits", processor.limits_text}, {"variants", variants}};
 }
 
 std::string automatic_text(const AutomaticChoice& choice) {
@@ -163,13 +163,13 @@ ExitCode run_devices(const DevicesOptions& o) {
 
   const Limits host = host_limits({}, 0);
   const std::vector<DeviceInfo> devices = opencl_devices();
-  std::vector<Place> places{cpu_place(host)};
-  for (const DeviceInfo& device : devices) places.push_back(device_place(device, host));
+  std::vector<Processor> processors{cpu_processor(host)};
+  for (const DeviceInfo& device : devices) processors.push_back(device_processor(device, host));
   const AutomaticChoice choice = choose_automatically(problem, host, devices, load_timings());
 
   if (o.json) {
     Json list = Json::array();
-    for (const Place& place : places) list.push_back(to_json(place, problem));
+    for (const Processor& processor : processors) list.push_back(to_json(processor, problem));
     write_json({{"schema", "qrtool.devices/1"},
                 {"shape", {problem.count, problem.m, problem.n}},
                 {"type", name_of(problem.type)},
@@ -179,7 +179,8 @@ ExitCode run_devices(const DevicesOptions& o) {
     return ExitCode::good;
   }
   if (o.quiet) return ExitCode::good;
-  for (const Place& place : places) write_stdout(describe(place, problem, o.verbose));
+  for (const Processor& processor : processors)
+    write_stdout(describe(processor, problem, o.verbose));
   if (devices.empty()) write_stdout("no OpenCL device; the CPU does everything\n");
   write_stdout(fmt::format("for {} of {}x{}, {} (+ takes it, - does not):\n  {}\n",
                            format_count(problem.count), problem.m, problem.n, name_of(problem.type),

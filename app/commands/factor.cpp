@@ -8,12 +8,12 @@
 #include "app/commands/commands.hpp"
 #include "app/commands/factor_into.hpp"
 #include "app/commands/factor_several.hpp"
+#include "app/factor/dry_run.hpp"
+#include "app/factor/factor_run.hpp"
 #include "app/process/process_clock.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
-#include "app/run/attempts.hpp"
-#include "app/run/dry_run.hpp"
-#include "app/run/factor_run.hpp"
-#include "core/host.hpp"
+#include "app/run/backends/attempts.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 

@@ -4,11 +4,11 @@
 
 #include <memory>
 
+#include "app/factor/factor_summary.hpp"
 #include "app/options/options.hpp"
-#include "app/run/factor_summary.hpp"
-#include "app/run/laps.hpp"
-#include "core/backend.hpp"
-#include "core/problem.hpp"
+#include "app/process/laps.hpp"
+#include "core/backend/backend.hpp"
+#include "core/problem/problem.hpp"
 #include "io/write/writer.hpp"
 
 namespace qrtool {

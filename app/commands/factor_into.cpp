@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "app/commands/factor.hpp"
-#include "app/run/factor_run.hpp"
-#include "app/run/into.hpp"
-#include "app/run/make_backend.hpp"
-#include "core/host.hpp"
+#include "app/factor/factor_run.hpp"
+#include "app/run/backends/make_backend.hpp"
+#include "app/run/files/into.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

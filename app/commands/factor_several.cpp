@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "app/commands/factor.hpp"
+#include "app/factor/factor_run.hpp"
 #include "app/process/console.hpp"
 #include "app/process/process_clock.hpp"
 #include "app/process/signals.hpp"
-#include "app/run/factor_run.hpp"
-#include "app/run/several.hpp"
-#include "core/host.hpp"
+#include "app/run/files/several.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/open/output.hpp"

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "app/options/options.hpp"
-#include "app/run/laps.hpp"
+#include "app/process/laps.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

@@ -10,16 +10,16 @@
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
-#include "app/run/cost.hpp"
-#include "app/run/source_notes.hpp"
-#include "app/run/stopwatch.hpp"
+#include "app/process/stopwatch.hpp"
+#include "app/run/backends/run_cost.hpp"
+#include "app/run/files/source_notes.hpp"
 #include "app/solve/groups/group_result.hpp"
 #include "app/solve/groups/group_solver.hpp"
 #include "app/solve/groups/keyed_input.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "core/cpu/cpu_rates.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
@@ -66,7 +66,7 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
   const std::uint64_t row_bytes = sizeof(double) * static_cast<std::uint64_t>(input.source.n + 2);
   const std::uint64_t rows = row_bytes * static_cast<std::uint64_t>(input.source.m);
   const std::uint64_t in_memory = std::min<std::uint64_t>(rows, limits.host_bytes / 2);
-  Cost cost{
+  RunCost cost{
       .input = o.a,
       .plan = fmt::format("problem   {} groups of {} to {} rows, {} columns, float64\n"
                           "variant   one regression for each group on cpu\n",

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "app/commands/solve.hpp"
-#include "app/run/into.hpp"
-#include "app/run/make_backend.hpp"
-#include "core/host.hpp"
+#include "app/run/backends/make_backend.hpp"
+#include "app/run/files/into.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

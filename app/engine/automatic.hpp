@@ -7,7 +7,7 @@
 #include <string>
 
 #include "app/engine/timings.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cpu/reference/form_q.hpp"
+#include "core/eigen/form_q.hpp"
 #include "core/measure/magnitude.hpp"
 
 namespace qrtool {

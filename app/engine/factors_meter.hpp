@@ -6,8 +6,8 @@
 
 #include "core/batch.hpp"
 #include "core/measure/error_probe.hpp"
-#include "core/problem.hpp"
-#include "core/ratios.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 

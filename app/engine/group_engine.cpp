@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "app/engine/opencl.hpp"
-#include "core/clock.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/clock.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/solve/side_copies.hpp"
 
 namespace qrtool {

@@ -8,7 +8,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "core/solve/tall_system.hpp"

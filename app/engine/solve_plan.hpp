@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "core/solve/fit.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"

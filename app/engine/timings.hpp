@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {

@@ -8,7 +8,7 @@
 
 #include "app/options/options.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"
 #include "io/file/rereadable.hpp"

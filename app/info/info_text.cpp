@@ -7,10 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/run/source_notes.hpp"
-#include "app/run/verdict_text.hpp"
+#include "app/run/files/source_notes.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "core/join.hpp"
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 #include "core/text.hpp"
 #include "io/report/stored_output.hpp"
 #include "io/source/entry.hpp"

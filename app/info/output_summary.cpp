@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/info/histogram.hpp"
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 #include "io/report/stored_output.hpp"
 #include "io/source/entry.hpp"
 

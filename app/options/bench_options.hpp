@@ -11,8 +11,8 @@
 
 #include "app/options/backend_request.hpp"
 #include "app/options/print_options.hpp"
-#include "core/matrices.hpp"
-#include "core/problem.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 
@@ -21,7 +21,7 @@ struct Baseline;
 /// among variants.
 enum class SweepKind { standard, tall, shapes };
 
-/// The word of --rates for the table of the user's own device (app/run/own_rates.hpp).
+/// The word of --rates for the table of the user's own device (app/run/backends/own_rates.hpp).
 inline constexpr std::string_view own_table = "own";
 
 struct BenchOptions : PrintOptions {

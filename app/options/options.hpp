@@ -11,7 +11,7 @@
 #include "app/options/backend_request.hpp"
 #include "app/options/bench_options.hpp"
 #include "app/options/print_options.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/read/reader.hpp"
 

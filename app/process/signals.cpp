@@ -15,8 +15,8 @@
 #include <exception>
 #include <new>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/hdf5/structure/crash.hpp"
 #include "io/hdf5/structure/watch.hpp"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "app/options/print_options.hpp"
-#include "core/backend.hpp"
-#include "core/comm.hpp"
-#include "core/plan.hpp"
+#include "core/backend/backend.hpp"
+#include "core/machine/comm.hpp"
+#include "core/plan/plan.hpp"
 #include "io/read/reader.hpp"
 
 namespace qrtool {

@@ -9,8 +9,8 @@
 
 #include "app/process/process_clock.hpp"
 #include "app/ranks/agreement.hpp"
-#include "app/run/attempts.hpp"
-#include "core/host.hpp"
+#include "app/run/backends/attempts.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/rereadable.hpp"

@@ -2,10 +2,10 @@
 // factor_on_ranks.hpp: the steps of `qrtool factor`, taken by several ranks together.
 #pragma once
 
+#include "app/factor/factor_run.hpp"
 #include "app/options/options.hpp"
-#include "app/run/factor_run.hpp"
-#include "core/comm.hpp"
 #include "core/error.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

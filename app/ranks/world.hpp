@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool {
 

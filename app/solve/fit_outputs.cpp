@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/run/verdict_text.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -9,7 +9,7 @@
 #include "app/engine/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/cpu_rates.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -64,7 +64,7 @@ double product_flops(const SolveInputs& inputs, const SolveProblem& p) {
 }
 
 std::string plan_text(const SolveInputs& inputs, const SolveProblem& p, const SolveRun& run,
-                      const Cost& cost) {
+                      const RunCost& cost) {
   const SolvePlan& plan = run.plan();
   const index_t right_sides = count_of(inputs.sides.solution_dims);
   const index_t at_once = std::min(plan.chunk_groups * plan.group_size, right_sides);
@@ -82,13 +82,13 @@ std::string plan_text(const SolveInputs& inputs, const SolveProblem& p, const So
 
 }  // namespace
 
-Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
-             SolveRun& run) {
+RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
+                SolveRun& run) {
   const SolveProblem& p = run.problem();
   const SolvePlan& plan = run.plan();
   const bool is_table = !o.system.response.empty(),
              is_single = real_of(p.type) == ElementType::float32;
-  Cost cost{
+  RunCost cost{
       .input = is_table ? o.a : o.a + " and " + o.b,
       .plan = {},
       .input_bytes = bytes_of(*inputs.a, p.type) + bytes_of(*inputs.b, p.type),

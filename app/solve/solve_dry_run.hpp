@@ -2,14 +2,14 @@
 // solve_dry_run.hpp: `qrtool solve --dry-run`.
 #pragma once
 
-#include "app/run/cost.hpp"
+#include "app/run/backends/run_cost.hpp"
 #include "app/solve/solve_run.hpp"
 
 namespace qrtool {
 
 /// Estimates what a run that has a plan would need and take. The time is that of factoring [A b],
 /// or of factoring A and of the products with all b.
-Cost cost_of(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
-             SolveRun& run);
+RunCost cost_of(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
+                SolveRun& run);
 
 }  // namespace qrtool

@@ -10,12 +10,12 @@
 #include <numeric>
 #include <utility>
 
-#include "app/run/verdict_text.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "app/solve/complex_sides.hpp"
 #include "app/solve/design.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
 #include "core/join.hpp"
+#include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/csv/guide.hpp"
 #include "io/csv/parser/columns.hpp"

@@ -9,7 +9,7 @@
 
 #include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "core/solve/fit.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"

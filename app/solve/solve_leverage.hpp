@@ -2,7 +2,7 @@
 // solve_leverage.hpp: the leverages of systems with weights and missing rows.
 #pragma once
 
-#include "app/run/leverage_run.hpp"
+#include "app/run/matrices/leverage_run.hpp"
 #include "app/solve/solve_inputs.hpp"
 
 namespace qrtool {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/process/console.hpp"
-#include "app/run/source_notes.hpp"
+#include "app/run/files/source_notes.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/open/input.hpp"

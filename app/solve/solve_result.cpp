@@ -10,7 +10,7 @@
 
 #include "app/options/options.hpp"
 #include "app/process/console.hpp"
-#include "app/run/verdict_text.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"

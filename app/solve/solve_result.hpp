@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "app/run/pipeline.hpp"
-#include "app/run/wall_time.hpp"
+#include "app/process/wall_time.hpp"
+#include "app/run/pipeline/pipeline.hpp"
 #include "app/solve/fit_outputs.hpp"
 #include "core/solve/inference.hpp"
 #include "core/solve/shapes.hpp"

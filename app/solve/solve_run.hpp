@@ -7,9 +7,9 @@
 
 #include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
-#include "app/run/laps.hpp"
-#include "app/run/leverage_run.hpp"
-#include "app/solve/solve_device.hpp"
+#include "app/process/laps.hpp"
+#include "app/run/matrices/leverage_run.hpp"
+#include "app/solve/choose_solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
 #include "io/write/writer.hpp"

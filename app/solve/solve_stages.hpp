@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/engine/solve_plan.hpp"
-#include "app/solve/solve_device.hpp"
+#include "app/solve/choose_solve_device.hpp"
 #include "app/solve/solve_result.hpp"
 
 namespace qrtool {

@@ -10,16 +10,16 @@
 #include <tuple>
 #include <vector>
 
-#include "core/clock.hpp"
 #include "core/cpu/check/checker.hpp"
 #include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/machine/clock.hpp"
+#include "core/machine/openmp.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/row_parts.hpp"
-#include "core/openmp.hpp"
-#include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {

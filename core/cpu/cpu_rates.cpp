@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/operations.hpp"
-#include "core/tall_shape.hpp"
+#include "core/problem/operations.hpp"
+#include "core/problem/tall_shape.hpp"
 
 namespace qrtool {
 namespace {

@@ -2,7 +2,7 @@
 // cpu_rates.hpp: how long the CPU backend takes, estimated from measurements.
 #pragma once
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

@@ -15,7 +15,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/measure/error_meter.hpp"
 
 namespace qrtool {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

@@ -9,12 +9,12 @@
 #include <span>
 #include <vector>
 
-#include "core/backend.hpp"
-#include "core/clock.hpp"
+#include "core/backend/backend.hpp"
 #include "core/cpu/batched/batched_qr.hpp"
 #include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/check/checker.hpp"
-#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
+#include "core/machine/clock.hpp"
 #include "core/measure/magnitude.hpp"
 
 namespace qrtool {

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/cpu/reference/householder.hpp"
-#include "core/parallel.hpp"
-#include "core/ratios.hpp"
+#include "core/eigen/householder.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 
@@ -58,13 +58,6 @@ template <class S>
 RankAndOrder<S>::~RankAndOrder() = default;
 template <class S>
 RankAndOrder<S>::RankAndOrder(RankAndOrder&&) noexcept = default;
-
-std::size_t ranking_bytes(const Problem& problem) {
-  const auto k = static_cast<std::size_t>(problem.k()), n = static_cast<std::size_t>(problem.n);
-  // R as it is, in the RankedFactor three times, and pivoted three times; Q2.
-  return (7 * k * n + 2 * k * k) * sizeof(double) *
-         static_cast<std::size_t>(parts_in(problem.type));
-}
 
 template <class S>
 template <class T>

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/comm.hpp"
-#include "core/problem.hpp"
-#include "core/report.hpp"
+#include "core/machine/comm.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/report.hpp"
 #include "core/solve/ranked_factor.hpp"
 
 namespace qrtool {
@@ -28,11 +28,8 @@ void permute_columns(MatrixView<T> a, std::span<const index_t> permutation);
 /// A permutation from its stored numbers, which count from 0; empty where they are none.
 std::vector<index_t> permutation_of(std::span<const double> numbers);
 
-/// The bytes that a RankAndOrder takes.
-std::size_t ranking_bytes(const Problem& problem);
-
-/// Pivots R of one matrix after another; S is float64 or complex128. Not thread-safe: each thread
-/// needs its own object.
+/// Pivots R of one matrix after another, in ranking_bytes(problem) of memory; S is float64 or
+/// complex128. Not thread-safe: each thread needs its own object.
 template <class S>
 class RankAndOrder {
  public:

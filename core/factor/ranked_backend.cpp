@@ -9,16 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock.hpp"
-#include "core/cpu/reference/eigen_qr.hpp"
 #include "core/cpu/tall/tall.hpp"
+#include "core/eigen/eigen_qr.hpp"
 #include "core/factor/rank_and_order.hpp"
+#include "core/machine/clock.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/error_probe.hpp"
 #include "core/measure/row_parts.hpp"
-#include "core/parallel.hpp"
-#include "core/ratios.hpp"
-#include "core/tall_shape.hpp"
+#include "core/plan/ranking_bytes.hpp"
+#include "core/problem/tall_shape.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 namespace {
@@ -33,18 +34,6 @@ MatrixView<const T> r_of(const Problem& p, const Factors<T>& out, index_t b) {
   const MatrixView<T> r = (p.mode == Mode::raw ? out.v : out.r)[b];
   return r.row_block(0, p.k());
 }
-
-ErrorFinder::Shape shape_of(const Problem& p, int threads) {
-  return {.m = p.m,
-          .n = p.n,
-          .q_cols = p.q_cols(),
-          .r_rows = p.r_rows(),
-          .most_threads = threads,
-          .is_complex = is_complex(p.type)};
-}
-
-/// Q of pivoted columns is a product of two orthogonal matrices, whose errors add up.
-bool may_try_again(const Problem& p) { return p.pivots && p.wants_q() && p.m <= rows_near_bar; }
 
 /// A variant whose threads share every matrix has one worker.
 std::pair<int, int> workers_and_threads(const Plan& plan) {
@@ -74,7 +63,7 @@ class RankedBackend::Worker {
       meter_.emplace(problem.m, problem.n, problem.q_cols(), problem.r_rows(), 1,
                      is_complex_number<T>);
     } else {
-      finder_.emplace(shape_of(problem, threads), problem.check);
+      finder_.emplace(measured_shape(problem, threads), problem.check);
     }
   }
 
@@ -103,7 +92,7 @@ class RankedBackend::Worker {
     std::copy(r_.permutation().begin(), r_.permutation().end(), p.data);
     if (problem_.check == Check::none) return;
     measure(a, out, b, line);
-    if (line.status == Status::above_bar && may_try_again(problem_)) try_again(a, out, b, line);
+    if (line.status == Status::above_bar && may_factor_again(problem_)) try_again(a, out, b, line);
   }
 
  private:
@@ -168,16 +157,6 @@ RankedBackend::RankedBackend(SecondTry& backend)
       workers_(std::make_unique<Workers>()) {}
 
 RankedBackend::~RankedBackend() = default;
-
-std::size_t RankedBackend::workspace_bytes(const Problem& problem, int threads_per_matrix) {
-  if (!problem.ranks()) return 0;
-  std::size_t bytes = ranking_bytes(problem);
-  if (problem.pivots && problem.check != Check::none)
-    bytes += problem.input_bytes() +
-             ErrorFinder::workspace_bytes(shape_of(problem, threads_per_matrix), problem.check);
-  if (may_try_again(problem)) bytes += eigen_qr_workspace_bytes(problem);
-  return bytes;
-}
 
 template <class T>
 std::vector<RankedBackend::Worker<T>>& RankedBackend::workers(const Plan& plan) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "core/factor/second_try.hpp"
 
 namespace qrtool {
@@ -23,9 +23,6 @@ class RankedBackend final : public BackendAround {
   ~RankedBackend() override;
 
   ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
-
-  /// Returns the memory that a worker takes, in bytes.
-  static std::size_t workspace_bytes(const Problem& problem, int threads_per_matrix);
 
  private:
   template <class T>

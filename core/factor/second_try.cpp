@@ -11,7 +11,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool {
 

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/machine/parallel.hpp"
 #include "core/measure/scan_kernel.hpp"
-#include "core/parallel.hpp"
 
 namespace qrtool {
 

@@ -42,7 +42,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/measure/meter_layout.hpp"
 #include "core/measure/strips.hpp"
 #include "core/measure/wide_residual.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_meter.hpp: measures the errors of a factorization. Definitions: core/ratios.hpp.
+// error_meter.hpp: measures the errors of a factorization. Definitions: core/report/ratios.hpp.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 

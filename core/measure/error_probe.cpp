@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/host.hpp"
-#include "core/matrices.hpp"
+#include "core/machine/host.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/strips.hpp"
 

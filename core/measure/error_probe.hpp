@@ -32,8 +32,8 @@
 
 #include "core/batch.hpp"
 #include "core/measure/error_meter.hpp"
-#include "core/problem.hpp"
-#include "core/ratios.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <limits>
 
-#include "core/complex_arithmetic.hpp"
-#include "core/matrices.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/measure/probe_kernel.hpp"
-#include "core/parallel.hpp"
 #include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {

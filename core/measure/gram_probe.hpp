@@ -17,12 +17,12 @@
 #include <span>
 #include <vector>
 
-#include "core/allocate_host.hpp"
 #include "core/batch.hpp"
-#include "core/complex.hpp"
-#include "core/problem.hpp"
-#include "core/ratios.hpp"
-#include "core/tall_shape.hpp"
+#include "core/matrix/allocate_host.hpp"
+#include "core/matrix/complex.hpp"
+#include "core/problem/problem.hpp"
+#include "core/problem/tall_shape.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 

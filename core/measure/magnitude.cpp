@@ -10,7 +10,7 @@
 #include <span>
 #include <type_traits>
 
-#include "core/complex.hpp"
+#include "core/matrix/complex.hpp"
 #include "core/measure/scan_kernel.hpp"
 #include "core/simd/instruction_sets.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/batch.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/measure/strips.hpp"
 #include "core/measure/wide_residual.hpp"
 

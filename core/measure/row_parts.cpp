@@ -7,8 +7,8 @@
 #include <mutex>
 #include <utility>
 
-#include "core/complex.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/matrix/complex.hpp"
 
 namespace qrtool {
 

@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "core/batch.hpp"
+#include "core/machine/openmp.hpp"
 #include "core/measure/strip_kernel.hpp"
-#include "core/openmp.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool::strips {
 

@@ -8,7 +8,7 @@
 #include <complex>
 #include <optional>
 
-#include "core/complex_arithmetic.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 
 namespace qrtool {
 namespace {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

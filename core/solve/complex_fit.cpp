@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/solve/fit.hpp"
 
 namespace qrtool {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/solve/gap_groups.hpp"
 #include "core/solve/shared_engine.hpp"
 

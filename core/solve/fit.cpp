@@ -9,7 +9,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/simd/instruction_sets.hpp"
 #include "core/solve/backward_error.hpp"
 

@@ -5,7 +5,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
-#include "core/report.hpp"
+#include "core/report/report.hpp"
 
 namespace qrtool {
 

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <utility>
 
-#include "core/cpu/reference/householder.hpp"
+#include "core/eigen/householder.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/measure/strips.hpp"
-#include "core/parallel.hpp"
 #include "core/solve/rows.hpp"
 #include "core/solve/truncated_qr.hpp"
 

@@ -224,8 +224,8 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
   if (refuse_system(problem_, system, packed, p_, block)) return;
   const MatrixView<double> r = r_.view()[0], z = z_.view()[0];
   if (matrices_[lane].is_finite) {
-    const systems::Place place{.lane = static_cast<int>(lane),
-                               .scales = is_packed ? nullptr : packed.scale_a.data()};
+    const systems::PackLane place{.lane = static_cast<int>(lane),
+                                  .scales = is_packed ? nullptr : packed.scale_a.data()};
     routine_.take_factor(shape_, workspace_.get(), place, r.data, z.data);
   } else {
     // A right side that is not finite is packed as zeros.

@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
 
 namespace qrtool {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/complex_arithmetic.hpp"
-#include "core/problem.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
+#include "core/problem/problem.hpp"
 #include "core/solve/system_solver.hpp"
 
 namespace qrtool {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "core/solve/triangular.hpp"
 
 namespace qrtool {

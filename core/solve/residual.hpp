@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/complex_arithmetic.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 
 namespace qrtool {
 

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/batch.hpp"
-#include "core/complex_arithmetic.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 
 namespace qrtool {
 

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/simd/instruction_sets.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/routines.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/cpu/solve/shared_kernel.hpp"
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "core/solve/gap_groups.hpp"
 #include "core/solve/system.hpp"
 #include "core/solve/system_device.hpp"

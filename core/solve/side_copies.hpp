@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/solve/packing.hpp"
 
 namespace qrtool {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/clock.hpp"
+#include "core/machine/clock.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/system.hpp"
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/problem.hpp"
-#include "core/report.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/report.hpp"
 #include "core/solve/backward_error.hpp"
 #include "core/solve/ranked_factor.hpp"
 #include "core/solve/residual.hpp"

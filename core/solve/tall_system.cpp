@@ -7,8 +7,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/clock.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/machine/clock.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {

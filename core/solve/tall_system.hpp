@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/cpu/tall/tall.hpp"
+#include "core/problem/tall_shape.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/system_engine.hpp"
-#include "core/tall_shape.hpp"
 
 namespace qrtool {
 

@@ -8,7 +8,7 @@
 #include <exception>
 
 #include "core/batch.hpp"
-#include "core/openmp.hpp"
+#include "core/machine/openmp.hpp"
 
 namespace qrtool {
 

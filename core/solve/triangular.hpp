@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/complex_arithmetic.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 
 namespace qrtool {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // check.cl: measures the errors of every matrix of a batch in float64, with the definitions of
-// core/ratios.hpp (compare LAPACK's TESTING/LIN/dqrt01). A and R are divided by the matrix's power
-// of two.
+// core/report/ratios.hpp (compare LAPACK's TESTING/LIN/dqrt01). A and R are divided by the matrix's
+// power of two.
 //
 //   step                   what it does                                        group per
 //   form_q_from_reflectors Q and R (float64) from V\R and tau (raw only)      matrix x 16 columns

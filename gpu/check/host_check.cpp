@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/complex_arithmetic.hpp"
-#include "core/cpu/reference/form_q.hpp"
+#include "core/eigen/form_q.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 #include "gpu/model/host_sample.hpp"

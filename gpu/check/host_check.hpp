@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "core/backend.hpp"
-#include "core/problem.hpp"
-#include "core/ratios.hpp"
-#include "core/report.hpp"
+#include "core/backend/backend.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/ratios.hpp"
+#include "core/report/report.hpp"
 #include "gpu/common/shapes.clh"
 
 namespace qrtool {

@@ -2,7 +2,7 @@
 // tile_lanes.hpp: the local memory that a tile of tile_lanes.clh needs. Private to gpu.
 #pragma once
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

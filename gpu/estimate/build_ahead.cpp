@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/driver_scope.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "gpu/estimate/programs.hpp"
 #include "gpu/pipeline/buffers.hpp"
 #include "gpu/pipeline/engine.hpp"

@@ -3,7 +3,7 @@
 // has them when a run comes.
 #pragma once
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "core/solve/packing.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 

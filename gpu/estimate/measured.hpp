@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool::tuning {
 

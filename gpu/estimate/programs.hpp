@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/variant.hpp"
+#include "core/plan/variant.hpp"
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/program_cache.hpp"

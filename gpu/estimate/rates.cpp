@@ -7,8 +7,8 @@
 #include <limits>
 #include <span>
 
-#include "core/operations.hpp"
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
+#include "core/problem/operations.hpp"
 #include "gpu/estimate/measured.hpp"
 #include "gpu/estimate/programs.hpp"
 #include "gpu/model/tuning.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {

@@ -18,8 +18,8 @@
 #include <mutex>
 #include <sstream>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "core/text.hpp"
 #include "gpu/host/opencl_device.hpp"
 #include "gpu/host/probe.hpp"

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "gpu/host/program_cache.hpp"
 
 namespace qrtool {

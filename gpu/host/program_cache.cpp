@@ -11,8 +11,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "core/text.hpp"
 #include "gpu/host/kernel_sources.hpp"
 #include "gpu/host/kernel_text.hpp"

@@ -9,8 +9,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/machine/parallel.hpp"
 #include "core/measure/checksum.hpp"
-#include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {

@@ -12,8 +12,8 @@
 #include <tuple>
 #include <utility>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "gpu/host/opencl_device.hpp"
 #include "gpu/host/start_session.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "core/cost.hpp"
-#include "core/problem.hpp"
+#include "core/plan/cost.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

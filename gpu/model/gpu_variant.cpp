@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/variant.hpp"
+#include "core/plan/variant.hpp"
 #include "gpu/common/shapes.clh"
 #include "gpu/host/launcher.hpp"
 #include "gpu/host/program_cache.hpp"

@@ -4,7 +4,7 @@
 #include "gpu/model/tuning.hpp"
 
 #include "core/measure/error_meter.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 
 namespace qrtool {
 

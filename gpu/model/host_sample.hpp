@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

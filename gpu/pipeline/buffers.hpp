@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "gpu/host/opencl.hpp"
 #include "gpu/model/gpu_variant.hpp"
 

@@ -8,11 +8,11 @@
 #include <array>
 #include <bit>
 
-#include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/machine/clock.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "gpu/host/copies.hpp"
 #include "gpu/model/tuning.hpp"

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "gpu/check/host_check.hpp"
 #include "gpu/pipeline/flights.hpp"
 

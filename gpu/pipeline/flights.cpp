@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 
 namespace qrtool {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "gpu/pipeline/engine.hpp"
 
 namespace qrtool {

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/clock.hpp"
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/clock.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/measure/magnitude.hpp"
 #include "gpu/check/host_check.hpp"

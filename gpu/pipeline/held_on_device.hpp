@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "core/held_matrix.hpp"
+#include "core/backend/held_matrix.hpp"
 #include "gpu/pipeline/engine.hpp"
 
 namespace qrtool {

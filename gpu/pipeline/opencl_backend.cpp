@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
-#include "core/ratios.hpp"
+#include "core/machine/driver_scope.hpp"
+#include "core/report/ratios.hpp"
 #include "gpu/pipeline/chunk_run.hpp"
 #include "gpu/pipeline/held_on_device.hpp"
 #include "gpu/registry.hpp"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/common/shapes.clh"
 
 namespace qrtool {

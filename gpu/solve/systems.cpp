@@ -10,8 +10,8 @@
 #include <optional>
 #include <span>
 
-#include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "core/measure/checksum.hpp"
 #include "core/solve/side_copies.hpp"
 #include "gpu/pipeline/flights.hpp"

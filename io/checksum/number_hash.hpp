@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <vector>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 

@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/measure/checksum.hpp"
-#include "core/parallel.hpp"
 #include "io/file/prepare_and_write.hpp"
 #include "io/npy/header.hpp"
 

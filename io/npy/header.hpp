@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool::npy {
 

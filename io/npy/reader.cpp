@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/file/text_lines.hpp"
 
 namespace qrtool::octave {

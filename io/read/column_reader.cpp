@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/complex_arithmetic.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 #include "io/read/reader_of.hpp"
 
 namespace qrtool {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/source/complex_form.hpp"
 #include "io/source/csv_options.hpp"
 #include "io/source/dimension.hpp"

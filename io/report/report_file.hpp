@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/report.hpp"
-#include "core/report_columns.hpp"
+#include "core/report/report.hpp"
+#include "core/report/report_columns.hpp"
 #include "io/file/file_set.hpp"
 #include "io/write/writer.hpp"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/report/report_file.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/source/csv_options.hpp"
 
 namespace qrtool {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/problem.hpp"
-#include "core/report.hpp"
-#include "core/report_columns.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/report.hpp"
+#include "core/report/report_columns.hpp"
 #include "io/file/file_set.hpp"
 #include "io/read/reader.hpp"
 

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/reference/form_q.hpp"
+#include "core/eigen/form_q.hpp"
 #include "core/error.hpp"
 #include "core/factor/second_try.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "tests/support/complex_errors.hpp"
 
 namespace qrtool {

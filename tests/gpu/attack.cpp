@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/reference/form_q.hpp"
+#include "core/eigen/form_q.hpp"
 #include "core/error.hpp"
 #include "core/factor/second_try.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/parallel.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "core/text.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"

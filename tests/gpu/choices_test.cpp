@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/registry.hpp"
 #include "tests/support/measured_gpu.hpp"
 

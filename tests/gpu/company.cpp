@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "core/solve/system_device.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/estimate/programs.hpp"
 #include "gpu/gram/gram.hpp"
 #include "gpu/gram/tiles/gram_tiles.hpp"

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "core/cpu/reference/form_q.hpp"
-#include "core/matrices.hpp"
+#include "core/eigen/form_q.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/plan.hpp"
-#include "core/ratios.hpp"
+#include "core/plan/plan.hpp"
+#include "core/report/ratios.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 #include "tests/support/factored_batch.hpp"

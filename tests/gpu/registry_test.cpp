@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/composed/leading/leading.hpp"
 #include "gpu/gram/gram.hpp"
 #include "gpu/products/product.hpp"

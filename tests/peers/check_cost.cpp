@@ -19,8 +19,8 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
-#include "core/matrices.hpp"
+#include "core/machine/host.hpp"
+#include "core/matrix/matrices.hpp"
 #include "tests/peers/peers.hpp"
 
 namespace qrtool {

@@ -22,8 +22,8 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/host.hpp"
+#include "core/machine/parallel.hpp"
 #include "tests/peers/peers.hpp"
 
 namespace qrtool {

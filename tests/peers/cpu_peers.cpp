@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/baselines.hpp"
-#include "app/bench/lapack.hpp"
+#include "app/bench/contestants/baselines.hpp"
+#include "app/bench/contestants/lapack.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
-#include "core/operations.hpp"
+#include "core/machine/host.hpp"
+#include "core/problem/operations.hpp"
 #include "tests/peers/peers.hpp"
 
 namespace qrtool {

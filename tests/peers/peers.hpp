@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool::peers {
 

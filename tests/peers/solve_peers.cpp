@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/lapack_systems.hpp"
+#include "app/bench/contestants/lapack_systems.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "core/solve/system_engine.hpp"
 #include "tests/peers/peers.hpp"
 

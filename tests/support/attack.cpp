@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "tests/support/attack_fill.hpp"
 
 namespace qrtool::test {

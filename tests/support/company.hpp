@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <random>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool::test {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool::test {
 
@@ -43,7 +43,7 @@ ComplexReferenceQr complex_reference_qr(const ComplexMatrix& a);
 ComplexMatrix q_of_reflectors(const ComplexMatrix& v, const ComplexMatrix& tau, index_t cols);
 
 /// The residual and the orthogonality of factors, with complex norms, in parts of their bars
-/// (core/ratios.hpp) for numbers of the type.
+/// (core/report/ratios.hpp) for numbers of the type.
 struct ComplexRatios {
   double residual, orthogonality;
 };

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 
 namespace qrtool::test {
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "tests/support/complex_reference.hpp"
 
 namespace qrtool::test {

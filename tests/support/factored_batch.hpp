@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool::test {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "tests/support/backward_error.hpp"
 
 namespace qrtool::test {

@@ -5,8 +5,8 @@
 #include <iosfwd>
 
 #include "core/batch.hpp"
-#include "core/problem.hpp"
-#include "core/report.hpp"
+#include "core/problem/problem.hpp"
+#include "core/report/report.hpp"
 
 namespace qrtool::test {
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/comm.hpp"
+#include "core/machine/comm.hpp"
 
 namespace qrtool::test {
 

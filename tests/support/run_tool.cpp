@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "io/open/input.hpp"
 #include "io/open/output.hpp"
 #include "io/write/writer.hpp"

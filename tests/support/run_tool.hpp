@@ -71,7 +71,7 @@ template <class T>
 void write_factors(const std::string& path, const std::vector<index_t>& leading,
                    BatchView<const T> q, BatchView<const T> r);
 
-/// `count` matrices of a kind (core/matrices.hpp), seed 0.
+/// `count` matrices of a kind (core/matrix/matrices.hpp), seed 0.
 template <class T>
 Batch<T> make_matrices(std::string_view kind, index_t count, index_t m, index_t n);
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/factor/second_try.hpp"
-#include "core/matrices.hpp"
-#include "core/plan.hpp"
-#include "core/ratios.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/plan/plan.hpp"
+#include "core/report/ratios.hpp"
 #include "tests/support/factored_batch.hpp"
 #include "tests/support/spoiled_backend.hpp"
 

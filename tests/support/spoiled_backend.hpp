@@ -3,7 +3,7 @@
 // marked, so that the second try is reached on purpose.
 #pragma once
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 
 namespace qrtool::test {
 

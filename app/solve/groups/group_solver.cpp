@@ -10,7 +10,7 @@
 #include "app/engine/solve_plan.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "io/read/reader_of.hpp"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "app/solve/groups/group_system.hpp"
-#include "core/plan.hpp"
-#include "core/problem.hpp"
+#include "core/plan/plan.hpp"
+#include "core/problem/problem.hpp"
 #include "core/solve/system_engine.hpp"
 
 namespace qrtool {

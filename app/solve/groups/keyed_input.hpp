@@ -13,7 +13,7 @@
 #include "app/solve/groups/key_table.hpp"
 #include "app/solve/groups/row_store.hpp"
 #include "app/solve/solve_inputs.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/csv/group_table.hpp"
 
 namespace qrtool {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
 #include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {

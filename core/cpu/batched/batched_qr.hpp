@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <span>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "core/batch.hpp"
 #include "core/cpu/batched/pack_kernel.hpp"
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

@@ -10,8 +10,8 @@
 #include <limits>
 #include <thread>
 
-#include "core/host.hpp"
-#include "core/openmp.hpp"
+#include "core/machine/host.hpp"
+#include "core/machine/openmp.hpp"
 #include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {

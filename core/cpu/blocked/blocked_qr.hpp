@@ -6,8 +6,8 @@
 #include <span>
 
 #include "core/cpu/blocked/matrix_kernel.hpp"
-#include "core/cpu/reference/eigen_qr.hpp"
-#include "core/problem.hpp"
+#include "core/eigen/eigen_qr.hpp"
+#include "core/problem/problem.hpp"
 
 namespace qrtool {
 

@@ -44,7 +44,7 @@ class PanelQr : Lanes<C, C> {
  public:
   /// Says where the parts of one panel are: `a` is its strip from the panel's first row on, `top`
   /// the first rows of V, `t` is T transposed, and `columns` has room for the columns of a leaf.
-  struct Place {
+  struct PanelParts {
     C *a, *top, *t, *columns;
   };
 
@@ -52,9 +52,9 @@ class PanelQr : Lanes<C, C> {
   /// reflectors, and gives the first rows of V in `top` and T. The reflectors of the left leaf are
   /// applied to the right leaf first, C := H' C. Then T(left, right) = -T(left) V_left' V_right
   /// T(right).
-  [[gnu::noinline]] static void factor(const Place& place, index_t rows, index_t columns,
+  [[gnu::noinline]] static void factor(const PanelParts& parts, index_t rows, index_t columns,
                                        index_t k) {
-    const auto [a, top, t, columns_of_leaf] = place;
+    const auto [a, top, t, columns_of_leaf] = parts;
     for (index_t i = 0; i < width * width; i += lanes) store(t + i, V{});
 
     bool is_exact = rows <= low_rows;

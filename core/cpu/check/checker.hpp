@@ -7,12 +7,12 @@
 #include <optional>
 #include <span>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "core/cpu/check/lane_meter.hpp"
-#include "core/cpu/reference/eigen_qr.hpp"
-#include "core/cpu/reference/form_q.hpp"
+#include "core/eigen/eigen_qr.hpp"
+#include "core/eigen/form_q.hpp"
 #include "core/measure/error_probe.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 

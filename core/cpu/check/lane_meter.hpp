@@ -5,9 +5,9 @@
 
 #include <span>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "core/cpu/check/lane_kernel.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 

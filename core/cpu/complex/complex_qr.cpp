@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {

@@ -11,7 +11,7 @@ namespace qrtool::fit {
 namespace {
 
 template <class T>
-class Fit : Lanes<double, double> {
+class FitKernel : Lanes<double, double> {
   using Base = Lanes<double, double>;
   using Base::lanes;
   using typename Base::V;
@@ -21,7 +21,7 @@ class Fit : Lanes<double, double> {
   static_assert(most_sides % group == 0);
 
  public:
-  Fit(const Rows& rows, const Sides<T>& sides, double* workspace)
+  FitKernel(const Rows& rows, const Sides<T>& sides, double* workspace)
       : rows_(rows), sides_(sides), stride_(rows.stride) {
     b_ = workspace;
     w_ = b_ + most_sides * stride_;
@@ -298,7 +298,7 @@ class Fit : Lanes<double, double> {
 
 template <class T>
 void run(const Rows& rows, const Sides<T>& sides, double* workspace) {
-  Fit<T>(rows, sides, workspace).run();
+  FitKernel<T>(rows, sides, workspace).run();
 }
 
 index_t workspace_size(index_t stride) { return 3 * most_sides * stride; }

@@ -66,8 +66,8 @@ class Systems : SolveArithmetic<T> {
     s.solve_right_sides(rules, pack);
   }
 
-  static void take_factor(const Shape& shape, std::byte* workspace, const Place& place, double* r,
-                          double* z) {
+  static void take_factor(const Shape& shape, std::byte* workspace, const PackLane& place,
+                          double* r, double* z) {
     Workspace parts(workspace);
     const Systems s(shape, parts);
     for (index_t j = 0; j < shape.n; ++j) {

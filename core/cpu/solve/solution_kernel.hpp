@@ -74,7 +74,7 @@ struct Pack {
 };
 
 /// The lane of a system in the pack, and the exponents by which its columns are scaled; null: 0.
-struct Place {
+struct PackLane {
   int lane = 0;
   const int* scales = nullptr;
 };
@@ -87,7 +87,7 @@ struct Routine {
   void (*solve)(const Shape&, const Rules&, const Pack<T>&, std::byte* workspace);
   /// After solve() of systems whose R is not given: R of the scaled A (n x n) and Q'B (n x p),
   /// where the largest entry of every right side is brought to [1/2, 1) by a power of two.
-  void (*take_factor)(const Shape&, std::byte* workspace, const Place&, double* r, double* z);
+  void (*take_factor)(const Shape&, std::byte* workspace, const PackLane&, double* r, double* z);
 };
 
 struct Kernels {

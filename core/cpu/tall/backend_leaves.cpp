@@ -9,7 +9,7 @@
 
 #include "core/cpu/tall/block_qr.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/backend.hpp"
+#include "core/backend/backend.hpp"
 #include "core/cpu/tall/tall.hpp"
 
 namespace qrtool {

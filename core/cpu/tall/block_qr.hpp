@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/complex.hpp"
 #include "core/cpu/batched/batched_qr.hpp"
 #include "core/cpu/complex/complex_qr.hpp"
-#include "core/cpu/reference/eigen_qr.hpp"
-#include "core/problem.hpp"
-#include "core/tall_shape.hpp"
+#include "core/eigen/eigen_qr.hpp"
+#include "core/matrix/complex.hpp"
+#include "core/problem/problem.hpp"
+#include "core/problem/tall_shape.hpp"
 
 namespace qrtool {
 

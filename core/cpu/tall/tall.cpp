@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/complex_arithmetic.hpp"
 #include "core/cpu/tall/block_qr.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 
 namespace qrtool {
 namespace {

@@ -16,12 +16,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/allocate_host.hpp"
 #include "core/batch.hpp"
+#include "core/matrix/allocate_host.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/problem.hpp"
-#include "core/report.hpp"
-#include "core/tall_shape.hpp"
+#include "core/problem/problem.hpp"
+#include "core/problem/tall_shape.hpp"
+#include "core/report/report.hpp"
 
 namespace qrtool {
 

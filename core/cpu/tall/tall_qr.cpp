@@ -9,8 +9,8 @@
 
 #include "core/cpu/tall/block_qr.hpp"
 #include "core/cpu/tall/gram_leaf.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/parallel.hpp"
 
 namespace qrtool {
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/gram/group/gram_group.hpp"
 #include "gpu/gram/group/tuning.hpp"

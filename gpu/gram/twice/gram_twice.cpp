@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"

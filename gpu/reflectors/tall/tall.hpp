@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "core/plan/plan.hpp"
 #include "gpu/model/further.hpp"
 
 namespace qrtool {

@@ -24,7 +24,7 @@
 #endif
 #define ENTRIES (SIZE * SIZE)
 // A sum of SIZE products is added in parts of SUM_TERMS. If it were added one by one, the rounding
-// errors of all SIZE steps together would exceed the accuracy bar (core/ratios.hpp).
+// errors of all SIZE steps together would exceed the accuracy bar (core/report/ratios.hpp).
 #define SUM_TERMS 8
 
 // Writes column t of r := A D and of q := I. Returns the magnitude code of the column of A.

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "core/cpu/cpu_variants.hpp"
-#include "core/operations.hpp"
+#include "core/problem/operations.hpp"
 
 namespace qrtool {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
 #include "io/csv/parser/lines.hpp"
 #include "io/csv/parser/way_out.hpp"
 #include "io/file/text_lines.hpp"

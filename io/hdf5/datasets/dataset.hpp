@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/problem/problem.hpp"
+#include "io/file/input_file.hpp"
 #include "io/hdf5/datasets/variable.hpp"
 #include "io/hdf5/structure/file.hpp"
 #include "io/hdf5/structure/open_file.hpp"

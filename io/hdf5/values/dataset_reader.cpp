@@ -10,8 +10,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/complex.hpp"
 #include "core/error.hpp"
+#include "core/matrix/complex.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/hdf5/datasets/variable.hpp"

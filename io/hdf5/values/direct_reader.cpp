@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/complex.hpp"
 #include "core/error.hpp"
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
+#include "core/matrix/complex.hpp"
 #include "io/checksum/fletcher32.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/hdf5/datasets/complex_type.hpp"

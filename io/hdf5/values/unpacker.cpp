@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/complex.hpp"
 #include "core/error.hpp"
+#include "core/matrix/complex.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/hdf5/datasets/complex_type.hpp"
 #include "io/hdf5/structure/watch.hpp"

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/parallel.hpp"
+#include "core/machine/parallel.hpp"
 #include "io/hdf5/values/storage.hpp"
 
 namespace qrtool::hdf5 {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/bench/lapack_systems.hpp"
+#include "app/bench/contestants/lapack_systems.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "tests/support/run_tool.hpp"
 

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "app/bench/baselines.hpp"
-#include "app/bench/systems.hpp"
-#include "app/bench/table.hpp"
+#include "app/bench/contestants/baselines.hpp"
+#include "app/bench/contestants/systems.hpp"
+#include "app/bench/table/table.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "app/cli/option_values.hpp"
 #include "core/error.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "tests/support/run_tool.hpp"
 
 namespace qrtool {

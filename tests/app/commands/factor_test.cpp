@@ -5,10 +5,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "io/read/reader.hpp"
 #include "tests/app/commands/factor_fixture.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "io/open/input.hpp"
 #include "tests/support/householder.hpp"
 #include "tests/support/run_tool.hpp"

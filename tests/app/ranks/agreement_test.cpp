@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "app/cli/parse.hpp"
-#include "app/run/attempts.hpp"
-#include "app/run/make_backend.hpp"
-#include "app/run/share_stages.hpp"
+#include "app/run/backends/attempts.hpp"
+#include "app/run/backends/make_backend.hpp"
+#include "app/run/pipeline/share_stages.hpp"
 #include "core/error.hpp"
 #include "tests/support/local_ranks.hpp"
 

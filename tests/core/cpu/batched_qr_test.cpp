@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 
 namespace qrtool {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
 #include "tests/support/complex_reference.hpp"
 #include "tests/support/expect_complex.hpp"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/batch.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,8 +9,8 @@
 #include <limits>
 #include <string>
 
-#include "core/cpu/reference/eigen_qr.hpp"
-#include "core/matrices.hpp"
+#include "core/eigen/eigen_qr.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/magnitude.hpp"
 
 namespace qrtool {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cpu/reference/eigen_qr.hpp"
-#include "core/matrices.hpp"
+#include "core/eigen/eigen_qr.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 

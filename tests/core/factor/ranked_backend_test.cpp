@@ -10,6 +10,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/factor/rank_and_order.hpp"
+#include "core/plan/ranking_bytes.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -111,7 +112,7 @@ TEST(RankedBackend, WithoutItsProblemsDoesNothing) {
   SecondTry tries(cpu);
   RankedBackend ranked(tries);
   const Problem problem{.count = 2, .m = 9, .n = 3, .type = ElementType::float64};
-  EXPECT_EQ(RankedBackend::workspace_bytes(problem, 1), 0U);
+  EXPECT_EQ(ranked_worker_bytes(problem, 1), 0U);
   const Plan plan = make_plan(problem, cpu.variants(), limits);
   const Batch<double> a = every_second_deficient<double>(2, 9, 3);
   const Batch<double> q(2, 9, 3), r(2, 3, 3);

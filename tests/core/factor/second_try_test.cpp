@@ -4,7 +4,7 @@
 #include "core/factor/second_try.hpp"
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "tests/support/second_try_cases.hpp"
 
 namespace qrtool::test {

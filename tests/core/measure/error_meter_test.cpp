@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/cpu/check/lane_meter.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/ratios.hpp"
+#include "core/report/ratios.hpp"
 #include "tests/support/householder.hpp"
 
 namespace qrtool {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/cpu/blocked/blocked_qr.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 

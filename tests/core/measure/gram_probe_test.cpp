@@ -7,9 +7,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/complex_arithmetic.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/measure/probe_kernel.hpp"

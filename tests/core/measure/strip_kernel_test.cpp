@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/matrices.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
 #include "core/solve/ranked_factor.hpp"
 #include "core/solve/residual.hpp"
 #include "tests/support/solution_error.hpp"

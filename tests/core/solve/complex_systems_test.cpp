@@ -9,7 +9,7 @@
 #include <Eigen/SVD>
 #include <vector>
 
-#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
 #include "core/solve/ranked_factor.hpp"
 #include "core/solve/residual.hpp"
 

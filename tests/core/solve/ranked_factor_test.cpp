@@ -10,7 +10,7 @@
 #include <random>
 #include <tuple>
 
-#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
 #include "tests/support/solution_error.hpp"
 
 namespace qrtool::test {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/complex_arithmetic.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
 #include "core/measure/magnitude.hpp"
 #include "gpu/check/host_check.hpp"
 #include "gpu/host/copies.hpp"

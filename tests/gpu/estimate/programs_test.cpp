@@ -10,11 +10,12 @@
 #include <sstream>
 #include <string>
 
-#include "core/matrices.hpp"
-#include "core/plan.hpp"
+#include "core/matrix/matrices.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/solve/from_r/bodies.hpp"
 #include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/system_launches.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "gpu/estimate/measured.hpp"
 #include "gpu/model/costs.hpp"
 #include "gpu/registry.hpp"

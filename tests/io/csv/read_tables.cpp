@@ -9,7 +9,7 @@
 
 #include "app/solve/solve_inputs.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
+#include "core/machine/host.hpp"
 #include "io/open/input.hpp"
 
 namespace qrtool {

@@ -8,9 +8,9 @@
 #include <limits>
 #include <string>
 
-#include "core/complex_arithmetic.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/matrices.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 

@@ -13,13 +13,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/comm.hpp"
-#include "core/complex_arithmetic.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/reference/eigen_qr.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/eigen/eigen_qr.hpp"
 #include "core/error.hpp"
-#include "core/matrices.hpp"
+#include "core/machine/comm.hpp"
+#include "core/matrix/complex_arithmetic.hpp"
+#include "core/matrix/matrices.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/measure/row_parts.hpp"

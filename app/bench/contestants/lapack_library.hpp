@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// lapack_library.hpp: a LAPACK that is loaded by its name, its functions and its version.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "core/matrix/complex.hpp"
+
+namespace qrtool {
+
+/// The functions of one library, which takes sizes of 32 bits. The library stays loaded.
+struct LapackLibrary {
+  std::string file;                        // empty: none was found
+  std::string version;                     // "OpenBLAS 0.3.21", "LAPACK 3.11.0"
+  bool is_reference = false;               // Netlib's, which is not optimised
+  void (*set_own_threads)(int) = nullptr;  // null: the library has no threads to set
+  void* handle = nullptr;
+  std::string prefix;  // of all names, as SciPy's OpenBLAS has one
+
+  template <class Function>
+  bool find(const std::string& name, Function& function) const {
+    function = reinterpret_cast<Function>(dlsym(handle, (prefix + name).c_str()));
+    return function != nullptr;
+  }
+  /// Finds sNAME_, dNAME_, cNAME_ or zNAME_, by the type T. Errors: DeviceError.
+  template <class T, class Function>
+  void find_typed(const char* name, Function& function) const {
+    constexpr std::string_view letters = is_complex_number<T> ? "cz" : "sd";
+    const std::string full = letters[sizeof(Real<T>) == 4 ? 0 : 1] + std::string(name) + "_";
+    if (!find(full, function)) throw_missing(full);
+  }
+  /// "OpenBLAS 0.3.21, libopenblas.so.0, " and whether it is the reference.
+  std::string text() const;
+
+ private:
+  [[noreturn]] void throw_missing(const std::string& name) const;
+};
+
+/// Loads the library `file`; where the name is empty, libopenblas.so.0, or liblapack.so.3 where
+/// that is missing. A library without all of `needs`, as "geqrf", is not taken; `file` of the
+/// result is empty then.
+LapackLibrary load_lapack(const std::string& file, std::initializer_list<const char*> needs);
+
+/// The name for a message about a library that was not found.
+std::string wanted_lapack(const std::string& file);
+
+}  // namespace qrtool

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// compare.hpp: the times of a run beside those of an earlier one (`bench --compare`).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/bench/table/table.hpp"
+
+namespace qrtool {
+
+class Comparison {
+ public:
+  /// Reads what --export-json wrote, and checks that it has all cases of `result`, which need not
+  /// be measured yet. Errors: InputError where the file is none or lacks a case, UsageError where
+  /// it measures something else.
+  Comparison(const std::string& path, const BenchResult& result);
+
+  /// One line for each case whose median is more than 1 + tolerance times the earlier one. Errors:
+  /// LimitError where a case of `result` has no time.
+  std::vector<std::string> slower(const BenchResult& result, double tolerance) const;
+
+ private:
+  std::string path_;
+  std::map<std::string, double> medians_;  // in seconds, by the text of a case
+};
+
+}  // namespace qrtool

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// floor.hpp: the least time of a case: what it reads and writes, moved once.
+#pragma once
+
+#include "app/bench/table/table.hpp"
+#include "core/backend/backend.hpp"
+
+namespace qrtool {
+
+/// Bytes that the memory of the backend's device moves in a second, measured by a copy: those read
+/// and those written. Takes about a tenth of a second. Errors: DeviceError.
+double moved_bytes_per_second(Backend& backend);
+
+/// The seconds in which A, Q and R of a case, or A, b and x, move once at that rate.
+double floor_seconds(const BenchHeader& header, const BenchCase& size, double bytes_per_second);
+
+}  // namespace qrtool

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// dry_run.cpp: the steps of `factor` up to its plan, and the cost of the rest.
+#include "app/factor/dry_run.hpp"
+
+#include <fmt/format.h>
+
+#include "app/engine/opencl.hpp"
+#include "app/factor/factor_run.hpp"
+#include "app/run/backends/attempts.hpp"
+#include "app/run/backends/run_cost.hpp"
+#include "core/factor/ranked_backend.hpp"
+#include "core/machine/host.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The backend of the run; the CPU where the tool has chosen a device that cannot start.
+BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limits& limits) {
+  for (Attempts attempts(o.backend, o.backend.is_automatic());;) {
+    try {
+      const bool says_why = attempts.is_first() && o.verbose;
+      BackendChoice choice = choose_backend(attempts.request(), problem, limits, says_why);
+      if (!attempts.is_first()) choice.reason = "the device cannot start";
+      return choice;
+    } catch (const Error& error) {
+      attempts.go_on(error, /*had_device=*/false);
+    }
+  }
+}
+
+RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
+  Laps laps;
+  const Limits limits = limits_beside_files(o, input, all);
+  const Source& source = input.source();
+  const BackendChoice choice = choose(o, problem_of(source, o), limits);
+  FactorRun run(o, input, *choice.backend, laps);
+  run.make_plan();
+  run.refuse_columns();
+  const Plan& plan = run.plan();
+  const Problem& problem = plan.problem;
+  const Limits planned = choice.backend->limits();
+  RunCost cost{.input = source.dataset.empty() ? source.file : source.file + ":" + source.dataset,
+               .plan = fmt::format("backend   {}: {}\n", choice.backend->name(), choice.reason) +
+                       explain(plan, planned),
+               .input_bytes = static_cast<std::uint64_t>(problem.count) * problem.input_bytes(),
+               .memory_bytes = plan.host_bytes + planned.file_bytes,
+               .memory_limit_bytes = planned.host_bytes + planned.file_bytes,
+               .device_bytes = plan.device_bytes,
+               .scratch_bytes = plan.scratch_bytes};
+  if (const std::optional<DeviceInfo> device = started_device(*choice.backend))
+    enter_programs(opencl_factor_programs(plan, *device), *device, cost);
+  cost.chunks = plan.by_rows() ? (problem.m + plan.chunk_rows - 1) / plan.chunk_rows
+                               : (problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
+  const index_t passes = plan.by_rows() && problem.wants_q() ? 2 : 1;
+  cost.start_seconds = laps.lap();
+  const bool is_single = real_of(problem.type) == ElementType::float32;
+  cost.read_seconds =
+      is_single ? seconds_to_read<float>(input, passes) : seconds_to_read<double>(input, passes);
+  SecondTry tries(*choice.backend);
+  RankedBackend ranks(tries);
+  Backend& backend = problem.ranks() ? static_cast<Backend&>(ranks) : tries;
+  const ComputeSeconds compute = seconds_to_factor(backend, problem, o.backend.variant);
+  cost.start_seconds += compute.start;
+  cost.compute_seconds = compute.all;
+  OutputSpec output = planned_output(source, problem);
+  output.path = o.output;
+  enter_output(output, cost);
+  return cost;
+}
+
+}  // namespace
+
+ExitCode dry_run_factor(const FactorOptions& o) {
+  Limits limits = host_limits(o.memory_bytes, o.threads);
+  limits.has_scratch = !o.scratch.empty();
+  std::vector<RunCost> costs;
+  FactorOptions one = o;
+  const std::vector<std::string> datasets =
+      o.datasets.empty() ? std::vector<std::string>{o.dataset} : o.datasets;
+  for (const std::string& dataset : datasets) {
+    one.dataset = dataset;
+    const std::unique_ptr<Reader> input = open_input_of(one, limits);
+    require_place(o.output, o.report, o.force);
+    costs.push_back(cost_of(one, *input, limits));
+  }
+  print_costs(o, "factor", o.output, costs);
+  return ExitCode::good;
+}
+
+}  // namespace qrtool

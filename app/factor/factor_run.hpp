@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_run.hpp: the steps of `qrtool factor`, from the open input to the committed output.
+#pragma once
+
+#include <memory>
+
+#include "app/factor/factor_summary.hpp"
+#include "app/options/options.hpp"
+#include "app/process/laps.hpp"
+#include "app/run/backends/make_backend.hpp"
+#include "app/run/files/outputs.hpp"
+#include "core/backend/backend.hpp"
+#include "core/factor/checked_backend.hpp"
+#include "core/machine/comm.hpp"
+#include "io/read/reader.hpp"
+
+namespace qrtool {
+
+/// Checks the names of the outputs, and opens the input. Errors: UsageError where it is one of the
+/// outputs.
+std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits& limits);
+
+/// Creates the outputs of a run, in a file of their own or in `shared`. Their space is reserved
+/// while a device starts.
+Outputs create_outputs_of(const FactorOptions& options, const Source& source, int threads,
+                          OutputFile* shared = nullptr);
+
+/// What the files of such a run leave of the memory. Errors: LimitError where that is nothing.
+Limits limits_beside_files(const FactorOptions& options, const Reader& input, Limits limits);
+
+/// What the options ask for, of the matrices that the input holds.
+Problem problem_of(const Source& source, const FactorOptions& options);
+
+/// One run on one backend. Call its steps in the order of this list.
+class FactorRun {
+ public:
+  /// `laps` began with the process, or with the work on this input. All arguments outlive the run.
+  FactorRun(const FactorOptions& options, Reader& input, Backend& backend, Laps& laps);
+
+  void make_plan();
+  /// Errors: LimitError where Q of a matrix by rows would have to be written by columns.
+  void refuse_columns() const;
+  /// Prints the notes of --verbose and --explain.
+  void say_plan() const;
+  /// Those of a run that begins when its outputs are created.
+  Outputs create_outputs() const {
+    return create_outputs_of(options_, input_.source(), backend_.limits().threads);
+  }
+  /// Records the plan in the outputs of this run. Errors: as refuse_columns().
+  void take_outputs(Outputs outputs);
+  /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
+  /// alone has outputs.
+  void run_stages(Comm& comm);
+  /// Where pivoting has found dependent columns in float32: what float64 says of them.
+  void compare_ranks();
+  /// Only where leverages are wanted.
+  void write_leverages();
+  void commit();
+  FactorResult finish();
+
+  Plan& plan() { return result_.plan; }
+  Backend& backend() { return backend_; }
+
+ private:
+  /// The stages have columns of their own for this lap. The next one is that of freeing memory.
+  void end_stages() { laps_.lap(); }
+  template <class T>
+  void factor_by_matrices(Comm& comm, ProgressMode mode);
+  template <class T>
+  void factor_by_pieces(ProgressMode mode);
+  template <class T>
+  void factor_by_rows(Comm& comm, ProgressMode mode);
+
+  const FactorOptions& options_;
+  Reader& input_;
+  Backend& backend_;
+  CheckedBackend checked_;  // on backend_
+  Laps& laps_;
+  Outputs outputs_;
+  FactorResult result_;
+};
+
+/// What an output records of every dataset in it.
+std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source);
+/// The datasets that a run writes, without what only the plan knows.
+OutputSpec planned_output(const Source& source, const Problem& problem);
+
+}  // namespace qrtool

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// into.cpp: names the outputs, makes their folder, and goes on after an input that fails.
+#include "app/run/files/into.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "app/process/console.hpp"
+#include "app/process/progress.hpp"
+#include "app/process/signals.hpp"
+#include "app/run/files/several.hpp"
+#include "core/machine/comm.hpp"
+#include "core/text.hpp"
+#include "io/file/input_file.hpp"
+#include "io/open/formats.hpp"
+
+namespace qrtool {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct InputInto {
+  std::string input, output;
+};
+
+bool is_ending_of_output(const std::string& ending) {
+  return std::ranges::any_of(formats(), [&](const Format* format) {
+    return std::ranges::find(format->endings, ending) != format->endings.end();
+  });
+}
+
+/// The number of a file on its disk; none where it does not exist or is no file.
+using FileNumber = std::pair<dev_t, ino_t>;
+std::optional<FileNumber> number_of(const std::string& name) {
+  struct stat info {};
+  if (stat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return FileNumber{info.st_dev, info.st_ino};
+}
+
+/// The files that an output may have, and its name, by which it is found again.
+std::vector<std::string> names_of(const std::string& output) {
+  std::vector<std::string> names = format_of_output(output).files_of_output(output);
+  if (std::ranges::find(names, output) == names.end()) names.push_back(output);
+  return names;
+}
+
+/// Errors: UsageError where two inputs would write one file.
+void refuse_common_files(const std::vector<InputInto>& all) {
+  std::map<std::string, const InputInto*> writers;
+  for (const InputInto& each : all) {
+    for (const std::string& name : names_of(each.output)) {
+      const auto [found, is_new] = writers.emplace(name, &each);
+      if (is_new) continue;
+      throw UsageError(
+          fmt::format("'{}' would be the output of '{}' and of '{}'", escape(each.output),
+                      escape(found->second->input), escape(each.input)),
+          "give them in two runs, each with another --into");
+    }
+  }
+}
+
+/// Errors: UsageError where a run would replace what it reads.
+void refuse_inputs_as_outputs(const std::vector<InputInto>& all,
+                              const std::vector<std::string>& others) {
+  std::map<FileNumber, std::string> inputs;
+  const auto add = [&](const std::string& input) {
+    if (input.empty()) return;
+    if (const auto number = number_of(split_location(input).file)) inputs.emplace(*number, input);
+  };
+  for (const InputInto& each : all) add(each.input);
+  for (const std::string& input : others) add(input);
+  for (const InputInto& each : all) {
+    for (const std::string& name : names_of(each.output)) {
+      const auto number = number_of(name);
+      const auto found = number ? inputs.find(*number) : inputs.end();
+      if (found == inputs.end()) continue;
+      throw UsageError(fmt::format("'{}' would be the output of '{}', and is the input '{}'",
+                                   escape(name), escape(each.input), escape(found->second)),
+                       "name another folder with --into");
+    }
+  }
+}
+
+/// Errors: OutputError.
+void require_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error && access(folder.c_str(), W_OK | X_OK) != 0)
+    error = std::error_code(errno, std::generic_category());
+  if (!error && !fs::is_directory(folder)) error = std::make_error_code(std::errc::not_a_directory);
+  if (error)
+    throw OutputError(fmt::format("--into '{}': files cannot be written there ({})", escape(folder),
+                                  error.message()),
+                      "name a folder that you can write to, or a new one");
+}
+
+/// Runs one input. A failure is printed unless it repeats the message before it, `last`.
+OutcomeInto outcome_of(const JobInto& job, const InputInto& each, std::string& last) {
+  try {
+    return job.run(each.input, each.output);
+  } catch (...) {
+    const Failure failure = Failure::current();
+    if (failure.code == ExitCode::internal) throw;
+    if (failure.what != last) {
+      print_failure(failure.what);
+      print_hint(failure.hint);
+    }
+    last = failure.what;
+    return {.code = failure.code,
+            .text = in_red(fmt::format("failed with exit status {}; nothing written",
+                                       static_cast<int>(failure.code))) +
+                    "\n",
+            .json = to_json(failure)};
+  }
+}
+
+void print_outcomes(const JobInto& job, const std::vector<OutcomeInto>& outcomes, ExitCode worst) {
+  if (job.options.json) {
+    Json documents = Json::array();
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+      documents.push_back({{"name", job.inputs[i]}, {"result", outcomes[i].json}});
+    write_json({{"schema", job.schema},
+                {"version", QRTOOL_VERSION},
+                {"folder", job.folder},
+                {"inputs", documents},
+                {"exit", static_cast<int>(worst)}});
+    return;
+  }
+  if (job.options.quiet) return;
+  std::size_t width = 0;
+  constexpr std::size_t most_width = 40;
+  for (const std::string& input : job.inputs)
+    width = std::max(width, std::min(escape(input).size(), most_width));
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    write_stdout(fmt::format("{:<{}}  {}", escape(job.inputs[i]), width, outcomes[i].text));
+  const auto written = std::ranges::count_if(
+      outcomes, [](const OutcomeInto& outcome) { return outcome.code <= ExitCode::answer_is_no; });
+  write_stdout(fmt::format("{} of {} outputs written to {}\n", format_count(written),
+                           format_count(std::ssize(outcomes)), escape(job.folder)));
+}
+
+}  // namespace
+
+std::string output_into(const std::string& folder, const std::string& input) {
+  std::string name = fs::path(split_location(input).file).filename().string();
+  const auto cut = [&](const std::string& ending) { name.resize(name.size() - ending.size()); };
+  if (ending_of(name) == ".gz") cut(".gz");
+  const std::string ending = ending_of(name);
+  const bool is_of_name = ending.size() > 1 && std::isdigit(static_cast<unsigned char>(ending[1]));
+  if (!is_ending_of_output(ending)) {
+    if (!is_of_name && ending != name) cut(ending);
+    name += ".h5";
+  }
+  return (fs::path(folder) / name).string();
+}
+
+ExitCode run_into(const JobInto& job) {
+  std::vector<InputInto> all;
+  for (const std::string& input : job.inputs)
+    all.push_back({input, output_into(job.folder, input)});
+  refuse_common_files(all);
+  refuse_inputs_as_outputs(all, job.others);
+  require_folder(job.folder);
+  count_outputs(static_cast<int>(all.size()));
+  std::vector<OutcomeInto> outcomes;
+  ExitCode worst = ExitCode::good;
+  {
+    Progress progress(job.command, std::ssize(all), job.options.progress_mode(), "files");
+    std::string last_failure;
+    for (const InputInto& each : all) {
+      outcomes.push_back(outcome_of(job, each, last_failure));
+      worst = std::max(worst, outcomes.back().code);
+      progress.add(1);
+    }
+  }
+  print_outcomes(job, outcomes, worst);
+  return worst;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify_solutions.cpp: `qrtool verify A B X` measures the backward errors of stored solutions and
+// says whether they pass.
+#include "app/verify/verify_solutions.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "app/process/console.hpp"
+#include "app/process/progress.hpp"
+#include "app/process/stopwatch.hpp"
+#include "app/run/files/source_notes.hpp"
+#include "app/run/verdict/verdict_text.hpp"
+#include "app/solve/complex_sides.hpp"
+#include "app/solve/solve_notes.hpp"
+#include "app/solve/solve_stages.hpp"
+#include "app/solve/weight_scale.hpp"
+#include "app/verify/factors_as_solutions.hpp"
+#include "app/verify/verify_answer.hpp"
+#include "app/verify/verify_sides.hpp"
+#include "core/join.hpp"
+#include "core/machine/host.hpp"
+#include "core/text.hpp"
+#include "io/open/factors.hpp"
+#include "io/open/solutions.hpp"
+#include "io/source/variable_record.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What OUT records about the run that made it. The texts are empty where another program wrote it.
+struct Recorded {
+  std::string rows, solution, rank_tolerance, missing, ridge, weights, response, intercept,
+      least_norm, weights_are, a, polynomial;
+};
+
+Recorded read_recorded(const std::string& path) {
+  const std::vector<std::string> texts = recorded_attributes(
+      path, {"rows", "solution", "rank_tolerance", "missing", "ridge", "weights", "response",
+             "intercept", "least_norm", "weights_are", "a", "polynomial"});
+  return {texts[0], texts[1], texts[2], texts[3], texts[4],  texts[5],
+          texts[6], texts[7], texts[8], texts[9], texts[10], texts[11]};
+}
+
+std::optional<double> number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc()) return std::nullopt;
+  return value;
+}
+
+/// Returns the options of the command line, completed by the options that OUT records.
+SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
+  SystemOptions options = o.system;
+  // b of a table is a column, whatever B was.
+  if (options.rows == RowsOfB::automatic && options.response.empty())
+    for (const RowsOfB rows : {RowsOfB::first, RowsOfB::last, RowsOfB::matrix})
+      if (recorded.rows == name_of(rows)) options.rows = rows;
+  if (!options.skips_missing) options.skips_missing = recorded.missing == "skip";
+  if (recorded.least_norm == "yes") options.least_norm = true;
+  if (!options.ridge) options.ridge = number_of(recorded.ridge);
+  if (!options.rank_tolerance) options.rank_tolerance = number_of(recorded.rank_tolerance);
+  if (recorded.intercept == "yes") options.intercept = true;
+  if (options.a.empty()) options.a = recorded.a;
+  if (options.polynomial.empty()) options.polynomial = recorded.polynomial;
+  const std::string file = escape(o.solutions);
+  if (recorded.weights_are == "column" && options.weights.empty() && !options.response.empty())
+    options.weights = recorded.weights;
+  if (!recorded.weights.empty() && options.weights.empty())
+    throw UsageError(
+        fmt::format("{}: was made with the weights {}", file, escape(recorded.weights)),
+        "give them with --weights");
+  if (!recorded.response.empty() && options.response.empty())
+    throw UsageError(
+        fmt::format("{}: was made from a table with the response {}", file,
+                    escape(recorded.response)),
+        fmt::format("qrtool verify TABLE {} --response {}", file, escape(recorded.response)));
+  return options;
+}
+
+/// A and B, where the command line leaves open what of them is meant: what OUT records.
+SolveFiles files_of(const VerifyOptions& o) {
+  constexpr const char* side = "right_side_";
+  std::vector<std::string> attributes{"right_side_file", "right_side_dataset"};
+  const std::vector<const char*> reading = names_of_reading();
+  for (const char* name : reading) attributes.push_back(fmt::format("{}{}", side, name));
+  std::vector<const char*> names;
+  for (const std::string& attribute : attributes) names.push_back(attribute.c_str());
+  const std::vector<std::string> texts = recorded_attributes(o.solutions, names);
+  RecordedInput b{.file = texts[0], .dataset = texts[1]};
+  for (std::size_t i = 2; i < texts.size(); ++i)
+    if (!texts[i].empty()) b.details.emplace_back(reading[i - 2], texts[i]);
+  return {.a = o.input,
+          .b = o.factors,
+          .csv = o.csv,
+          .raw_values = o.raw_values,
+          .recorded_a = read_recorded_input(o.solutions),
+          .recorded_b = std::move(b)};
+}
+
+bool is_from_solve(const std::string& file) {
+  return recorded_attributes(file, {"command"}).front() == "solve";
+}
+
+SolveInputs open_inputs(const VerifyOptions& o, const SolveFiles& files,
+                        const SystemOptions& options, const Limits& limits) {
+  try {
+    return open_solve_inputs(files, options, o.order, limits);
+  } catch (const InputError& error) {
+    if (!is_from_solve(o.input) || is_from_solve(o.solutions)) throw;
+    throw InputError(error.what(),
+                     fmt::format("the solutions come last: qrtool verify A B {}", escape(o.input)));
+  }
+}
+
+/// Prints what was doubtful when the systems were solved, because it is doubtful still.
+void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveInputs& inputs) {
+  print_notes(inputs, o.verbose);
+  print_other_reading(o.solutions, files.recorded_a, inputs.a->source());
+  if (o.system.response.empty())
+    print_other_reading(o.solutions, files.recorded_b, inputs.b->source());
+}
+
+/// Whether the numbers of a file are those of an array. Text has no shapes but m x n.
+bool has_shape(const Source& source, const Dims& expected) {
+  const Dims dims = dims_of(source);
+  return dims == expected || (source.dataset.empty() && count_of(dims) == count_of(expected));
+}
+
+void check_solutions(const SolveInputs& inputs, const Reader& x, const Dims& expected) {
+  const Dims dims = dims_of(x.source());
+  if (has_shape(x.source(), expected)) return;
+  throw InputError(fmt::format("{}: the shapes do not fit: X is {}, and for A {} and B {} it is {}",
+                               escape(x.source().file), join(dims, "x"),
+                               format_shape(inputs.a->source().leading, inputs.m(), inputs.n()),
+                               join(dims_of(inputs.b->source()), "x"), join(expected, "x")));
+}
+
+/// The files beside X that have a number for each number of B. A reader is null where its file is
+/// not there.
+struct FitsBeside {
+  std::unique_ptr<Reader> fitted, residuals;
+
+  void require_unchanged() const {
+    for (const Reader* reader : {fitted.get(), residuals.get()})
+      if (reader != nullptr) reader->require_unchanged();
+  }
+  std::size_t workspace_bytes(ElementType type) const {
+    std::size_t bytes = 0;
+    for (const Reader* reader : {fitted.get(), residuals.get()})
+      if (reader != nullptr) bytes += reader->workspace_bytes(type);
+    return bytes;
+  }
+};
+
+void require_shape_of_fits(const Reader& beside, const Dims& expected, std::string_view name) {
+  if (has_shape(beside.source(), expected)) return;
+  throw InputError(
+      fmt::format("{}: {} has the shape {}, and for A and B it is {}", escape(beside.source().file),
+                  name, join(dims_of(beside.source()), "x"), join(expected, "x")),
+      fmt::format("it belongs to another B: solve again with --{} --force", name));
+}
+
+/// The type that x is judged by. Text is read as float64, but may say that it holds float32.
+ElementType type_of_solutions(const Source& x) {
+  for (const ElementType type : {ElementType::float32, ElementType::complex64})
+    if (x.stored_type == name_of(type)) return is_complex(x.type) ? complex_of(type) : type;
+  return x.type;
+}
+
+/// A, B and X are all real, or all complex: x of a real system may be complex, and the reverse.
+void match_numbers(SolveInputs& inputs, std::unique_ptr<Reader>& x) {
+  if (is_complex(inputs.a->source().type)) x = read_as_complex(std::move(x), {});
+  if (!is_complex(x->source().type)) return;
+  inputs.a = read_as_complex(std::move(inputs.a), {});
+  inputs.b = read_as_complex(std::move(inputs.b), {});
+}
+
+/// Opens residuals and fitted values, and says in `inputs` that they are checked.
+FitsBeside open_fits(const VerifyOptions& o, const Limits& limits, const Dims& dims,
+                     bool as_complex, SolveInputs& inputs) {
+  const auto open = [&](const char* name) {
+    std::unique_ptr<Reader> reader =
+        open_beside_solutions(o.solutions, name, limits.threads, memory_of_file(limits));
+    if (!reader) return reader;
+    require_shape_of_fits(*reader, dims, name);
+    if (as_complex) reader = read_as_complex(std::move(reader), {});
+    inputs.fits.type = type_of_solutions(reader->source());
+    return reader;
+  };
+  FitsBeside fits;
+  fits.fitted = open("fitted");
+  fits.residuals = open("residuals");
+  inputs.fits.checks_fitted = fits.fitted != nullptr;
+  inputs.fits.checks_residuals = fits.residuals != nullptr;
+  return fits;
+}
+
+/// The solutions that are listed one by one.
+struct Listed {
+  index_t solution;
+  SolutionReport report;
+  FitReport fit = {};
+};
+
+struct VerifiedSolutions {
+  SolveVerdict verdict;
+  std::vector<Listed> listed;
+  SolveTimes times;
+};
+
+template <class T>
+VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
+  VerifiedSolutions out;
+  Progress progress("verify", count_of(job.inputs.sides.solution_dims), o.progress_mode(),
+                    "solutions");
+  SolveSink<T> sink{.keep_x = [](index_t, index_t, const T*, const Real<T>*) {},
+                    .keep_reports =
+                        [&](index_t first, std::span<const SolutionReport> reports) {
+                          out.verdict.add(first, reports);
+                          for (std::size_t i = 0; i < reports.size(); ++i) {
+                            const bool passes = reports[i].status == Status::ok ||
+                                                reports[i].status == Status::too_few_rows;
+                            const bool fails = !passes && out.listed.size() < listed_failures;
+                            if (o.all || fails)
+                              out.listed.push_back({first + static_cast<index_t>(i), reports[i]});
+                          }
+                          progress.add(std::ssize(reports));
+                        },
+                    .keep_findings =
+                        [&](index_t, std::span<const MatrixFindings> findings) {
+                          for (const MatrixFindings& each : findings)
+                            out.verdict.add_matrix(each, job.problem.k());
+                        }};
+  if (job.inputs.fits.any() || job.problem.has_intercept)
+    sink.keep_fits = [&](index_t first, std::span<const FitReport> fits) {
+      for (Listed& one : out.listed)
+        if (one.solution >= first && one.solution < first + std::ssize(fits))
+          one.fit = fits[one.solution - first];
+    };
+  out.times = run_solve_stages<T>(job, sink);
+  return out;
+}
+
+std::string line_of(const Listed& one, const Dims& dims) {
+  const SolutionReport& r = one.report;
+  const std::string name = "solution " + matrix_name(dims, one.solution);
+  if (r.status == Status::non_finite) return name + " fails: A or b holds NaN or Inf";
+  if (r.status == Status::too_few_rows)
+    return name + " passes: it is NaN, and too few rows count for it";
+  if (std::isnan(r.backward_error))
+    return name + " fails: it holds numbers, and too few rows count for it";
+  if (!std::isfinite(r.backward_error)) return name + " fails: it holds NaN or Inf";
+  if (one.fit.has_other_residuals)
+    return name + " fails: the residuals beside it are not b - A x within their bar";
+  if (one.fit.has_other_fitted)
+    return name + " fails: the fitted values beside it are not A x within their bar";
+  if (one.fit.is_below_mean)
+    return fmt::format("{} fails: it fits worse than the mean of b, R^2 {:.6g}", name,
+                       one.fit.r_squared);
+  std::string text =
+      fmt::format("{} {}: {}", name, r.status == Status::ok ? "passes" : "fails",
+                  error_text("backward error", r.backward_error, r.bar, " of its bar"));
+  if (!std::isnan(r.least_norm_error))
+    text += ", " + error_text("least norm", r.least_norm_error, r.bar, "");
+  return text + fmt::format(", residual norm {:.6g}", r.residual_norm);
+}
+
+VerifyAnswer answer_of(const VerifiedSolutions& found, const std::string& file, const Dims& dims,
+                       ElementType type) {
+  VerifyAnswer answer;
+  if (const std::string worst = worst_line(found.verdict, dims); !worst.empty())
+    answer.worst = fmt::format("{}; u = {}\n", worst,
+                               real_of(type) == ElementType::float32 ? "2^-23" : "2^-52");
+  for (const Listed& one : found.listed) answer.listed.push_back(line_of(one, dims));
+  answer.verdict = fmt::format(
+      "verified {} solution{} of {}: {}", format_count(found.verdict.solutions()),
+      found.verdict.solutions() == 1 ? "" : "s", escape(file), verdict_line(found.verdict));
+  answer.failed = found.verdict.failed();
+  return answer;
+}
+
+void print_json(const VerifyOptions& o, const VerifiedSolutions& found, const SolveInputs& inputs,
+                double seconds) {
+  Json listed = Json::array();
+  for (const Listed& one : found.listed)
+    listed.push_back({{"solution", one.solution},
+                      {"status", static_cast<int>(one.report.status)},
+                      {"backward_error", one.report.backward_error},
+                      {"least_norm_error", one.report.least_norm_error},
+                      {"bar", one.report.bar},
+                      {"residual_norm", one.report.residual_norm}});
+  write_json({{"schema", "qrtool.verify-solutions/1"},
+              {"version", QRTOOL_VERSION},
+              {"a", input_json(inputs.a->source())},
+              {"b", input_json(inputs.b->source())},
+              {"solutions", o.solutions},
+              {"check", to_json(found.verdict)},
+              {o.all ? "all_solutions" : "first_failures", listed},
+              {"seconds", {{"total", seconds}}},
+              {"exit", found.verdict.failed() > 0 ? 1 : 0}});
+}
+
+}  // namespace
+
+ExitCode verify_solutions(const VerifyOptions& o) {
+  const Stopwatch watch;
+  if (!o.report.empty())
+    throw UsageError("--report is for factors", "--json and --all list the errors of solutions");
+  if (o.criteria != Criteria::bar)
+    throw UsageError("--criteria is for factors", "there is one bar for solutions");
+  const Limits all = host_limits(o.memory_bytes, o.threads);
+  const Recorded recorded = read_recorded(o.solutions);
+  const SystemOptions options = options_of(o, recorded);
+  const SolveFiles files = files_of(o);
+  SolveInputs inputs = open_inputs(o, files, options, all);
+  if (!o.quiet) print_doubts(o, files, inputs);
+  std::unique_ptr<Reader> x = open_solutions(o.solutions, all.threads, memory_of_file(all));
+  if (o.system.response.empty()) refuse_factors(inputs, *x);
+  const SideAxes axes = side_axes(inputs, inputs.sides.rows);
+  check_solutions(inputs, *x, axes.x_dims);
+  match_numbers(inputs, x);
+  fit_weights(inputs, real_of(type_of_solutions(x->source())));
+  const FitsBeside fits = open_fits(o, all, axes.fit_dims, is_complex(x->source().type), inputs);
+  SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
+  problem.only_checks = true;
+  // Another program's solutions are not held to the least norm, which only this tool promises.
+  problem.rank.is_basic = recorded.solution != "least-norm";
+  const Limits limits = limits_beside_files(
+      inputs, problem.type, x->workspace_bytes(problem.type) + fits.workspace_bytes(problem.type),
+      all);
+  const PlainSides plain = plain_sides(inputs, axes, *x, fits.fitted.get(), fits.residuals.get());
+  const SolvePlan plan = plan_solve(plain.inputs.shape(), problem, limits);
+  const SolveJob job{.inputs = plain.inputs,
+                     .problem = problem,
+                     .plan = plan,
+                     .limits = limits,
+                     .x = plain.x.get(),
+                     .fitted = plain.fitted.get(),
+                     .residuals = plain.residuals.get()};
+  const VerifiedSolutions found =
+      with_type(problem.type, [&](auto zero) { return verify_typed<decltype(zero)>(o, job); });
+  inputs.require_unchanged();
+  x->require_unchanged();
+  fits.require_unchanged();
+  const VerifyAnswer answer = answer_of(found, o.solutions, axes.solution_dims, problem.type);
+  if (o.json) {
+    print_json(o, found, inputs, watch.seconds());
+  } else {
+    print_answer(o, answer);
+  }
+  return answer.exit_code();
+}
+
+}  // namespace qrtool

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// cost.hpp: what a variant costs on one device, from measured samples.
+//
+// A sample is a shape with the times of batches of it, from one matrix to a batch that fills the
+// device. Times grow as powers of the matrices, the rows and the columns between samples: straight
+// lines between the logarithms. Larger batches take as long as they have more matrices, and larger
+// shapes as long as they have more operations. Where the time of a kernel jumps, from 16 columns to
+// 17 say, both sides of the jump are samples. Samples form a
+// grid of rows and columns; others, for shapes where the grid is wrong, are for their shape alone.
+//
+//     log seconds
+//        |             /
+//        |          . '      in proportion to the matrices
+//        |   . - '
+//        | '
+//        +---|------|------- log matrices
+//        1         the largest batch of the sample
+#pragma once
+
+#include <compare>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/problem/problem.hpp"
+
+namespace qrtool {
+
+/// The seconds in which a batch of `count` matrices of one shape was factored, without copies and
+/// without the check.
+struct BatchTime {
+  index_t count = 0;
+  double seconds = 0;
+};
+
+/// The samples of all variants on one device.
+class CostTable {
+ public:
+  /// A table without samples.
+  explicit CostTable(std::string device) : device_(std::move(device)) {}
+
+  /// Reads what text() gives. Errors: InputError, which names `shown` and the line.
+  static CostTable from_text(std::string_view text, const std::string& shown);
+  /// A line with the device, a line with the names of the columns, and a line for each sample,
+  /// times in microseconds with four digits.
+  std::string text() const;
+
+  /// The device that was measured.
+  const std::string& device() const { return device_; }
+
+  /// grid: a sample serves shapes between it and its neighbours; shape: its own alone.
+  enum class Reach { grid, shape };
+
+  /// Adds a sample, or replaces the one of the same shape and reach. `times` begins with one
+  /// matrix, and its counts grow. Times are rounded as in text(), so that a table that is written
+  /// and read gives the same estimates.
+  void add(std::string_view variant, const Problem& shape, const std::vector<BatchTime>& times,
+           Reach reach = Reach::grid);
+
+  /// Whether there is a sample of this shape, type and mode, whatever the number of matrices.
+  bool has(std::string_view variant, const Problem& problem) const;
+
+  /// The estimated seconds of a problem, without copies and check; infinity where the variant has
+  /// no sample of the type and of what is asked for: R alone, or Q too.
+  double seconds(std::string_view variant, const Problem& problem) const;
+
+  /// 16 hexadecimal digits that two tables share only where they have the same samples.
+  std::string digest() const;
+
+ private:
+  struct Kind {
+    std::string variant;
+    ElementType type;
+    bool has_q;
+    auto operator<=>(const Kind&) const = default;
+  };
+  using Times = std::vector<BatchTime>;
+  /// By the columns, then by the rows.
+  using Samples = std::map<index_t, std::map<index_t, Times>>;
+
+  /// The times of the very shape; null where it is no sample.
+  const Times* find_own(std::string_view variant, const Problem& problem) const;
+
+  std::string device_;
+  std::map<Kind, Samples> grid_, alone_;
+};
+
+}  // namespace qrtool
