@@ -42,8 +42,6 @@ SHARED = {
     "gpu/solve/normal": ("gpu/gram/steps/",),
 }
 
-# Headers whose functions or members are defined in another folder. The list only gets shorter.
-DEFINED_ELSEWHERE = {"core/plan.hpp", "gpu/model/gpu_variant.hpp", "gpu/registry.hpp"}
 # The most lines that a folder may have, with all below it, in files of the endings of LINES_OF.
 LINES_OF = (".cpp", ".hpp", ".cl", ".clh", ".py", ".h", ".c")
 MOST_LINES = {
@@ -51,31 +49,42 @@ MOST_LINES = {
     "app/bench": 4800,
     "app/capi": 2150,
     "app/cli": 2250,
-    "app/commands": 2850,
+    "app/commands": 2050,
     "app/engine": 1700,
+    "app/factor": 1000,
     "app/info": 950,
     "app/options": 300,
-    "app/process": 850,
+    "app/process": 1000,
     "app/python": 650,
     "app/ranks": 500,
-    "app/run": 6050,
+    "app/run": 4950,
     "app/solve": 5100,
-    "core": 3200,
-    "core/cpu": 11050,
-    "core/factor": 1350,
+    "app/verify": 800,
+    "core": 400,
+    "core/backend": 200,
+    "core/cpu": 10400,
+    "core/eigen": 650,
+    "core/factor": 950,
+    "core/machine": 750,
+    "core/matrix": 650,
     "core/measure": 2950,
+    "core/plan": 1000,
+    "core/problem": 350,
+    "core/report": 450,
     "core/simd": 500,
     "core/solve": 7050,
     "gpu": 150,
-    "gpu/check": 2200,
-    "gpu/common": 4800,
+    "gpu/check": 2250,
+    "gpu/common": 2800,
+    "gpu/composed": 1900,
     "gpu/estimate": 500,
-    "gpu/factor": 2150,
+    "gpu/gram": 8600,
     "gpu/host": 2300,
-    "gpu/model": 1100,
+    "gpu/model": 700,
+    "gpu/pipeline": 2150,
     "gpu/products": 2350,
-    "gpu/solve": 8600,
-    "gpu/variants": 15550,
+    "gpu/reflectors": 7800,
+    "gpu/solve": 8700,
     "io": 100,
     "io/checksum": 300,
     "io/csv": 3950,
@@ -217,10 +226,7 @@ def definitions_elsewhere(root):
 def wrong_definitions(root):
     found = definitions_elsewhere(root)
     for header, example in sorted(found.items()):
-        if header not in DEFINED_ELSEWHERE:
-            yield f"{header} declares what another folder defines: {example}"
-    for header in sorted(DEFINED_ELSEWHERE - found.keys()):
-        yield f"tests/layers_test.py: {header} is no longer to be listed in DEFINED_ELSEWHERE"
+        yield f"{header} declares what another folder defines: {example}"
 
 
 def lines_of_folders(root):
