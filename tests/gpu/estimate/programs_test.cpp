@@ -15,7 +15,6 @@
 #include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/solve/from_r/bodies.hpp"
 #include "gpu/solve/normal/bodies.hpp"
-#include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/system_launches.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
