@@ -42,18 +42,19 @@ def child_pids(parent):
     return sorted(found)
 
 
-def wait_for_work(pid, seconds=0.03):
-    """Until the process has had so much more processor time, or has ended."""
-    def processor_seconds():
-        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    try:
-        enough = processor_seconds() + seconds
-        while processor_seconds() < enough:
-            time.sleep(0.005)
-    except (OSError, IndexError):
-        pass
+def wait_for_work(pids, seconds=0.03):
+    """Until each process has had so much more processor time, or has ended."""
+    def processor_seconds(pid):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError):
+            return float("inf")
+    enough = {pid: processor_seconds(pid) + seconds for pid in pids}
+    while any(processor_seconds(pid) < least for pid, least in enough.items()):
+        time.sleep(0.005)
+
 
 
 class Ranks(unittest.TestCase):
@@ -338,7 +339,7 @@ class Ranks(unittest.TestCase):
             self.assertEqual(os.listdir(self.folder), ["a.h5"])
 
     def test_a_killed_rank_leaves_nothing(self):
-        self.generate("--shape", "3000000x8", "--kind", "uniform")
+        self.generate("--shape", "1000000x40", "--kind", "uniform")
         for victim in (0, 1):
             with subprocess.Popen([*MPIRUN_AS_IT_IS, "-n", "2", MPI_TOOL, "factor", self.a,
                                    self.path("q.h5"), "--backend",
@@ -350,8 +351,7 @@ class Ranks(unittest.TestCase):
                     if len(ranks) == 2 and len(os.listdir(self.folder)) > 1:
                         break  # the temporary file is there: they are at work
                     time.sleep(0.005)
-                for rank in ranks:
-                    wait_for_work(rank)  # until both know of it
+                wait_for_work(ranks)  # until both know of it
                 self.assertEqual(len(ranks), 2)
                 os.kill(ranks[victim], signal.SIGKILL)
                 _, said = run.communicate(timeout=60)
@@ -361,7 +361,7 @@ class Ranks(unittest.TestCase):
             self.assertEqual(os.listdir(self.folder), ["a.h5"])
 
     def test_an_interrupt_is_said_once(self):
-        self.generate("--shape", "3000000x8", "--kind", "uniform")
+        self.generate("--shape", "1000000x40", "--kind", "uniform")
         with subprocess.Popen([*MPIRUN_AS_IT_IS, "-n", "3", MPI_TOOL, "factor", self.a,
                                self.path("q.h5"), "--backend", "cpu",
                                "--threads", "1"], stdout=subprocess.PIPE,
@@ -370,8 +370,7 @@ class Ranks(unittest.TestCase):
                 if len(os.listdir(self.folder)) > 1:
                     break
                 time.sleep(0.005)
-            for rank in child_pids(run.pid):
-                wait_for_work(rank)  # until all ranks know of the temporary file
+            wait_for_work(child_pids(run.pid))  # until all ranks know of the temporary file
             for rank in reversed(child_pids(run.pid)):  # rank 0 last
                 os.kill(rank, signal.SIGTERM)
             _, said = run.communicate(timeout=60)
