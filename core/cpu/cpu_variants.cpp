@@ -129,7 +129,7 @@ std::size_t eigen_workspace_bytes(const Problem& p) {
 /// The times of rates.csv, by two threads, on every machine: bits must depend neither on the
 /// machine nor on --threads. They are means of a processor with AVX2 and one with AVX-512.
 const CostTable& cpu_costs(const Limits&) {
-  static const CostTable costs = CostTable::from_text(cpu_rates_text(), "the table of the CPU");
+  static const CostTable costs = CostTable::view(cpu_rates_text());
   return costs;
 }
 

@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <limits>
+#include <span>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "core/matrix/matrices.hpp"
@@ -56,25 +58,6 @@ double more_operations(const Problem& like, index_t m, index_t n, index_t from_m
   return of(m, n) - of(from_m, from_n);
 }
 
-/// The logarithm of the seconds of p.count matrices of p.m rows and of the `n` columns that all of
-/// these samples have.
-double at_rows(const std::map<index_t, std::vector<BatchTime>>& samples, const Problem& p,
-               index_t n) {
-  const auto above = samples.lower_bound(p.m);
-  if (above != samples.end() && above->first == p.m) return at_count(above->second, p.count);
-  if (above != samples.end() && above != samples.begin()) {
-    const auto below = std::prev(above);
-    const double share = share_of(p.m, below->first, above->first);
-    return (1 - share) * at_count(below->second, p.count) +
-           share * at_count(above->second, p.count);
-  }
-  const auto outermost = above == samples.end() ? std::prev(above) : above;
-  const double scaled =
-      at_count(outermost->second, p.count) + more_operations(p, p.m, n, outermost->first, n);
-  // Less than one matrix of the smallest shape no batch takes.
-  return std::max(scaled, at_count(outermost->second, 1));
-}
-
 template <class Number>
 bool read(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -83,12 +66,6 @@ bool read(std::string_view text, Number& number) {
 
 std::string in_microseconds(double seconds) { return fmt::format("{:.4g}", seconds * 1e6); }
 
-double as_written(double seconds) {
-  double microseconds = 0;
-  read(in_microseconds(seconds), microseconds);
-  return microseconds * 1e-6;
-}
-
 /// Takes the text before the first `end` away from `text`, and `end` as well.
 std::string_view take_until(std::string_view& text, char end) {
   const std::size_t at = std::min(text.find(end), text.size());
@@ -96,14 +73,6 @@ std::string_view take_until(std::string_view& text, char end) {
   text.remove_prefix(std::min(at + 1, text.size()));
   return taken;
 }
-
-/// One line of the table.
-struct Line {
-  CostTable::Reach reach = CostTable::Reach::grid;
-  std::string_view variant;
-  Problem shape;
-  std::vector<BatchTime> times;
-};
 
 /// "1:36.1 32:40.2": counts that grow from 1 on, and times.
 bool read_times(std::string_view text, std::vector<BatchTime>& times) {
@@ -120,7 +89,18 @@ bool read_times(std::string_view text, std::vector<BatchTime>& times) {
   return !times.empty() && times.front().count == 1;
 }
 
-bool read_line(std::string_view text, Line& line) {
+/// A line of the table. Samples are sorted by their members in this order.
+struct Sample {
+  CostTable::Reach reach = CostTable::Reach::grid;
+  std::string_view variant;
+  ElementType type = ElementType::float32;
+  bool has_q = false;
+  index_t n = 0, m = 0;
+  std::string_view times;
+};
+
+/// Reads all but the times.
+bool read_line(std::string_view text, Sample& line) {
   if (text.starts_with(alone_mark)) {
     line.reach = CostTable::Reach::shape;
     text.remove_prefix(alone_mark.size());
@@ -131,20 +111,91 @@ bool read_line(std::string_view text, Line& line) {
   const auto* const found = std::ranges::find_if(element_types, named);
   if (line.variant.empty() || (q != "0" && q != "1")) return false;
   if (found == element_types.end()) return false;
-  line.shape.type = *found;
-  line.shape.mode = q == "1" ? Mode::reduced : Mode::r;
-  const bool has_shape =
-      read(take_until(text, ','), line.shape.m) && read(take_until(text, ','), line.shape.n);
-  return has_shape && line.shape.m > 0 && line.shape.n > 0 && read_times(text, line.times);
+  line.type = *found;
+  line.has_q = q == "1";
+  const bool has_shape = read(take_until(text, ','), line.m) && read(take_until(text, ','), line.n);
+  line.times = text;
+  return has_shape && line.m > 0 && line.n > 0;
 }
 
-/// A hash of words, one after another.
+Sample sample_of(std::string_view line) {
+  Sample sample;
+  read_line(line, sample);
+  return sample;
+}
+
+std::vector<BatchTime> times_of(std::string_view line) {
+  std::vector<BatchTime> times;
+  read_times(sample_of(line).times, times);
+  return times;
+}
+
+index_t rows_of(std::string_view line) { return sample_of(line).m; }
+index_t columns_of(std::string_view line) { return sample_of(line).n; }
+auto kind_of(std::string_view line) {
+  const Sample s = sample_of(line);
+  return std::tuple(s.reach, s.variant, s.type, s.has_q);
+}
+auto key_of(std::string_view line) {
+  const Sample s = sample_of(line);
+  return std::tuple(s.reach, s.variant, s.type, s.has_q, s.n, s.m);
+}
+
+using Lines = std::span<const std::string_view>;
+
+/// The samples of a variant with the type of `p`, with Q or without it.
+Lines of_kind(Lines all, CostTable::Reach reach, std::string_view variant, const Problem& p) {
+  const auto found =
+      std::ranges::equal_range(all, std::tuple(reach, variant, p.type, p.wants_q()), {}, kind_of);
+  return {found.begin(), found.end()};
+}
+
+Lines of_columns(Lines kind, index_t n) {
+  const auto found = std::ranges::equal_range(kind, n, {}, columns_of);
+  return {found.begin(), found.end()};
+}
+
+/// The logarithm of the seconds of p.count matrices of p.m rows, from samples of one number of
+/// columns.
+double at_rows(Lines samples, const Problem& p) {
+  const auto above = std::ranges::lower_bound(samples, p.m, {}, rows_of);
+  if (above != samples.end() && rows_of(*above) == p.m) return at_count(times_of(*above), p.count);
+  if (above != samples.end() && above != samples.begin()) {
+    const auto below = std::prev(above);
+    const double share = share_of(p.m, rows_of(*below), rows_of(*above));
+    return (1 - share) * at_count(times_of(*below), p.count) +
+           share * at_count(times_of(*above), p.count);
+  }
+  const Sample outermost = sample_of(above == samples.end() ? samples.back() : samples.front());
+  std::vector<BatchTime> times;
+  read_times(outermost.times, times);
+  const double scaled =
+      at_count(times, p.count) + more_operations(p, p.m, outermost.n, outermost.m, outermost.n);
+  // Less than one matrix of the smallest shape no batch takes.
+  return std::max(scaled, at_count(times, 1));
+}
+
+/// The line of the very shape; null where it is no sample.
+const std::string_view* find_own(Lines all, std::string_view variant, const Problem& p) {
+  for (const auto reach : {CostTable::Reach::shape, CostTable::Reach::grid}) {
+    const Lines columns = of_columns(of_kind(all, reach, variant, p), p.n);
+    const auto own = std::ranges::lower_bound(columns, p.m, {}, rows_of);
+    if (own != columns.end() && rows_of(*own) == p.m) return &*own;
+  }
+  return nullptr;
+}
+
+/// A hash of words of eight bytes, one after another.
 class Hash {
  public:
   void take(std::uint64_t word) { state_ = mix_bits(state_ ^ word); }
   void take(std::string_view text) {
-    for (const char c : text) take(static_cast<unsigned char>(c));
     take(text.size());
+    for (; !text.empty(); text.remove_prefix(std::min(sizeof(std::uint64_t), text.size()))) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data(), std::min(sizeof(word), text.size()));
+      take(word);
+    }
   }
   std::string text() const { return fmt::format("{:016x}", state_); }
 
@@ -154,117 +205,94 @@ class Hash {
 
 }  // namespace
 
-void CostTable::add(std::string_view variant, const Problem& shape,
-                    const std::vector<BatchTime>& times, Reach reach) {
-  Times rounded = times;
-  for (BatchTime& time : rounded) time.seconds = as_written(time.seconds);
-  auto& samples = reach == Reach::grid ? grid_ : alone_;
-  samples[{std::string(variant), shape.type, shape.wants_q()}][shape.n][shape.m] =
-      std::move(rounded);
+void CostTable::add(std::string_view line) {
+  // Most come in order.
+  if (lines_.empty() || key_of(lines_.back()) < key_of(line)) {
+    lines_.push_back(line);
+    return;
+  }
+  const auto at = std::ranges::lower_bound(lines_, key_of(line), {}, key_of);
+  if (key_of(*at) == key_of(line))
+    *at = line;
+  else
+    lines_.insert(at, line);
 }
 
-const CostTable::Times* CostTable::find_own(std::string_view variant, const Problem& p) const {
-  for (const auto* samples : {&alone_, &grid_}) {
-    const auto of_kind = samples->find({std::string(variant), p.type, p.wants_q()});
-    if (of_kind == samples->end()) continue;
-    const auto with_columns = of_kind->second.find(p.n);
-    if (with_columns == of_kind->second.end()) continue;
-    const auto own = with_columns->second.find(p.m);
-    if (own != with_columns->second.end()) return &own->second;
-  }
-  return nullptr;
+void CostTable::add(std::string_view variant, const Problem& shape,
+                    const std::vector<BatchTime>& times, Reach reach) {
+  std::string line =
+      fmt::format("{}{},{},{},{},{}", reach == Reach::shape ? alone_mark : "", variant,
+                  name_of(shape.type), shape.wants_q() ? 1 : 0, shape.m, shape.n);
+  for (const BatchTime& time : times)
+    line += fmt::format("{}{}:{}", &time == times.data() ? ',' : ' ', time.count,
+                        in_microseconds(time.seconds));
+  add(texts_.emplace_back(std::move(line)));
 }
 
 bool CostTable::has(std::string_view variant, const Problem& p) const {
-  return find_own(variant, p) != nullptr;
+  return find_own(lines_, variant, p) != nullptr;
 }
 
 double CostTable::seconds(std::string_view variant, const Problem& p) const {
-  const auto found = grid_.find({std::string(variant), p.type, p.wants_q()});
-  const Times* const own = find_own(variant, p);
-  if (own == nullptr && found == grid_.end()) return never;
+  const Lines kind = of_kind(lines_, Reach::grid, variant, p);
+  const std::string_view* const own = find_own(lines_, variant, p);
+  if (own == nullptr && kind.empty()) return never;
   if (p.is_empty()) return 0;
-  if (own != nullptr) return std::exp(at_count(*own, p.count));
-  const Samples& samples = found->second;
-  const auto above = samples.lower_bound(p.n);
-  if (above != samples.end() && above->first == p.n)
-    return std::exp(at_rows(above->second, p, p.n));
-  if (above != samples.end() && above != samples.begin()) {
-    const auto below = std::prev(above);
-    const double share = share_of(p.n, below->first, above->first);
-    return std::exp((1 - share) * at_rows(below->second, p, below->first) +
-                    share * at_rows(above->second, p, above->first));
+  if (own != nullptr) return std::exp(at_count(times_of(*own), p.count));
+  const auto above = std::ranges::lower_bound(kind, p.n, {}, columns_of);
+  if (above != kind.end() && columns_of(*above) == p.n)
+    return std::exp(at_rows(of_columns(kind, p.n), p));
+  if (above != kind.end() && above != kind.begin()) {
+    const index_t below_n = columns_of(*std::prev(above)), above_n = columns_of(*above);
+    const double share = share_of(p.n, below_n, above_n);
+    return std::exp((1 - share) * at_rows(of_columns(kind, below_n), p) +
+                    share * at_rows(of_columns(kind, above_n), p));
   }
-  const auto outermost = above == samples.end() ? std::prev(above) : above;
+  const index_t n = columns_of(above == kind.end() ? kind.back() : kind.front());
+  const Lines outermost = of_columns(kind, n);
   Problem one = p;
   one.count = 1;
-  const index_t n = outermost->first;
-  const double scaled = at_rows(outermost->second, p, n) + more_operations(p, p.m, p.n, p.m, n);
-  return std::exp(std::max(scaled, at_rows(outermost->second, one, n)));
+  const double scaled = at_rows(outermost, p) + more_operations(p, p.m, p.n, p.m, n);
+  return std::exp(std::max(scaled, at_rows(outermost, one)));
 }
 
 std::string CostTable::text() const {
   std::string text = fmt::format("{}{}\n{}\n", first_words, device_, line_names);
-  const auto append = [&](const std::map<Kind, Samples>& all, std::string_view mark) {
-    for (const auto& [kind, by_columns] : all) {
-      for (const auto& [n, by_rows] : by_columns) {
-        for (const auto& [m, times] : by_rows) {
-          text += fmt::format("{}{},{},{},{},{}", mark, kind.variant, name_of(kind.type),
-                              kind.has_q ? 1 : 0, m, n);
-          for (const BatchTime& time : times)
-            text += fmt::format("{}{}:{}", &time == times.data() ? ',' : ' ', time.count,
-                                in_microseconds(time.seconds));
-          text += '\n';
-        }
-      }
-    }
-  };
-  append(grid_, "");
-  append(alone_, alone_mark);
+  for (const std::string_view line : lines_) text.append(line) += '\n';
   return text;
 }
 
-CostTable CostTable::from_text(std::string_view text, const std::string& shown) {
+CostTable CostTable::view(std::string_view text) {
+  CostTable table{std::string(take_until(text, '\n').substr(first_words.size()))};
+  take_until(text, '\n');
+  while (!text.empty()) table.lines_.push_back(take_until(text, '\n'));
+  return table;
+}
+
+CostTable CostTable::from_text(std::string_view given, const std::string& shown) {
+  CostTable table{std::string()};
+  std::string_view text = table.texts_.emplace_back(given);
   const std::string_view first = take_until(text, '\n');
   if (!first.starts_with(first_words) || take_until(text, '\n') != line_names)
     throw InputError(fmt::format("{} is no table of rates", shown),
                      "qrtool bench --rates FILE writes one");
-  CostTable table{std::string(first.substr(first_words.size()))};
+  table.device_ = first.substr(first_words.size());
   for (int number = 3; !text.empty(); ++number) {
-    const std::string_view sample = take_until(text, '\n');
-    Line line;
-    if (!read_line(sample, line))
-      throw InputError(fmt::format("{}: line {} is no sample: '{}'", shown, number, escape(sample)),
+    const std::string_view line = take_until(text, '\n');
+    Sample sample;
+    std::vector<BatchTime> times;
+    if (!read_line(line, sample) || !read_times(sample.times, times))
+      throw InputError(fmt::format("{}: line {} is no sample: '{}'", shown, number, escape(line)),
                        "qrtool bench --rates FILE --force writes the table anew");
-    // A number of text() has the digits that add() leaves.
-    auto& samples = line.reach == Reach::grid ? table.grid_ : table.alone_;
-    samples[{std::string(line.variant), line.shape.type, line.shape.wants_q()}][line.shape.n]
-           [line.shape.m] = std::move(line.times);
+    table.add(line);
   }
   return table;
 }
 
 std::string CostTable::digest() const {
-  // Not of text(): formatting the numbers takes longer than many a run.
   Hash hash;
   hash.take(device_);
-  for (const auto* all : {&grid_, &alone_}) {
-    hash.take(all->size());
-    for (const auto& [kind, by_columns] : *all) {
-      hash.take(kind.variant);
-      hash.take(static_cast<std::uint64_t>(kind.type) * 2 + (kind.has_q ? 1 : 0));
-      for (const auto& [n, by_rows] : by_columns) {
-        for (const auto& [m, times] : by_rows) {
-          for (const index_t number : {n, m, std::ssize(times)})
-            hash.take(static_cast<std::uint64_t>(number));
-          for (const BatchTime& time : times) {
-            hash.take(static_cast<std::uint64_t>(time.count));
-            hash.take(std::bit_cast<std::uint64_t>(time.seconds));
-          }
-        }
-      }
-    }
-  }
+  for (const std::string_view line : lines_) hash.take(line);
   return hash.text();
 }
 

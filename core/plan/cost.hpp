@@ -17,8 +17,7 @@
 //        1         the largest batch of the sample
 #pragma once
 
-#include <compare>
-#include <map>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,11 +37,19 @@ struct BatchTime {
 /// The samples of all variants on one device.
 class CostTable {
  public:
+  /// grid: a sample serves shapes between it and its neighbours; shape: its own alone.
+  enum class Reach { grid, shape };
+
   /// A table without samples.
   explicit CostTable(std::string device) : device_(std::move(device)) {}
+  CostTable(CostTable&&) = default;
+  CostTable& operator=(CostTable&&) = default;
 
   /// Reads what text() gives. Errors: InputError, which names `shown` and the line.
   static CostTable from_text(std::string_view text, const std::string& shown);
+  /// Views a table that is compiled in: text() of another one. Its lines are read when a plan asks
+  /// for them, a few of thousands.
+  static CostTable view(std::string_view text);
   /// A line with the device, a line with the names of the columns, and a line for each sample,
   /// times in microseconds with four digits.
   std::string text() const;
@@ -50,12 +57,8 @@ class CostTable {
   /// The device that was measured.
   const std::string& device() const { return device_; }
 
-  /// grid: a sample serves shapes between it and its neighbours; shape: its own alone.
-  enum class Reach { grid, shape };
-
   /// Adds a sample, or replaces the one of the same shape and reach. `times` begins with one
-  /// matrix, and its counts grow. Times are rounded as in text(), so that a table that is written
-  /// and read gives the same estimates.
+  /// matrix, and its counts grow. Times are rounded as in text().
   void add(std::string_view variant, const Problem& shape, const std::vector<BatchTime>& times,
            Reach reach = Reach::grid);
 
@@ -66,25 +69,15 @@ class CostTable {
   /// no sample of the type and of what is asked for: R alone, or Q too.
   double seconds(std::string_view variant, const Problem& problem) const;
 
-  /// 16 hexadecimal digits that two tables share only where they have the same samples.
+  /// 16 hexadecimal digits that two tables share only where they have the same text.
   std::string digest() const;
 
  private:
-  struct Kind {
-    std::string variant;
-    ElementType type;
-    bool has_q;
-    auto operator<=>(const Kind&) const = default;
-  };
-  using Times = std::vector<BatchTime>;
-  /// By the columns, then by the rows.
-  using Samples = std::map<index_t, std::map<index_t, Times>>;
-
-  /// The times of the very shape; null where it is no sample.
-  const Times* find_own(std::string_view variant, const Problem& problem) const;
+  void add(std::string_view line);
 
   std::string device_;
-  std::map<Kind, Samples> grid_, alone_;
+  std::vector<std::string_view> lines_;  // sorted by what they are samples of
+  std::deque<std::string> texts_;        // that the lines view, unless they are compiled in
 };
 
 }  // namespace qrtool

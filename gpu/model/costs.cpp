@@ -7,10 +7,10 @@ namespace qrtool {
 const CostTable& device_costs(const Limits& device) {
   if (device.costs != nullptr) return *device.costs;
   if (device.is_cpu) {
-    static const CostTable cpu = CostTable::from_text(cpu_device_rates(), "the table of PoCL");
+    static const CostTable cpu = CostTable::view(cpu_device_rates());
     return cpu;
   }
-  static const CostTable gpu = CostTable::from_text(h100_rates(), "the table of the H100");
+  static const CostTable gpu = CostTable::view(h100_rates());
   return gpu;
 }
 

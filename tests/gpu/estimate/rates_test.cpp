@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "core/cpu/cpu_variants.hpp"
 #include "core/plan/plan.hpp"
 #include "gpu/estimate/measured.hpp"
 #include "gpu/model/costs.hpp"
@@ -175,6 +176,14 @@ TEST(Rates, AreOfOneDevice) {
   EXPECT_TRUE(is_measured(device));
   device.name = "NVIDIA GeForce RTX 4090";
   EXPECT_FALSE(is_measured(device));
+}
+
+/// As CostTable::view() needs them, which looks at nothing.
+TEST(Rates, AreValidAndSorted) {
+  for (const std::string_view table : {cpu_rates_text(), h100_rates(), cpu_device_rates()}) {
+    EXPECT_TRUE(CostTable::from_text(table, "a table").text() == table) << table.substr(0, 60);
+    EXPECT_TRUE(CostTable::view(table).text() == table) << table.substr(0, 60);
+  }
 }
 
 TEST(Rates, NameVariantsAndBodiesOfTheLists) {
