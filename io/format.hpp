@@ -21,7 +21,7 @@ namespace qrtool {
 struct SeveralDatasets {
   /// Does recorded_datasets() (io/open/factors.hpp). Errors: InputError where there is no file.
   std::vector<std::string> (*recorded)(const std::string& factors);
-  /// What is recorded of one of these datasets, and its factors.
+  /// Read the record of one of these datasets, and open its factors.
   RecordedInput (*recorded_input)(const std::string& factors, const std::string& source);
   StoredFactors (*open_factors)(const std::string& path, const std::string& source, Order order,
                                 int threads);

@@ -11,7 +11,8 @@
 
 namespace qrtool {
 
-/// The places for the factors of one matrix, those of Factors (core/backend/backend.hpp).
+/// The arrays for the factors of one matrix. Factors (core/backend/backend.hpp) has those of a
+/// chunk.
 template <class T>
 struct MatrixFactors {
   MatrixView<T> q, r, v, tau;

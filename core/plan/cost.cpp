@@ -166,11 +166,11 @@ double at_rows(Lines samples, const Problem& p) {
     return (1 - share) * at_count(times_of(*below), p.count) +
            share * at_count(times_of(*above), p.count);
   }
-  const Sample outermost = sample_of(above == samples.end() ? samples.back() : samples.front());
-  std::vector<BatchTime> times;
-  read_times(outermost.times, times);
+  const std::string_view outermost = above == samples.end() ? samples.back() : samples.front();
+  const std::vector<BatchTime> times = times_of(outermost);
+  const index_t n = columns_of(outermost);
   const double scaled =
-      at_count(times, p.count) + more_operations(p, p.m, outermost.n, outermost.m, outermost.n);
+      at_count(times, p.count) + more_operations(p, p.m, n, rows_of(outermost), n);
   // Less than one matrix of the smallest shape no batch takes.
   return std::max(scaled, at_count(times, 1));
 }

@@ -28,8 +28,8 @@ double frobenius(MatrixView<const S> r) {
 constexpr double most_condition = 0x1p64;
 /// Of a column of N that was corrected in twice the precision, relative to its norm.
 constexpr double error_of_products = 4 * std::numeric_limits<double>::epsilon();
-/// The largest condition of U up to which [U V] is factored where rows are dependent. Beyond it x of
-/// 64x64 had up to 2.3 times the bar of the least norm.
+/// The largest condition of U up to which [U V] is factored where rows are dependent. Beyond it x
+/// of 64x64 had up to 2.3 times the bar of the least norm.
 constexpr double most_wide_condition = 1e4;
 double infinite_beyond(double scaled_condition, double condition) {
   return scaled_condition <= most_condition ? condition : std::numeric_limits<double>::infinity();

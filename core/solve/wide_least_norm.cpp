@@ -12,7 +12,7 @@
 namespace qrtool {
 namespace {
 
-/// What is left of a row of T^H and is not longer is rounding errors.
+/// A row of T^H whose remaining part is not longer than this holds only rounding errors.
 constexpr double least_row = 8 * std::numeric_limits<double>::epsilon();
 /// The squares of a column that lost more digits than this are summed again.
 constexpr double least_kept = 0x1p-20;

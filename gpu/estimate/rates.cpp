@@ -111,11 +111,21 @@ double bytes_of(const Problem& p) {
   return static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + p.output_bytes());
 }
 
-/// R alone takes at most the time of Q and R. The measured times of some shapes are longer.
-double most_seconds(Problem p, const DeviceInfo& device) {
-  if (p.mode != Mode::r) return never;
+/// From host memory to host memory, with the check.
+double run_seconds(const Problem& p, const DeviceInfo& device, const Variant& variant) {
+  const double bytes = bytes_of(p);
+  const double parts = sub_chunks(p, bytes);
+  const double kernels = factor_seconds(p, device.limits, variant);
+  return overlapped(copied_in(p, bytes), kernels, parts) + sample_seconds(p, parts, device.limits) +
+         tuning::chunk_seconds * parts;
+}
+
+/// R alone takes at most this long: the time of Q and R. The measured times of some shapes are
+/// longer.
+double seconds_with_q(Problem p, const DeviceInfo& device) {
   p.mode = Mode::reduced;
-  return factor_work(p, device).run_seconds;
+  const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
+  return variant == nullptr ? never : run_seconds(p, device, *variant);
 }
 
 }  // namespace
@@ -129,16 +139,12 @@ DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
   if (p.is_empty()) return {};
   const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
   if (variant == nullptr) return {.variant = {}, .programs = {}, .run_seconds = never};
-  const double bytes = bytes_of(p);
-  const double parts = sub_chunks(p, bytes);
-  const double kernels = factor_seconds(p, device.limits, *variant);
-  const double run_seconds = overlapped(copied_in(p, bytes), kernels, parts) +
-                             sample_seconds(p, parts, device.limits) +
-                             tuning::chunk_seconds * parts;
+  double seconds = run_seconds(p, device, *variant);
+  if (p.mode == Mode::r) seconds = std::min(seconds, seconds_with_q(p, device));
   return {.variant = variant->name,
           .programs = factor_programs(*variant, p, device),
-          .pin_seconds = pinned_bytes(bytes) / tuning::pinned_bytes_per_second,
-          .run_seconds = std::min(run_seconds, most_seconds(p, device))};
+          .pin_seconds = pinned_bytes(bytes_of(p)) / tuning::pinned_bytes_per_second,
+          .run_seconds = seconds};
 }
 
 DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device,

@@ -18,7 +18,8 @@ std::string csv_comments(const OutputSpec& spec);
 
 /// Returns how the input was read, or nothing where these comments are not there.
 RecordedInput read_csv_recorded_input(const std::string& path);
-/// Does recorded_attributes (io/open/factors.hpp): what the comments say of solutions.
+/// Does recorded_attributes() (io/open/factors.hpp) for solutions: reads their attributes from
+/// comments.
 std::vector<std::string> read_csv_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
 /// All that these comments say.

@@ -89,9 +89,8 @@ void read_dims(TextLines& lines, Variable& variable) {
       throw_damaged(lines, "more numbers than any file holds");
 }
 
-std::string hint_to_save_apart() {
-  return "save the variables that are wanted in a file of their own";
-}
+constexpr const char* hint_to_save_apart =
+    "save the variables that are wanted in a file of their own";
 
 /// Reads what stands between the type and the numbers. Returns false where variables may follow
 /// that are a part of this one.
@@ -136,10 +135,10 @@ std::vector<Variable> read_variables(TextLines& lines, std::size_t memory_bytes)
     if (variables.size() > memory_bytes / bytes_of_variable)
       throw LimitError(fmt::format("{}: more than {} variables, which need {} of memory",
                                    lines.shown(), variables.size() - 1, format_bytes(memory_bytes)),
-                       hint_to_save_apart());
+                       hint_to_save_apart);
     if (!goes_on) {
       variables.back().problem += ", which ends what is read";
-      variables.back().hint = hint_to_save_apart();
+      variables.back().hint = hint_to_save_apart;
       variables.back().ends_what_is_read = true;
       break;
     }

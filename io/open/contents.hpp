@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// contents.hpp: what a file holds, for users who ask: its datasets, and what an output of this tool
-// says of how it was made and of its errors.
+// contents.hpp: lists the contents of a file for users: its datasets, and what an output of this
+// tool says of how it was made and of its errors.
 #pragma once
 
 #include <string>

@@ -17,8 +17,8 @@ RecordedInput read_recorded_input(const std::string& factors, const std::string&
 /// empty for any other file, and for one that cannot be read.
 std::vector<std::string> recorded_datasets(const std::string& factors);
 
-/// Opens the matrices that factors are compared with: where `spec` leaves dataset or order open,
-/// with those that the factors record. Errors: as open_input.
+/// Opens the matrices that factors are compared with. `recorded` gives the dataset and the order
+/// that `spec` leaves open. Errors: as open_input().
 std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded);
 
 /// Opens /Q, /R, /V and /tau of an HDF5 file (or /q, /r, ...), or out.Q.csv, out.R.csv, ... for

@@ -12,13 +12,14 @@
 
 namespace qrtool {
 
-/// What an output of this tool records about the matrices that it was made from. All is empty or
-/// automatic where another program wrote the file, or text holds the factors.
+/// The record of the matrices in an output of this tool. Its members are empty or automatic if
+/// another program wrote the file, or if the factors are text.
 struct RecordedInput {
   std::string file, dataset;  // the name of the file without its directory
   Order order = Order::automatic;
   TextPairs details = {};
 };
+
 /// The factors that this tool or another program has stored.
 struct StoredFactors {
   std::string file;

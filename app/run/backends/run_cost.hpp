@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_cost.hpp: what a run would need and take, from its plan and from a few quick measurements.
+// run_cost.hpp: estimates the memory and the time of a run from its plan and a few quick
+// measurements.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ struct PairBuffers {
   bool has_weights = false, shares_weights = false, skips_missing = false;
 };
 
-/// Whether x is one of several: fewer rows than columns, those of a ridge included.
+/// Whether several x have the same fit: A has fewer rows than columns, rows of a ridge included.
 inline bool is_wide(const SolveProblem& p) { return p.packed_rows() < p.n; }
 
 /// What wide.cl makes and reads beside a, b, r and x, which hold A' and its R.

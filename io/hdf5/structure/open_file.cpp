@@ -66,9 +66,9 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
       fmt::format("{}: damaged HDF5 file ({})", file.shown, escape(innermost_error(error))));
 }
 
-/// Bounds the structure that HDF5 keeps in memory: 32 MiB of indexes otherwise, where a dataset has
-/// many small chunks. They are looked up in the order in which they are stored. HDF5 counts what a
-/// node of an index takes in the file, and has up to eight times as much in memory.
+/// Bounds the indexes of chunks that HDF5 keeps in memory. Many small chunks would take 32 MiB. The
+/// bound counts the bytes of a node in the file, and its copy in memory is up to eight times as
+/// large. Chunks are looked up in the order of the file, so that few nodes are enough.
 void limit_kept_structure(hid_t access) {
   H5AC_cache_config_t config{};
   config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
