@@ -8,7 +8,7 @@
 #include "app/engine/opencl.hpp"
 #include "core/machine/clock.hpp"
 #include "core/machine/parallel.hpp"
-#include "core/solve/side_copies.hpp"
+#include "core/solve/engines/side_copies.hpp"
 
 namespace qrtool {
 namespace {

@@ -11,8 +11,8 @@
 #include "app/engine/solve_device.hpp"
 #include "app/engine/solve_plan.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/solve/shared_engine.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/shared_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 
 namespace qrtool {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/backend/backend.hpp"
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/products/product_rates.hpp"

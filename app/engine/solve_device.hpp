@@ -8,7 +8,7 @@
 #include "app/engine/automatic.hpp"
 #include "app/engine/solve_plan.hpp"
 #include "core/backend/backend.hpp"
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 
 namespace qrtool {
 

@@ -9,9 +9,9 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
-#include "core/solve/pack_solver.hpp"
-#include "core/solve/shared_engine.hpp"
-#include "core/solve/tall_system.hpp"
+#include "core/solve/engines/pack_solver.hpp"
+#include "core/solve/engines/shared_engine.hpp"
+#include "core/solve/engines/tall_system.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

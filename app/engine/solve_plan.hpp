@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/plan/plan.hpp"
-#include "core/solve/fit.hpp"
 #include "core/solve/packing.hpp"
+#include "core/solve/results/fit.hpp"
 #include "core/solve/shapes.hpp"
 
 namespace qrtool {

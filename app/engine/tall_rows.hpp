@@ -2,8 +2,8 @@
 // tall_rows.hpp: rows of one tall system as TallSystem visits them.
 #pragma once
 
+#include "core/solve/engines/tall_system.hpp"
 #include "core/solve/packing.hpp"
-#include "core/solve/tall_system.hpp"
 
 namespace qrtool {
 

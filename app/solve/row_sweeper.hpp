@@ -8,8 +8,8 @@
 
 #include "app/run/pipeline/stages.hpp"
 #include "app/solve/solve_stages.hpp"
-#include "core/solve/fit.hpp"
-#include "core/solve/tall_system.hpp"
+#include "core/solve/engines/tall_system.hpp"
+#include "core/solve/results/fit.hpp"
 
 namespace qrtool {
 

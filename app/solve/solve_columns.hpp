@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/solve/fit.hpp"
+#include "core/solve/results/fit.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/write/writer.hpp"
 

@@ -11,9 +11,9 @@
 #include "app/process/wall_time.hpp"
 #include "app/run/pipeline/pipeline.hpp"
 #include "app/solve/fit_outputs.hpp"
-#include "core/solve/inference.hpp"
+#include "core/solve/engines/system_engine.hpp"
+#include "core/solve/results/inference.hpp"
 #include "core/solve/shapes.hpp"
-#include "core/solve/system_engine.hpp"
 #include "io/read/reader.hpp"
 #include "io/write/writer.hpp"
 

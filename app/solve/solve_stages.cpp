@@ -10,7 +10,7 @@
 #include "app/run/pipeline/stages.hpp"
 #include "app/solve/row_sweeper.hpp"
 #include "app/solve/tall_fits.hpp"
-#include "core/solve/tall_system.hpp"
+#include "core/solve/engines/tall_system.hpp"
 
 namespace qrtool {
 namespace {

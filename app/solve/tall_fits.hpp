@@ -8,7 +8,7 @@
 
 #include "app/run/pipeline/stages.hpp"
 #include "app/solve/solve_stages.hpp"
-#include "core/solve/fit.hpp"
+#include "core/solve/results/fit.hpp"
 
 namespace qrtool {
 

@@ -17,7 +17,7 @@
 #include "core/machine/comm.hpp"
 #include "core/problem/problem.hpp"
 #include "core/report/report.hpp"
-#include "core/solve/ranked_factor.hpp"
+#include "core/solve/ranked/ranked_factor.hpp"
 
 namespace qrtool {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/solve/triangular.hpp"
+#include "core/solve/ranked/triangular.hpp"
 
 namespace qrtool {
 

@@ -22,7 +22,7 @@
 #include "core/problem/problem.hpp"
 #include "core/report/report.hpp"
 #include "core/solve/backward_error.hpp"
-#include "core/solve/ranked_factor.hpp"
+#include "core/solve/ranked/ranked_factor.hpp"
 #include "core/solve/residual.hpp"
 
 namespace qrtool {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/solve/engines/system_device.hpp"
 #include "core/solve/packing.hpp"
-#include "core/solve/system_device.hpp"
 #include "gpu/model/gpu_variant.hpp"
 #include "gpu/pipeline/engine.hpp"
 #include "gpu/solve/parts/system_buffers.hpp"

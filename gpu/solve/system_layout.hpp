@@ -2,7 +2,7 @@
 // system_layout.hpp: the sizes of the buffers for systems.
 #pragma once
 
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/solve/parts/system_buffers.hpp"
 
 namespace qrtool {

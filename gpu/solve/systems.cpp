@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
 #include "core/measure/checksum.hpp"
-#include "core/solve/side_copies.hpp"
+#include "core/solve/engines/side_copies.hpp"
 #include "gpu/pipeline/flights.hpp"
 #include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"

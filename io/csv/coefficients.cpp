@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/solve/inference.hpp"
+#include "core/solve/results/inference.hpp"
 #include "core/text.hpp"
 #include "io/csv/fields.hpp"
 #include "io/csv/reader.hpp"

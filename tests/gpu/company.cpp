@@ -17,7 +17,7 @@
 
 #include "core/error.hpp"
 #include "core/plan/plan.hpp"
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/registry.hpp"

@@ -23,7 +23,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 #include "tests/peers/peers.hpp"
 
 namespace qrtool {

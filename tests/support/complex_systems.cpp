@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/solve/shared_engine.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/shared_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 #include "tests/support/complex_reference.hpp"
 
 namespace qrtool::test {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/solve/triangular.hpp"
+#include "core/solve/ranked/triangular.hpp"
 #include "tests/support/solution_error.hpp"
 
 namespace qrtool::test {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 #include "tests/support/draw.hpp"
 
 namespace qrtool::test {

@@ -20,9 +20,9 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/machine/parallel.hpp"
-#include "core/solve/shared_engine.hpp"
-#include "core/solve/system_engine.hpp"
-#include "core/solve/tall_system.hpp"
+#include "core/solve/engines/shared_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
+#include "core/solve/engines/tall_system.hpp"
 
 namespace qrtool {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/process/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
-#include "core/solve/shared_engine.hpp"
+#include "core/solve/engines/shared_engine.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/solve/input/ridge.hpp"
 #include "gpu/solve/normal/bodies.hpp"

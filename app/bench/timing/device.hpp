@@ -12,7 +12,7 @@
 #include "app/bench/timing/timing.hpp"
 #include "core/backend/backend.hpp"
 #include "core/matrix/matrices.hpp"
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 
 namespace qrtool {
 

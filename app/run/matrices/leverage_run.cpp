@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
 #include "core/machine/parallel.hpp"
-#include "core/solve/leverage.hpp"
+#include "core/solve/results/leverage.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

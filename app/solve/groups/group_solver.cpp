@@ -11,7 +11,7 @@
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/machine/parallel.hpp"
-#include "core/solve/pack_solver.hpp"
+#include "core/solve/engines/pack_solver.hpp"
 #include "io/read/reader_of.hpp"
 
 namespace qrtool {

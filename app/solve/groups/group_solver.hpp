@@ -11,7 +11,7 @@
 #include "app/solve/groups/group_system.hpp"
 #include "core/plan/plan.hpp"
 #include "core/problem/problem.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 
 namespace qrtool {
 

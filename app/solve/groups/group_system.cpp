@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/solve/fit.hpp"
+#include "core/solve/results/fit.hpp"
 
 namespace qrtool {
 

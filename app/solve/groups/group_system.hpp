@@ -45,7 +45,8 @@ struct GroupAnswers {
   std::vector<GroupLine> lines;
 };
 
-/// Finds R^2 (core/solve/fit) of a response by the rows that count, and judges the solution by it.
+/// Finds R^2 (core/solve/results/fit) of a response by the rows that count, and judges the solution
+/// by it.
 void find_r_squared(const GroupSystem& system, const GroupRows& rows, index_t response,
                     GroupLine& line);
 

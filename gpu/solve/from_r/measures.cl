@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // measures.cl: what R says of each matrix of a batch, in float64: its norm, estimates of condition
-// numbers, the weights of columns, and the norms of the rows of R^-1 (core/solve/triangular.hpp has
-// the estimates).
+// numbers, the weights of columns, and the norms of the rows of R^-1
+// (core/solve/ranked/triangular.hpp has the estimates).
 //
 //   s    for the smallest singular value: LINPACK's growing solution (trco), then
 //        STEPS_OF_ESTIMATES times R^-1 and R^-T

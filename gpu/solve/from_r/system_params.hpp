@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {

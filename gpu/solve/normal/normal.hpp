@@ -3,7 +3,7 @@
 // what it tells of the rank.
 #pragma once
 
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {

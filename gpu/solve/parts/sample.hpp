@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 
 namespace qrtool {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/model/gpu_variant.hpp"
 #include "gpu/solve/parts/system_buffers.hpp"
 

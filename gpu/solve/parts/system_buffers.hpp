@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "core/solve/engines/system_device.hpp"
 #include "core/solve/packing.hpp"
-#include "core/solve/system_device.hpp"
 #include "gpu/model/gpu_variant.hpp"
 #include "gpu/pipeline/engine.hpp"
 

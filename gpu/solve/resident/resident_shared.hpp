@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/common/shapes.clh"
 #include "gpu/pipeline/opencl_backend.hpp"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/model/gpu_variant.hpp"
 #include "gpu/pipeline/engine.hpp"
 #include "gpu/solve/parts/system_buffers.hpp"

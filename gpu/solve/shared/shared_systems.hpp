@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/solve/system_device.hpp"
+#include "core/solve/engines/system_device.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 
 namespace qrtool {

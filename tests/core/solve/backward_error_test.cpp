@@ -9,7 +9,7 @@
 #include <random>
 
 #include "core/eigen/eigen_qr.hpp"
-#include "core/solve/ranked_factor.hpp"
+#include "core/solve/ranked/ranked_factor.hpp"
 #include "core/solve/residual.hpp"
 #include "tests/support/solution_error.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/eigen/eigen_qr.hpp"
-#include "core/solve/ranked_factor.hpp"
+#include "core/solve/ranked/ranked_factor.hpp"
 #include "core/solve/residual.hpp"
 
 namespace qrtool::test {

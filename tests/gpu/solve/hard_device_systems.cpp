@@ -8,7 +8,7 @@
 #include <array>
 #include <limits>
 
-#include "core/solve/shared_engine.hpp"
+#include "core/solve/engines/shared_engine.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/solve/shared/shared_matrix.hpp"
 #include "gpu/solve/shared/shared_systems.hpp"

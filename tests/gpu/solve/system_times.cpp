@@ -10,7 +10,7 @@
 #include <random>
 
 #include "core/solve/backward_error.hpp"
-#include "core/solve/shared_engine.hpp"
+#include "core/solve/engines/shared_engine.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/solve/resident/resident_shared.hpp"
 #include "gpu/solve/resident/resident_systems.hpp"

@@ -10,7 +10,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/backward_error.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 #include "gpu/host/session.hpp"
 #include "gpu/solve/resident/resident_systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"

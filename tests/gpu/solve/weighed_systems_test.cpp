@@ -11,7 +11,7 @@
 #include <span>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 #include "tests/gpu/solve/system_answer.hpp"
 #include "tests/support/solution_error.hpp"
 #include "tests/support/uneven_systems.hpp"

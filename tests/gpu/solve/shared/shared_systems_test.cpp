@@ -12,8 +12,8 @@
 #include <random>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/solve/shared_engine.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/solve/engines/shared_engine.hpp"
+#include "core/solve/engines/system_engine.hpp"
 #include "gpu/solve/shared/masked.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
