@@ -7,9 +7,9 @@
 
 namespace qrtool {
 
-/// Returns a hash of the file's size and bytes. Of a file above 64 MiB it takes 1024 blocks of 64
-/// KiB that lie evenly from the first byte to the last: a file that differs in few places elsewhere
-/// has the same hash. Errors: InputError.
+/// Returns a hash of the file's size and bytes. Of a file above 64 MiB only 1024 blocks of 64 KiB
+/// are read, evenly spaced from the first byte to the last, so that small differences between them
+/// are missed. Errors: InputError.
 std::uint64_t content_hash(const std::string& path);
 
 }  // namespace qrtool

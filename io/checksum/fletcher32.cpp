@@ -15,18 +15,18 @@ constexpr std::size_t lanes = 8;  // pairs of words in a row, which fill an AVX2
 constexpr std::size_t words = 2 * lanes;
 constexpr std::size_t most_rows = 360;  // 65535 * 360 * 361 / 2 < 2^32
 
-// These are the vectors of GCC and Clang: loops over arrays are three times slower with g++ 12. A
-// lane holds two words, which a mask and a shift separate. Widening each word to a lane would take
-// four shuffles for half as many words.
+// Vectors of GCC and Clang. Loops over arrays are three times slower with g++ 12. A lane holds two
+// words, which a mask and a shift separate; widening each word to a lane would take four shuffles
+// for half the words.
 using Lanes = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
 
-/// v modulo 65535, where 65535 is not reduced to 0.
+/// Returns v modulo 65535, except that 65535 stays.
 std::uint64_t fold(std::uint64_t v) {
   while (v >> 16 != 0) v = (v & 0xffff) + (v >> 16);
   return v;
 }
 
-/// The sums over the words so far, folded.
+/// The two sums of Fletcher's checksum over the words read so far, folded.
 struct Sums {
   std::uint64_t s1 = 0, s2 = 0;
 

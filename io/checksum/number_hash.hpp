@@ -31,9 +31,9 @@ class NumberHash {
   std::uint64_t state_ = 0;
 };
 
-/// The hash of the hashes of blocks of numbers, which several threads find together. It does not
-/// depend on how the numbers come in parts. A block has several chains of numbers, since each step
-/// of a chain waits for the one before it.
+/// A hash of the hashes of blocks of numbers. Several threads can compute it, and it does not
+/// depend on how the numbers are split into parts. A block has several chains of numbers, because
+/// each step of a chain waits for the step before it.
 class BlockHash {
  public:
   void add(double number) {

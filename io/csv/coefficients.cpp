@@ -29,10 +29,10 @@
 namespace qrtool {
 namespace {
 
-/// The attribute of such an output: the number of its responses.
+/// The attribute of an output with coefficients; its value is the number of responses.
 constexpr const char* mark = "coefficients_of";
 
-/// What is left of an output beside the table.
+/// Returns the datasets of an output that the table does not hold.
 OutputSpec without_x(OutputSpec spec) {
   std::erase_if(spec.datasets, [](const MatrixDataset& dataset) {
     return dataset.name == "X" || dataset.name == "se";
@@ -110,7 +110,7 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
   rest.coefficients.reset();
   rest.numbers.clear();
   for (MatrixDataset& dataset : rest.datasets) {
-    // A column, as those of the residuals.
+    // Leverages have one value per row, so they are a column, as residuals are.
     if (dataset.name != "leverage") continue;
     dataset.rows = std::exchange(dataset.cols, 1);
     dataset.is_vector = false;
@@ -230,7 +230,7 @@ class CoefficientReader final : public ReaderOf<CoefficientReader> {
   Batch<double> x_;
 };
 
-/// The first line; empty where there is none.
+/// Returns the first line of a file, or an empty text if the file is empty.
 std::string header_of(const std::string& path) {
   const Descriptor file(open_rereadable(path));
   const std::string head = head_of_text(file, escape(path));

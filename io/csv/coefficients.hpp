@@ -19,15 +19,16 @@ namespace qrtool {
 /// standard output, without a report. Errors: OutputError.
 std::unique_ptr<Writer> create_coefficients(const OutputSpec& spec);
 
-/// Whether a file begins as such a table does.
+/// Whether a file begins with the header of such a table.
 bool begins_as_coefficients(const std::string& path);
 
-/// Whether a file is such a table, and its report lies beside it.
+/// Whether a file is such a table and has its report beside it.
 bool is_coefficient_table(const std::string& path);
 
-/// X (terms x responses) of such a table. Errors: InputError.
+/// Reads X (terms x responses) from such a table. Errors: InputError.
 std::unique_ptr<Reader> open_coefficients(const std::string& path);
-/// The same for se; nothing where the table has no such column.
+/// Reads the standard errors in the same layout. Returns null if the table has no such column.
+/// Errors: InputError.
 std::unique_ptr<Reader> open_standard_errors(const std::string& path);
 
 }  // namespace qrtool

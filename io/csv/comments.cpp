@@ -27,8 +27,8 @@ constexpr std::string_view csv_dialect_marker = "# input: ";
 /// A comment that says how solutions were computed begins with this text.
 constexpr std::string_view csv_solve_marker = "# solve: ";
 
-/// Returns comments that say how the input was read, where another reader would not find it out by
-/// itself.
+/// Returns comments that say how the input was read. Options that a reader finds by itself are left
+/// out.
 std::string dialect_comments(const OutputSpec& spec) {
   std::string comments;
   bool is_plain = true;
@@ -58,7 +58,8 @@ std::string variable_comments(const OutputSpec& spec) {
   return comments;
 }
 
-/// Returns comments with what `verify` must know about solutions, where it is not the usual.
+/// Returns comments with the options of `solve` that `verify` needs and that differ from the
+/// defaults.
 std::string solve_comments(const OutputSpec& spec) {
   constexpr std::pair<std::string_view, std::string_view> usual[] = {
       {"response", ""},     {"a", ""},
@@ -100,7 +101,7 @@ TextPairs comments_of_set(const std::string& path, std::string_view marker) {
   return pairs;
 }
 
-/// Options of CSV are written without "csv_".
+/// Comments name options of CSV without the prefix "csv_".
 std::string recorded_name(const std::string& name) {
   return name.starts_with("netcdf_") || name == order_guessed_name ? name : "csv_" + name;
 }

@@ -12,17 +12,17 @@
 
 namespace qrtool {
 
-/// Returns these comments, a line for each. They say how the input was read, and of solutions what
-/// `verify` must know where it is not the usual.
+/// Returns these comments, one per line: how the input was read and, for solutions, the options
+/// that `verify` needs.
 std::string csv_comments(const OutputSpec& spec);
 
-/// Returns how the input was read, or nothing where these comments are not there.
+/// Returns how the input was read, or an empty record if the file has no such comments.
 RecordedInput read_csv_recorded_input(const std::string& path);
 /// Does recorded_attributes() (io/open/factors.hpp) for solutions: reads their attributes from
 /// comments.
 std::vector<std::string> read_csv_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
-/// All that these comments say.
+/// Returns all names and values that these comments hold.
 TextPairs csv_attributes(const std::string& path);
 
 }  // namespace qrtool

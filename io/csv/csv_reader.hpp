@@ -23,10 +23,10 @@ class CsvReader final : public ReaderOf<CsvReader> {
   CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
             const CsvReading& reading, const Trial& trial = {});
 
-  /// Only for a trial.
+  /// For trials only.
   std::vector<bool> columns_of_numbers() const { return parser_.columns_of_numbers(); }
 
-  /// Only for factors: the checksum of each matrix.
+  /// For factors only: the checksum of each matrix.
   std::vector<std::uint64_t> take_checksums() { return std::move(checksums_); }
 
   template <class T>
@@ -103,7 +103,7 @@ class CsvReader final : public ReaderOf<CsvReader> {
   index_t cut_lines_ = 0, cut_line_ = 0;            // lines that end with a comment; the first
   bool has_cut_line_ = false;                       // a row, or separators, before a comment
   std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
-  // All numbers, where they fit; then no line is parsed a second time.
+  // All numbers, if they fit the memory. Then no line is parsed twice.
   std::vector<double> kept_;
   bool keeps_ = false;
   index_t blank_line_ = 0;     // the first in the text, after a row

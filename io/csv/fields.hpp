@@ -11,7 +11,7 @@
 
 namespace qrtool {
 
-/// A field of text. One that a reader might take for something else stands in quotes.
+/// Returns text as a field, in quotes if a reader might read it as something else.
 inline std::string field_of(std::string_view text, char separator) {
   const bool is_plain = !text.empty() && text.front() != ' ' && text.back() != ' ' &&
                         text.find_first_of("\"'#%\t,; ") == std::string_view::npos &&
@@ -22,7 +22,8 @@ inline std::string field_of(std::string_view text, char separator) {
   return quoted + '"';
 }
 
-/// The shortest text that gives the same bits; NaN and the infinities as R and pandas know them.
+/// Returns the shortest text that reads back to the same bits. NaN and infinities are spelled as R
+/// and pandas spell them.
 template <class T>
 std::string number_of(T x) {
   if (std::isnan(x)) return "NaN";

@@ -51,7 +51,7 @@ void GroupTable::add(const GroupRow& row) {
 void GroupTable::commit() {
   FileSet files;
   output_.finish(files);
-  // What another run has left beside a table of this name would be taken for a part of it.
+  // Files that another run left beside a table of this name would be read as parts of it.
   if (spec_.force && !is_standard_output(path())) {
     OutputSpec others{
         .path = path(), .force = true, .leading = {}, .datasets = {}, .attributes = {}};

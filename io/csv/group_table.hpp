@@ -15,7 +15,7 @@
 
 namespace qrtool {
 
-/// What the columns are called.
+/// Which columns the table has, and their names.
 struct GroupTableSpec {
   std::string path;  // "-" is standard output
   bool force = false;
@@ -37,7 +37,7 @@ struct GroupRow {
   std::string_view status = {};
 };
 
-/// Errors: OutputError.
+/// Writes the table. Errors: OutputError.
 class GroupTable {
  public:
   explicit GroupTable(GroupTableSpec spec);

@@ -23,7 +23,7 @@ namespace {
 
 int duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }
 
-/// Tries ways out of what is wrong with a text.
+/// Tries remedies for a text that was refused.
 class Guide {
  public:
   Guide(int descriptor, const std::string& name, const CsvReading& reading, std::uint64_t end)
@@ -33,7 +33,8 @@ class Guide {
         end_(end),
         trials_(end > (std::uint64_t{4} << 20) ? 16 : 100) {}
 
-  /// The hints of the best list that has some which lead on; empty where none does.
+  /// Returns the hints of the list of remedies that leads to a readable text in the fewest steps,
+  /// or an empty text.
   std::string hint_of(const CsvRefusal& refusal);
   bool leads_on(WayOut way) { return cost_of(way, most_steps) < no_way; }
 
@@ -73,8 +74,8 @@ std::string Guide::hint_of(const CsvRefusal& refusal) {
   return best;
 }
 
-/// The steps until the text can be read, of which one that leaves columns out costs more than many
-/// others; no_way where it cannot.
+/// Returns the number of steps until the text can be read, or no_way. A step that leaves columns
+/// out counts as many.
 int Guide::cost_of(WayOut& way, int steps) {
   if (!way.is_tried) return no_way - 1;
   if (steps == 0 || trials_ <= 0) return no_way;
@@ -120,7 +121,8 @@ bool Guide::leaves_out_text(WayOut& way) {
   return true;
 }
 
-/// A command that leaves out all lines before the rows but that of the names: "sed '1d;3,4d'".
+/// Returns a command that removes all lines above the rows except the line of names: "sed
+/// '1d;3,4d'".
 std::string command_to_names(index_t names, index_t rows) {
   const auto lines = [](index_t first, index_t last) {
     return first == last ? fmt::format("{}d", first) : fmt::format("{},{}d", first, last);
@@ -129,8 +131,8 @@ std::string command_to_names(index_t names, index_t rows) {
   return fmt::format("sed '{};{}'", lines(1, names - 1), lines(names + 1, rows - 1));
 }
 
-/// Finds the line of names and the first row with numbers, and leaves out what stands before and
-/// between them, such as titles and units.
+/// Finds the line of names and the first row of numbers. Lines above and between them, such as
+/// titles and units, are to be left out.
 bool Guide::finds_names(WayOut& way) const {
   constexpr index_t most_lines = 100;
   TextLines lines(duplicate(descriptor_), escape(name_));
@@ -163,7 +165,7 @@ bool Guide::finds_names(WayOut& way) const {
                   std::ranges::any_of(fields[row - 1], is_empty)))
     return false;
   if (is_last) names = row - 1;
-  // What looks like a row is not left out.
+  // A line that looks like a row is never left out.
   for (std::size_t i = names + 1; i < row; ++i)
     if (has_number(i)) return false;
   const auto names_line = static_cast<index_t>(names) + 1, row_line = static_cast<index_t>(row) + 1;
@@ -182,7 +184,8 @@ bool Guide::finds_names(WayOut& way) const {
   return true;
 }
 
-/// Whether the columns that the command needs are read, and one beside those of the first list.
+/// Whether the trial reads every column that the command needs, and at least one column of its
+/// first list.
 bool Guide::has_needed(const Table& table) const {
   index_t needed = 0;
   for (const std::string& list : reading_.needed) {
@@ -194,7 +197,7 @@ bool Guide::has_needed(const Table& table) const {
   return std::ssize(table.read_columns()) > needed || std::ssize(table.columns) <= needed;
 }
 
-/// As far as the reader came, and a little further.
+/// Returns the offset at which a trial ends: a little beyond the line that the reader refused.
 std::uint64_t end_of_trial(std::uint64_t offset) {
   constexpr std::uint64_t further = std::uint64_t{1} << 20, most = std::uint64_t{64} << 20;
   return std::min(offset + further, most);

@@ -9,22 +9,22 @@
 
 namespace qrtool {
 
-/// The hints of the list of ways that leads on in the fewest steps, perhaps by further hints; empty
-/// where none does. The text in `descriptor` is read as far as the refused reader came, and 1 MiB
-/// further, but at most 64 MiB.
+/// Returns hints that make the text readable in the fewest steps, each of which may need further
+/// hints. Returns an empty text if there are none. The text in `descriptor` is read 1 MiB beyond
+/// the refused line, but at most 64 MiB in all.
 std::string hint_that_leads_on(const CsvRefusal& refusal, int descriptor, const std::string& name,
                                const CsvReading& reading);
 
-/// Whether a file whose name does not say so can be read as a table, perhaps by following a hint.
+/// Whether a file can be read as a table, perhaps after hints, although its name does not say so.
 bool reads_as_table(const std::string& path);
 
-/// How a command of the shell gets the text of a file: what stands before it, and behind it.
+/// The parts of a shell command before and after the name of a file whose text it prints.
 struct ShellInput {
   std::string before, behind;  // "", " < x.csv"; or "gunzip < x.csv.gz | ", ""
 };
 ShellInput shell_input(const std::string& name);
 
-/// How a text is read as a trial.
+/// The options and changes with which a text is read as a trial.
 struct Trial {
   TextChange change = {};
   bool looks_for_numbers = false;  // and refuses no field
@@ -36,8 +36,8 @@ struct TrialResult {
   std::vector<bool> are_numbers;  // where it looks for them: CsvParser::columns_of_numbers()
 };
 
-/// Reads a text without passing rows on, and closes `descriptor`. Errors: as open_csv, but its
-/// CsvRefusal has no hint.
+/// Reads a text without passing rows on, and closes `descriptor`. Errors: as open_csv, except that
+/// a CsvRefusal has no hint.
 TrialResult try_csv(int descriptor, const std::string& name, const CsvOptions& options,
                     CsvReading reading, const Trial& trial);
 

@@ -20,8 +20,9 @@ class KeyedRows {
   virtual void add(std::span<const std::string> keys, std::span<const double> numbers) = 0;
 };
 
-/// Reads all rows of the text that spec.path, spec.csv and spec.scratch say. `keys` is a list of
-/// columns, as for --columns. Returns what was found. Errors: InputError, at the first bad row.
+/// Reads all rows of the text that spec.path, spec.csv and spec.scratch describe. `keys` is a list
+/// of columns, as for --columns. Returns a description of the text. Errors: InputError, at the
+/// first bad row.
 Source read_keyed_rows(const InputSpec& spec, const std::string& keys, KeyedRows& rows);
 
 }  // namespace qrtool

@@ -75,8 +75,8 @@ void CsvReader::skip_rows(index_t rows) {
   }
 }
 
-/// Whether the line says something of the file: that its numbers are float32 values, or, as Excel
-/// does it, what separates them.
+/// Whether the line describes the file: it says that the numbers are float32 values, or names the
+/// separator, as Excel does.
 bool CsvReader::is_preface(std::string_view line) {
   if (lines_.number() != 1) return false;
   is_single_ = line == csv_single_marker;
@@ -105,7 +105,7 @@ std::vector<std::string> CsvReader::lines_below() {
   return below;
 }
 
-/// Parses the row, and keeps what later passes need of it.
+/// Parses the row and keeps the data of it that later passes need.
 void CsvReader::add_row(std::string_view line, index_t row) {
   if (row == 0) starts_.push_back({lines_.offset(), lines_.number()});
   if (row == 1 && starts_.size() == 1) second_row_ = {lines_.offset(), lines_.number()};
@@ -119,8 +119,8 @@ void CsvReader::add_row(std::string_view line, index_t row) {
   compare_with_sizes(row);
 }
 
-/// Keeps the first row as long as the others may be entries of a matrix of such a size: "row column
-/// value" below "rows columns entries".
+/// Keeps the first row as long as the other rows may be entries of a matrix of that size: "row
+/// column value" below "rows columns entries".
 void CsvReader::compare_with_sizes(index_t row) {
   const auto is_count = [](double value) { return value >= 0 && value == std::floor(value); };
   if (row == 0 && starts_.size() == 1) {
@@ -160,7 +160,7 @@ void CsvReader::look_for_complex(std::string_view line, const std::vector<std::s
   const auto has_one = [&](std::string_view each) {
     return std::ranges::any_of(fields_of(each), is_complex_text);
   };
-  // A name such as 2i may stand in a header, beside other names.
+  // A name such as 2i may stand in a header beside other names.
   const bool is_in_line =
       has_one(line) && std::ranges::all_of(fields_of(line), [](const std::string& field) {
         return begins_like_number(field) || is_any_number(field);
@@ -173,7 +173,7 @@ void CsvReader::look_for_complex(std::string_view line, const std::vector<std::s
   parser_.expect_complex();
 }
 
-/// Goes to the next line that is read.
+/// Goes to the next line that is to be read.
 bool CsvReader::next_line() {
   do {
     if (!lines_.next() || lines_.offset() >= trial_.end) return false;
@@ -183,7 +183,7 @@ bool CsvReader::next_line() {
   return true;
 }
 
-/// The line; without the sign of a comment before it where a trial says so.
+/// Returns the line. A trial may have it without the # that makes it a comment.
 std::string_view CsvReader::text_of_line() const {
   std::string_view line = lines_.text();
   if (trial_.change.bared != lines_.number()) return line;
@@ -192,7 +192,7 @@ std::string_view CsvReader::text_of_line() const {
   return line;
 }
 
-/// Checks every line and notes where each matrix starts.
+/// Checks every line and records where each matrix begins.
 void CsvReader::scan() {
   bool is_first = true;
   index_t rows = 0;
@@ -276,7 +276,7 @@ void CsvReader::end_matrix(index_t rows) {
              [&](TextChange& change) { change.left_out.push_back(blank_line_); })}}});
 }
 
-/// Where the first pass has cut no line, no comment is looked for within one.
+/// If the first pass found no comment within a line, none is looked for.
 std::string_view CsvReader::next_data_line() {
   const Comments comments = has_cut_line_ ? parser_.comments() : Comments::whole_lines;
   while (lines_.next()) {
@@ -296,8 +296,8 @@ void CsvReader::go_to(index_t matrix, index_t row) {
   for (; next_row_ < row; ++next_row_) next_data_line();
 }
 
-/// Copies numbers that were kept when the text was parsed. Returns false where some were not kept,
-/// or where one exceeds T, which parsing again will report.
+/// Copies numbers that were kept when the text was parsed. Returns false if some were not kept, or
+/// if one exceeds T; parsing again will report that.
 template <class T>
 bool CsvReader::copy_kept(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (!keeps_) return false;

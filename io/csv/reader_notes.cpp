@@ -17,8 +17,8 @@
 
 namespace qrtool {
 
-/// Names the format of an input whose first bytes were not looked at: standard input, or what gzip
-/// compressed.
+/// Refuses an input of another format by its name. Standard input and compressed files are not
+/// looked at before.
 void CsvReader::refuse_other_format(std::string_view start) const {
   const auto [before, behind] = shell_input(source_.file);
   if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
@@ -68,8 +68,8 @@ void CsvReader::note_first_separators() {
         fmt::format("line {} holds no number and is left out", first_separators_.line));
 }
 
-/// A damaged first line of Matrix Market is a comment of a table, whose first row is then the
-/// sizes. Errors: InputError.
+/// Refuses a Matrix Market file whose first line is damaged. It would be read as a comment, and the
+/// sizes as the first row. Errors: InputError.
 void CsvReader::refuse_damaged_banner(std::string_view line) const {
   if (!is_damaged_matrix_market(line)) return;
   throw CsvRefusal(
@@ -81,8 +81,8 @@ void CsvReader::refuse_damaged_banner(std::string_view line) const {
          .is_tried = false}}});
 }
 
-/// Refuses a text whose first row counts the others, as that of a Matrix Market file does. Errors:
-/// InputError.
+/// Refuses a text whose first row gives the size of a matrix and the number of rows that follow, as
+/// in a Matrix Market file. Errors: InputError.
 void CsvReader::refuse_lost_banner(index_t rows) const {
   if (sizes_.empty() || starts_.size() != 1) return;
   const double entries = sizes_.size() == 3 ? sizes_[2] : sizes_[0] * sizes_[1];
@@ -141,7 +141,7 @@ void CsvReader::note_comment(index_t rows) {
   if (is_row && commented_rows_++ == 0) commented_row_ = lines_.number();
 }
 
-/// Says what was left out as a comment.
+/// Adds a note about lines that were left out as comments.
 void CsvReader::note_comments() {
   const Table& table = parser_.table();
   const auto count = [](index_t lines, const char* what) {

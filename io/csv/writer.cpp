@@ -126,7 +126,7 @@ void CsvFile::write_rows(index_t matrix, index_t first_row, MatrixView<const T> 
   if (count_ > 1 && first_row == 0) {
     output_.buffer().append(fmt::format("{}# matrix {}\n", matrix > 0 ? "\n" : "", matrix));
   }
-  // The buffer is flushed row by row, so that it stays small.
+  // The buffer is flushed after each row, so that it stays small.
   for (index_t i = 0; i < rows.rows; ++i) {
     append_row(rows.data + i * rows.ld);
     output_.flush_if_full();
@@ -141,7 +141,7 @@ void CsvFile::write(index_t first, BatchView<const T> values) {
     write_rows(b / pieces, b % pieces * values.rows, values[b - first]);
 }
 
-/// Errors: OutputError.
+/// Refuses matrices without entries. Errors: OutputError.
 void refuse_empty_matrices(const OutputSpec& spec) {
   for (const MatrixDataset& each : spec.datasets) {
     const MatrixDataset dataset = without_vectors(each);

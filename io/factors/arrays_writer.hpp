@@ -15,8 +15,8 @@
 
 namespace qrtool {
 
-/// Hands all that is written to the array of its dataset. `Array` has dataset(), and write(),
-/// write_rows(), write_part() and restart() as Writer has them, but without the name of a dataset.
+/// Passes each write on to the array of its dataset. `Array` has dataset(), and write(),
+/// write_rows(), write_part() and restart() as in Writer, without the name of a dataset.
 template <class Array>
 class ArraysWriter : public Writer {
  public:

@@ -20,7 +20,7 @@
 namespace qrtool {
 namespace {
 
-/// The files of a set that exist: their names, escaped, and what sums up each of them.
+/// The files of a set that exist: their escaped names and their checksums.
 struct OpenFiles {
   std::vector<std::string> names;
   std::vector<std::function<Checksums()>> checksums;
@@ -35,7 +35,8 @@ void refuse_two_modes(const StoredFactors& factors, const OpenFiles& files) {
                    "remove those that you do not mean, or factor again with --force");
 }
 
-/// The number of the first matrix that is not the one of the report; nothing where all are.
+/// Returns the number of the first matrix whose checksum differs from the report's, or nothing if
+/// all agree.
 std::optional<std::size_t> find_difference(const OpenFiles& files, const FactorCodec& codec,
                                            const Checksums& recorded) {
   std::vector<Checksums> sums;
@@ -63,7 +64,8 @@ void require_recorded(const std::string& path, const OpenFiles& files, const Fac
                   report));
 }
 
-/// Leverages beside factors; `recorded` is their checksum, empty where the report has none.
+/// Checks the leverages beside factors. `recorded` is their checksum in the report; empty if the
+/// report has none.
 void require_leverages(const std::string& path, const FactorCodec& codec,
                        const std::string& recorded) {
   const std::string file = factor_file(path, "leverage");
@@ -76,7 +78,8 @@ void require_leverages(const std::string& path, const FactorCodec& codec,
                    "or remove the leverages");
 }
 
-/// A report in CSV has no attributes, and one without checksums binds nothing.
+/// A report in CSV has no attributes. A report without checksums does not tell which files belong
+/// to it.
 void apply_report(const FactorCodec& codec, const OpenFiles& files, StoredFactors& factors) {
   const std::string& path = factors.file;
   if (codec.report_ending == ".csv") {
@@ -101,7 +104,7 @@ template <class T, class Hash>
 std::uint64_t hash_as(Reader& reader) {
   constexpr index_t numbers_at_once = 1 << 16;
   const Source& s = reader.source();
-  // A vector is one long row.
+  // A vector may be one long row, so it is read in parts.
   PartReader* const parts = s.m == 1 && !is_complex(s.type) ? part_reader_of(reader) : nullptr;
   const index_t n = s.n * parts_in(s.type);
   const index_t cols = parts == nullptr ? n : std::min(n, numbers_at_once);

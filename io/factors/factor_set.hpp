@@ -17,47 +17,45 @@
 
 namespace qrtool {
 
-/// The checksums of some matrices, one for each.
+/// One checksum per matrix.
 using Checksums = std::vector<std::uint64_t>;
-/// Removes the first `count` checksums and returns them. Errors: InternalError where there are
-/// fewer.
+/// Removes the first `count` checksums and returns them. Errors: InternalError if there are fewer.
 Checksums take_first(Checksums& checksums, std::size_t count);
 
 /// A file of a set, open for reading.
 struct FactorFile {
   std::unique_ptr<Reader> reader;
-  /// Returns the checksums that the writer of the file gave the same matrices, from `reader`. It
-  /// may read the whole file.
+  /// Returns the checksums of all matrices of `reader`, computed as the writer of the file computed
+  /// them. It may read the whole file.
   std::function<Checksums(Reader& reader)> checksums;
 };
 
-/// All that differs between the formats whose factors are a set of files, but for what writes an
-/// array (SetWriter in set_writer.hpp).
+/// The differences between formats that store factors as a set of files, except how an array is
+/// written (SetWriter in set_writer.hpp).
 struct FactorCodec {
-  /// Of the report of the set: ".csv", which has checksums alone, or ".json", which also has the
-  /// attributes.
+  /// The ending of the report of a set: ".csv", which has only checksums, or ".json", which also
+  /// has the attributes.
   std::string_view report_ending;
   /// Opens a file that exists. The dataset of a vector (`is_vector`) may have one dimension.
   /// Errors: InputError.
   FactorFile (*open)(const std::string& file, bool is_vector, int threads);
-  /// Makes one checksum for each of `matrices` matrices from those of its files, whose order
-  /// counts.
+  /// Combines the checksums of the files into one for each of `matrices` matrices. The order of the
+  /// files counts.
   Checksums (*join)(std::span<const Checksums> of_files, std::size_t matrices);
 };
 
-/// Opens the files of a set, such as out.csv. Where the report of the set records checksums, the
-/// factors must have them. Errors: InputError, also where files of different runs lie beside each
-/// other.
+/// Opens the files of a set, such as out.csv. If the report of the set records checksums, the
+/// factors must agree with them. Errors: InputError, also if the files come from different runs.
 StoredFactors open_factor_set(const std::string& path, const FactorCodec& codec, int threads);
 
 /// The factor of this name, one of factor_names (io/write/factor_files.hpp).
 std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name);
 
-/// The NumberHash of all numbers, row by row, in the type in which they were written.
+/// Returns the NumberHash of all numbers, row by row, in the type in which they were written.
 std::uint64_t number_hash_of(Reader& reader);
-/// The BlockHash of them.
+/// Returns the BlockHash of all numbers.
 std::uint64_t block_hash_of(Reader& reader);
-/// Does FactorCodec::join for checksums that are NumberHashes.
+/// Implements FactorCodec::join for checksums that are NumberHashes.
 Checksums join_number_hashes(std::span<const Checksums> of_files, std::size_t matrices);
 
 }  // namespace qrtool

@@ -11,11 +11,11 @@
 
 namespace qrtool {
 
-/// Keeps at most one row.
+/// Collects numbers until they make whole rows. Keeps at most one row.
 class RowCollector {
  public:
-  /// Calls use(matrix, first row, rows) for the rows of a dataset that are complete with these
-  /// numbers, the first of which is number `first`.
+  /// Adds numbers, the first of which is number `first` of a dataset, and calls use(matrix, first
+  /// row, rows) for the rows that they complete.
   template <class T, class Use>
   void add(const MatrixDataset& dataset, index_t first, std::span<const T> values, Use use) {
     const index_t rows = dataset.rows, cols = dataset.cols;

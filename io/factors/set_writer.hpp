@@ -98,7 +98,7 @@ class SetWriter final : public ArraysWriter<File> {
   }
 
  private:
-  /// Of factors these are the leverages.
+  /// Writes leverages. It is called for factors only.
   template <class T>
   void add_fit(std::string_view dataset, std::span<const T> values) {
     if (solution_report_) solution_report_->add(dataset, values);

@@ -30,7 +30,7 @@
 namespace qrtool {
 namespace {
 
-// A signal handler reads these slots, so that they are fixed memory with lock-free atomics.
+// Slots are fixed memory with lock-free atomics, because a signal handler reads them.
 struct Slot {
   enum State : int { free, claimed, live };
   std::atomic<int> state{free};
@@ -71,9 +71,9 @@ void release_slot(int slot) {
   throw_cannot_write(path, std::strerror(error));
 }
 
-/// Refuses a link that another user has left in a directory like /tmp, where everybody may create
-/// names: it may lead to any file of this user. Linux does not follow such a link either where
-/// fs.protected_symlinks is 1. `link` is its status.
+/// Refuses a symbolic link of another user in a directory like /tmp, in which everybody may create
+/// names: it may point to any file of this user. Linux does not follow such a link either if
+/// fs.protected_symlinks is 1. `link` is the status of the link.
 void refuse_planted_link(const std::string& path, const struct stat& link) {
   struct stat directory {};
   if (stat(directory_of(path).c_str(), &directory) != 0) throw_errno(path, errno);
@@ -84,8 +84,8 @@ void refuse_planted_link(const std::string& path, const struct stat& link) {
                      "choose another name");
 }
 
-/// The name that the file gets. Where `path` is a symbolic link, the link stays and the file that
-/// it names is replaced, like with cp.
+/// Returns the name that the file gets. If `path` is a symbolic link, the link stays and the file
+/// that it points to is replaced, as cp does.
 std::string resolve_target(const std::string& path, bool force) {
   struct stat info {};
   if (path.empty()) throw OutputError("the name of the output is empty");
@@ -122,8 +122,8 @@ SplitPath split(const std::string& path) {
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
 }
 
-/// The part of a temporary file's name before the process id. A long name is cut, so that the file
-/// system accepts the whole.
+/// Returns the part of a temporary file's name before the process id. A long name is cut to a
+/// length that the file system accepts.
 std::string temporary_prefix(const std::string& target) {
   constexpr std::size_t longest = 200;
   return "." + split(target).name.substr(0, longest) + ".qrtool-";
@@ -137,7 +137,7 @@ bool is_same_file(int descriptor, const std::string& path) {
          open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/// The directory where the file system of `path` is mounted.
+/// Returns the directory on which the file system of `path` is mounted.
 std::string mount_point(const std::string& path) {
   std::error_code error;
   std::filesystem::path here = std::filesystem::canonical(directory_of(path), error);
@@ -158,13 +158,13 @@ mode_t default_mode() {
   return static_cast<mode_t>(0666) & ~mask;
 }
 
-/// Lets two files exchange their names. Returns false where the file system cannot do that.
+/// Exchanges the names of two files. Returns false if the file system cannot do that.
 bool exchange_names(const char* one, const char* other, int& error) {
   error = renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
   return error != EINVAL && error != ENOSYS && error != EOPNOTSUPP;
 }
 
-/// Renames, but does not replace an existing file. Returns 0 or errno.
+/// Renames a file, but replaces no existing one. Returns 0 or errno.
 int rename_without_replacing(const char* from, const char* to) {
   if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
@@ -302,7 +302,8 @@ void AtomicFile::reserve(std::uint64_t bytes) {
                                    format_bytes(limit.rlim_cur)),
                        "raise it with ulimit -f");
   }
-  // This check comes first, so that a disk that is too small is not filled even for a moment.
+  // The free space is checked first, so that a disk that is too small is not filled even for a
+  // moment.
   if (const std::uint64_t available = free_bytes(descriptor_); available < bytes)
     throw_full(bytes, available);
   if (bytes > static_cast<std::uint64_t>(INT64_MAX)) throw_errno(path_, EFBIG);
@@ -383,7 +384,7 @@ void AtomicFile::withdraw() noexcept {
       name_ == Name::exchanged
           ? exchange_names(target_.c_str(), temporary_path_.c_str(), error) && error == 0
           : !replaced_rights_ && is_same_file(descriptor_, target_) && unlink(target_.c_str()) == 0;
-  // Where the rename cannot be undone, the file stays as it is: it is complete.
+  // If the rename cannot be undone, the file stays: it is complete.
   if (is_undone) {
     name_ = Name::temporary;
   } else {

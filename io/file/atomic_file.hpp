@@ -17,8 +17,8 @@ namespace qrtool {
 /// A temporary file `.<name>.qrtool-<pid>-<random>.tmp` in the directory of `path`, locked as long
 /// as it exists. The destructor removes it unless commit() was called; a signal handler removes it
 /// with `remove_temporary_files`. The constructor first removes temporary files that killed runs
-/// left for the same output. Errors: OutputError where `path` exists without `force`, is a
-/// directory, FIFO or device, or cannot be created.
+/// left for the same output. Errors: OutputError if `path` exists without `force`, is a directory,
+/// FIFO or device, or cannot be created.
 class AtomicFile {
  public:
   AtomicFile(const std::string& path, bool force);
@@ -30,8 +30,8 @@ class AtomicFile {
   const std::string& path() const { return path_; }
   const std::string& temporary_path() const { return temporary_path_; }
 
-  /// Reserves disk space. What the disk does not have fails at once; the space itself, which takes
-  /// a second for 8 GiB in memory, is reserved while the caller goes on. Errors: OutputError.
+  /// Reserves disk space. Fails at once if the disk has less. Reserving takes a second for 8 GiB in
+  /// memory and goes on beside the caller. Errors: OutputError.
   void reserve(std::uint64_t bytes);
   /// Waits until the space is reserved. Call it before the first result is written. Errors:
   /// OutputError.
@@ -39,13 +39,13 @@ class AtomicFile {
 
   /// Syncs the file, renames it and syncs its directory, as FileSet (file_set.hpp) does for several
   /// files. Without `force`, a file that has appeared under the name in the meantime is kept, and
-  /// OutputError is thrown. With `force` the new file gets the mode and, where the system allows
-  /// it, the owner of the file that it replaces.
+  /// OutputError is thrown. With `force`, the new file gets the mode of the file that it replaces
+  /// and, if the system allows it, its owner.
   void commit();
 
  private:
   friend class FileSet;
-  /// The rights of the file that is replaced.
+  /// The mode and the owner of the file that is replaced.
   struct Rights {
     mode_t mode;
     uid_t owner;
@@ -56,8 +56,8 @@ class AtomicFile {
   int reserve_pieces(std::uint64_t bytes) const;
   static std::optional<Rights> rights_of(const std::string& target);
   void set_rights() const;
-  /// The steps of a commit. prepare() brings the content to the disk. publish() gives the file its
-  /// name; the file that it replaces gets the temporary name, so that withdraw() can undo it.
+  /// The steps of a commit. prepare() writes the content to the disk. publish() gives the file its
+  /// name; the replaced file gets the temporary name, so that withdraw() can undo the step.
   /// settle() removes the replaced file.
   void prepare();
   void publish();
@@ -84,8 +84,8 @@ std::vector<std::string> live_temporary_files();
 void adopt_temporary_file(const std::string& temporary_path);
 
 /// While an object of this class exists, its thread takes no signal, and remove_temporary_files()
-/// waits in every other thread. It is for the moments in which names appear or change places. After
-/// remove_temporary_files() the constructor waits for the end of the process.
+/// waits in every other thread. It protects the moments in which names appear or change places.
+/// After remove_temporary_files() the constructor waits for the end of the process.
 class NamesChange {
  public:
   NamesChange();
@@ -100,18 +100,18 @@ class NamesChange {
 /// Returns the directory of a file: "dir/", or ".".
 std::string directory_of(const std::string& path);
 
-/// Finds out, and creates nothing, whether an AtomicFile could be created. Errors: OutputError.
+/// Checks whether an AtomicFile could be created, without creating it. Errors: OutputError.
 void require_writable(const std::string& path, bool force);
 
-/// A name for a temporary file beside `target`, as every AtomicFile has one.
+/// Returns a name for a temporary file beside `target`, of the form that AtomicFile uses.
 std::string temporary_name(const std::string& target);
 /// Removes the temporary files of `target` that killed runs left. Such a file is not locked.
 void remove_stale(const std::string& target);
 
 enum class Removed { none, some, gone };
-/// Unlinks every live temporary file. Returns `none` where there are none, and `gone` where another
-/// process has already unlinked all of them. The process must end after it: a thread that wants to
-/// create or to commit a file waits for that. Async-signal-safe.
+/// Unlinks every live temporary file. Returns `none` if there are none, and `gone` if another
+/// process has already unlinked them all. The process must end after it: a thread that wants to
+/// create or commit a file waits until then. Async-signal-safe.
 Removed remove_temporary_files() noexcept;
 
 }  // namespace qrtool

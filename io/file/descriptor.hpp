@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// Owns the number of an open file; a negative number is none.
+/// Owns the descriptor of an open file. A negative number means none.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -22,7 +22,7 @@ class Descriptor {
     return *this;
   }
   operator int() const { return number_; }
-  /// Gives up the number, for another owner.
+  /// Gives up ownership and returns the number.
   int release() { return std::exchange(number_, -1); }
 
  private:

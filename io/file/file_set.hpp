@@ -9,17 +9,17 @@
 
 namespace qrtool {
 
-/// The files of one result. The content of all of them is on the disk before the first gets its
-/// name. Where one of them cannot get its name, all names are as before; a process that is killed
-/// in that moment can leave some new files beside old ones.
+/// The files of one result. All contents are on the disk before the first file gets its name. If
+/// one file cannot get its name, all names are as before. A process that is killed at that moment
+/// can leave some new files beside old ones.
 class FileSet {
  public:
-  /// `file` outlives the set.
+  /// Adds a file, which must outlive the set.
   void add(AtomicFile& file) { files_.push_back(&file); }
-  /// A file that the new ones make obsolete: commit() removes it, where it exists.
+  /// Adds a file that the new ones make obsolete. commit() removes it if it exists.
   void add_obsolete(const std::string& path) { obsolete_.push_back(path); }
-  /// Gives all files their names. Errors: OutputError. It is also thrown where everything is in
-  /// place, but a directory cannot be synced; the message says so.
+  /// Gives all files their names. Errors: OutputError; also if all files are in place but a
+  /// directory cannot be synced, which the message says.
   void commit();
 
  private:
@@ -27,7 +27,7 @@ class FileSet {
   void move_obsolete_aside();
   void withdraw_all() noexcept;
 
-  /// An obsolete file that has a temporary name.
+  /// An obsolete file and the temporary name that it has during a commit.
   struct Aside {
     std::string path, temporary_path;
   };

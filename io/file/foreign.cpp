@@ -100,7 +100,7 @@ bool is_old_mat_file(std::string_view head) {
   return false;
 }
 
-/// What begins like this; null: nothing known.
+/// Returns the format whose files begin like this, or null.
 const Foreign* foreign_format(std::string_view head) {
   for (const auto& [signature, format] : signatures)
     if (head.starts_with(signature)) return format;

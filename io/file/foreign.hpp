@@ -7,8 +7,8 @@
 
 namespace qrtool {
 
-/// Refuses what MATLAB, Octave, R, Python, pandas and netCDF-3 write, from its first bytes, of
-/// which 128 are enough, decompressed. `path`: the file, or "-". Errors: InputError.
+/// Refuses files that MATLAB, Octave, R, Python, pandas and netCDF-3 write. The first 128 bytes,
+/// decompressed, are enough to know them. `path`: the file, or "-". Errors: InputError.
 void refuse_foreign_format(std::string_view head, const std::string& path);
 /// Refuses a name of R or of a pickle of Python. Errors: InputError.
 void refuse_foreign_name(const std::string& path);

@@ -9,7 +9,7 @@
 namespace qrtool {
 
 /// Returns the bytes that are free for this user on the file system of an open file, or UINT64_MAX
-/// where the system does not say.
+/// if the system does not say.
 inline std::uint64_t free_bytes(int descriptor) {
   struct statvfs info {};
   if (fstatvfs(descriptor, &info) != 0) return UINT64_MAX;

@@ -38,8 +38,8 @@ bool is_directory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/// The hint for FILE:NAME and FILE[0:10] where FILE exists: a dataset begins with a slash, a
-/// selection with a colon, and factors are not named.
+/// Returns the hint for FILE:NAME and FILE[0:10] if FILE exists: a dataset begins with a slash, a
+/// selection needs a colon before it, and factors are given without a name.
 std::string hint_for_missing(const std::string& path) {
   const std::size_t join = path.find(":/");
   if (join != std::string::npos && is_directory(path.substr(0, join))) {
@@ -208,7 +208,8 @@ void FileStamp::require_unchanged(int descriptor, const std::string& shown) cons
   const auto are_equal = [](const timespec& a, const timespec& b) {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
   };
-  // The time of the last write can be set back, and that of the last change of the status cannot.
+  // A program can set back the time of the last write, but not the time of the last change of the
+  // status.
   const bool is_same = now.then_.st_size == then_.st_size &&
                        are_equal(now.then_.st_mtim, then_.st_mtim) &&
                        are_equal(now.then_.st_ctim, then_.st_ctim);

@@ -15,13 +15,13 @@ enum class Content { hdf5, npy, zip, gzip, text, utf16, matrix_market, octave_te
 /// Whether a file of any kind has this name.
 bool file_exists(const std::string& path);
 
-/// The end of the name from its last dot on, in lower case; empty where it has none.
+/// Returns the last dot of the name and the text behind it, in lower case, or an empty text.
 std::string ending_of(const std::string& path);
 /// Whether the name ends in .csv, .tsv or .txt (in any case).
 bool has_text_ending(const std::string& path);
 
 /// Returns the size of a readable regular file in bytes. Other kinds of files are not opened, since
-/// opening a FIFO would block. Errors: InputError, also where the file is empty.
+/// opening a FIFO would block. Errors: InputError, also if the file is empty.
 std::uint64_t readable_size(const std::string& path);
 
 /// Returns the kind of content, found from the first bytes. HDF5 may begin at byte 0, 512, 1024,
@@ -36,8 +36,8 @@ std::string first_bytes(const std::string& path, std::size_t size);
 /// Whether a text with this first line is a Matrix Market file.
 bool is_matrix_market(std::string_view first_line);
 
-/// Whether a text with this first line is a Matrix Market file whose first line is damaged: at
-/// least three of its five words are left, in their order.
+/// Whether a text begins with a damaged first line of Matrix Market: at least three of its five
+/// words, in their order.
 bool is_damaged_matrix_market(std::string_view first_line);
 
 /// Whether a text begins like one that Octave wrote: by its first line, or by the name and the type
@@ -54,8 +54,8 @@ class FileStamp {
  public:
   explicit FileStamp(int descriptor);
 
-  /// Compares it with the file as it is now. `shown` is the file's name, escaped. Throws
-  /// throw_changed where they differ.
+  /// Compares the stamp with the file as it is now. `shown` is the file's name, escaped. Calls
+  /// throw_changed if they differ.
   void require_unchanged(int descriptor, const std::string& shown) const;
 
  private:

@@ -9,11 +9,10 @@
 
 namespace qrtool {
 
-/// Calls prepare(i) once for every i < count, on any of `threads` threads, write(i) in ascending
-/// order, on one thread and after prepare(i), and beside() once, on any thread. The system lets one
-/// thread at a time write to a file: several would keep their cores busy waiting for each other.
-/// prepare() and beside() must not throw. The first exception of write() ends the loop and is
-/// thrown again.
+/// Calls prepare(i) once for every i < count, on any of `threads` threads; write(i) in ascending
+/// order, on one thread and after prepare(i); and beside() once, on any thread. The system lets one
+/// thread at a time write to a file, so several would keep their cores busy waiting. prepare() and
+/// beside() must not throw. The first exception of write() ends the loop and is thrown again.
 template <class Prepare, class Write, class Beside>
 void prepare_and_write(index_t count, int threads, Prepare prepare, Write write, Beside beside) {
   enum State : int { open, taken, ready };

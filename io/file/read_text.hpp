@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// Nothing where the file cannot be opened.
+/// Returns the text, or nothing if the file cannot be opened.
 inline std::optional<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;

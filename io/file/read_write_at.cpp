@@ -14,7 +14,7 @@
 namespace qrtool {
 namespace {
 
-/// Takes `bytes` off the front.
+/// Removes `bytes` from the front.
 void advance(TwoParts& parts, std::size_t bytes) {
   for (iovec& part : parts) {
     const std::size_t taken = std::min(bytes, part.iov_len);
@@ -24,8 +24,8 @@ void advance(TwoParts& parts, std::size_t bytes) {
   }
 }
 
-/// Repeats `transfer` until all is done, it fails, or it gives 0. The bytes done; errno is 0 but
-/// for a failure.
+/// Repeats `transfer` until all bytes are done, it fails, or it returns 0. Returns the number of
+/// bytes done; errno is 0 unless it failed.
 template <class Transfer>
 std::size_t repeat(Transfer transfer, int descriptor, std::uint64_t position, TwoParts& parts) {
   std::size_t done = 0;
@@ -66,7 +66,7 @@ void begin_sync(int descriptor, const FileRange& range) {
   constexpr std::uint64_t page = 4096;
   const std::uint64_t position = range.position, end = (position + range.bytes) / page * page;
   if (end <= position) return;
-  // The call is only a hint: fsync reports what does not reach the disk.
+  // The call is only a hint. fsync reports the data that do not reach the disk.
   sync_file_range(descriptor, static_cast<off_t>(position), static_cast<off_t>(end - position),
                   SYNC_FILE_RANGE_WRITE);
 }

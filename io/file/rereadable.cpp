@@ -74,7 +74,7 @@ void append_all(const std::string& shown, int descriptor, const char* bytes, std
 int open_rereadable(const std::string& path, const std::string& scratch) {
   if (!is_standard_input(path)) return open_for_reading(path);
   static const Descriptor copy(spool_standard_input(scratch));
-  // The file is opened anew, and the descriptor is not duplicated, so that each has its own
+  // The file is opened again instead of duplicating the descriptor, so that each has its own
   // position.
   return open_for_reading(fmt::format("/proc/self/fd/{}", static_cast<int>(copy)));
 }

@@ -46,7 +46,8 @@ Descriptor create_nameless(const std::string& directory) {
 }
 
 int reserve_space(int file, std::uint64_t bytes) {
-  // This check comes first, so that a disk that is too small is not filled even for a moment.
+  // The free space is checked first, so that a disk that is too small is not filled even for a
+  // moment.
   if (free_bytes(file) < bytes) return ENOSPC;
   if (bytes > static_cast<std::uint64_t>(INT64_MAX)) return EFBIG;
   return bytes == 0 ? 0 : posix_fallocate(file, 0, static_cast<off_t>(bytes));

@@ -15,19 +15,18 @@ namespace qrtool {
 /// Checks that a file can be created in `directory`. Errors: OutputError.
 void require_scratch(const std::string& directory);
 
-/// The directory for scratch files where the user names none: $TMPDIR, or /tmp.
+/// Returns the directory for scratch files if the user names none: $TMPDIR, or /tmp.
 std::string default_scratch();
 
-/// Creates a file that never has a name and disappears when it is closed. On a file system that
-/// knows no such files it has one for a moment. The descriptor is negative, with errno, where that
-/// fails.
+/// Creates a file that never has a name and disappears when it is closed. On a file system without
+/// such files it has a name for a moment. If it fails, the descriptor is negative and errno is set.
 Descriptor create_nameless(const std::string& directory);
 
 /// Reserves disk space for a file, and gives it this size. Returns 0 or errno; ENOSPC comes before
 /// anything is reserved.
 int reserve_space(int file, std::uint64_t bytes);
 
-/// A file without a name in `directory` whose space is reserved, for numbers that are needed again.
+/// A file without a name in `directory`, with reserved space, for numbers that are needed again.
 /// Its bytes are not part of the process's memory. Several threads may read and write. Errors:
 /// OutputError.
 class ScratchFile {

@@ -14,19 +14,17 @@ namespace qrtool {
 class TextBytes {
  public:
   virtual ~TextBytes() = default;
-  /// Reads at most `size` bytes of the text from `offset` on; 0 at its end. Ascending offsets are
-  /// fast. Errors: InputError, also where compressed data is damaged or cut off.
+  /// Reads at most `size` bytes of the text from `offset` on. Returns 0 at its end. Ascending
+  /// offsets are fast. Errors: InputError, also if compressed data is damaged or cut off.
   virtual std::size_t read_at(std::uint64_t offset, char* to, std::size_t size) = 0;
 };
 
-/// Opens the text in a file that can be read at any offset, and takes over its descriptor. A file
-/// that begins like one of gzip is decompressed while it is read; nothing is kept on disk, and
-/// going back to an earlier offset decompresses it from the start again. `shown`: its name in
-/// messages.
-/// Errors: InputError.
+/// Opens the text in a file that can be read at any offset, and takes over its descriptor. A gzip
+/// file is decompressed while it is read; nothing is kept on disk, and going back to an earlier
+/// offset decompresses it from the start again. `shown`: its name in messages. Errors: InputError.
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown);
 
-/// The first bytes of the text: 4096 of them, or all where it has fewer. Errors: as read_at().
+/// Returns the first 4096 bytes of the text, or all of it if it is shorter. Errors: as read_at().
 std::string head_of_text(int descriptor, const std::string& shown);
 
 /// Whether the file begins like one of gzip. Errors: InputError.

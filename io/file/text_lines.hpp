@@ -13,19 +13,19 @@
 
 namespace qrtool {
 
-/// Owns the descriptor of a file that can be read at any offset. Where gzip compressed it, offsets
-/// are those in the text.
+/// Owns the descriptor of a file that can be read at any offset. In a gzip file, offsets count
+/// bytes of the decompressed text.
 class TextLines {
  public:
-  /// `shown`: the file's name in messages. `memory_bytes`: what a line may take.
+  /// `shown`: the file's name in messages. `memory_bytes`: the most memory that a line may use.
   TextLines(int descriptor, std::string shown, std::size_t memory_bytes = SIZE_MAX)
       : bytes_(open_text_bytes(descriptor, shown)),
         shown_(std::move(shown)),
         memory_bytes_(memory_bytes) {}
 
   /// Goes to the next line. Returns false at the end of the file. Errors: InputError for a line
-  /// longer than 1 GiB or with a word longer than 256 KiB, or where reading fails; LimitError for a
-  /// line that does not fit the memory.
+  /// longer than 1 GiB, for a word longer than 256 KiB, or if reading fails; LimitError for a line
+  /// that does not fit the memory.
   bool next();
   /// The line without its end (LF or CR LF) and without a byte order mark; valid until next().
   std::string_view text() const { return text_; }
@@ -36,12 +36,12 @@ class TextLines {
   void seek(std::uint64_t offset, index_t number);
 
   const std::string& shown() const { return shown_; }
-  /// Refuses the line where its columns, with their names and what is known of them, do not fit the
-  /// memory. Errors: LimitError.
+  /// Refuses the line if its columns, with their names and statistics, do not fit the memory.
+  /// Errors: LimitError.
   void require_room_for_columns() const;
-  /// What a column takes while its name and its numbers are read.
+  /// The memory of a column while its name and its numbers are read.
   static constexpr std::size_t bytes_of_column = 160;
-  /// The memory of the lines.
+  /// The memory that holds lines.
   std::size_t buffer_bytes() const { return buffer_.capacity(); }
 
  private:
@@ -63,7 +63,8 @@ class TextLines {
 
 /// The words of a line, which blanks and tabs separate.
 std::vector<std::string_view> words_of(std::string_view line);
-/// How many there are, which may be millions where few are expected.
+/// Returns their number. A text with millions of words where few are expected needs no memory for
+/// them.
 index_t count_words(std::string_view line);
 
 }  // namespace qrtool

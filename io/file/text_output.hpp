@@ -22,8 +22,8 @@ inline bool is_standard_output(const std::string& path) {
 }
 /// Copies the first `bytes` bytes of a file to standard output. Errors: OutputError.
 void copy_to_standard_output(int descriptor, std::uint64_t bytes);
-/// Opens a file without a name for what goes to standard output when it is complete. Errors:
-/// OutputError.
+/// Opens a file without a name for a result that is copied to standard output when it is complete.
+/// Errors: OutputError.
 Descriptor keep_for_standard_output();
 
 /// The caller appends text to buffer(), and flush_if_full() writes it. Standard output, "-", gets
@@ -36,7 +36,7 @@ class TextOutput {
   void flush_if_full() {
     if (buffer_.size() >= full_bytes) flush();
   }
-  /// Writes what is left and adds the file to `files`.
+  /// Writes the rest and adds the file to `files`.
   void finish(FileSet& files);
   void commit();
   /// Return how many bytes of text there are, and go back to an earlier value of that number.

@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-/// Do list_entries() and read_stored_outputs() (io/open/contents.hpp) for HDF5.
+/// Implements list_entries() and read_stored_outputs() (io/open/contents.hpp) for HDF5.
 std::vector<Entry> list_hdf5_entries(const std::string& file);
 std::vector<StoredOutput> read_hdf5_outputs(const std::string& path);
 

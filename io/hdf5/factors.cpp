@@ -23,7 +23,7 @@ using hdf5::Dataset;
 using hdf5::InputFile;
 using hdf5::Session;
 
-/// Says where factors are in a file, and how they are read.
+/// The place of factors in a file, and the way to read them.
 struct Place {
   std::string name;  // of one of several datasets; empty: the file holds factors of one
   Order order = Order::row;
@@ -58,7 +58,7 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
   return nullptr;
 }
 
-/// The tries of a report; empty where it has none.
+/// Returns the tries of a report; none if they are not recorded.
 std::vector<std::uint8_t> read_tries(const InputFile& file, const std::string& report) {
   const Dataset dataset = hdf5::open_dataset(file, report + "/tries");
   if (!dataset.handle) return {};

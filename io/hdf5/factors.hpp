@@ -10,20 +10,20 @@
 
 namespace qrtool {
 
-/// The dataset that holds solutions: /X or /x; empty where there is neither.
+/// Returns the dataset that holds solutions, /X or /x, or an empty text.
 std::string find_hdf5_solutions(const std::string& path);
 
-/// Does recorded_attributes for HDF5.
+/// Implements recorded_attributes for HDF5.
 std::vector<std::string> read_hdf5_attributes(const std::string& path,
                                               const std::vector<const char*>& names);
 
-/// Does open_factors (io/open/factors.hpp) for HDF5, but without its check of the shapes.
+/// Implements open_factors (io/open/factors.hpp) for HDF5, without its check of the shapes.
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads);
 
-/// Does read_recorded_input for HDF5. Errors: InputError where the file cannot be opened.
+/// Implements read_recorded_input for HDF5. Errors: InputError if the file cannot be opened.
 RecordedInput read_hdf5_recorded_input(const std::string& path);
 
-/// Of an output of several datasets: one of them, and the list of all.
+/// For an output of several datasets: the record of one of them, and the list of all.
 RecordedInput read_hdf5_recorded_input_of(const std::string& path, const std::string& source);
 StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& source, Order order,
                                    int threads);

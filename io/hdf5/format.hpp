@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-/// The format that takes every file that no other one takes. Its reader says what a file is that is
+/// The format of every file that no other format accepts. Its reader says what a file is that is
 /// not HDF5.
 extern const Format hdf5_format;
 

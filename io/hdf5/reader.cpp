@@ -26,7 +26,7 @@ using hdf5::InputFile;
 using hdf5::Session;
 using hdf5::VectorAs;
 
-/// A dataset whose name has the brackets of a selection is meant as a whole.
+/// If a dataset has a name with the brackets of a selection, the whole dataset is meant.
 SelectedPath split_unless_named(const InputFile& file, const std::string& text) {
   if (!may_select(text)) return {text, {}};
   const std::string absolute = text.starts_with('/') ? text : "/" + text;
@@ -43,7 +43,8 @@ std::vector<Range> without_steps(std::vector<Range> ranges) {
   return ranges;
 }
 
-/// The ranges, of what without_steps() has left and in the order of Source, that the steps choose.
+/// Returns the ranges that choose the steps among the indices that without_steps() keeps, in the
+/// order of Source.
 std::vector<Range> steps_of(const std::vector<Range>& ranges, Order order) {
   std::vector<Range> steps;
   for (const Range& range : ranges) {
@@ -53,8 +54,8 @@ std::vector<Range> steps_of(const std::vector<Range>& ranges, Order order) {
   return steps;
 }
 
-/// The dimensions that the ranges leave, with the coordinates that they choose; in the order of
-/// Source where `is_transposed` says that the last two are stored reversed.
+/// Returns the dimensions that the ranges keep, with the selected coordinates. They have the order
+/// of Source, for which the last two are swapped if `is_transposed`.
 std::vector<Dimension> selected_dimensions(std::vector<Dimension> dimensions,
                                            const std::vector<Range>& ranges, bool is_transposed) {
   if (dimensions.empty()) return {};

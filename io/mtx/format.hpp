@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-/// Text that begins with "%%MatrixMarket", whatever its name.
+/// The format of text that begins with "%%MatrixMarket", whatever the name of the file.
 extern const Format mtx_format;
 
 }  // namespace qrtool

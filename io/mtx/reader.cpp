@@ -221,8 +221,8 @@ MtxReader::MtxReader(int descriptor, const std::string& name, std::size_t memory
                                                                          : "hermitian"}};
 }
 
-/// The lower triangle of a symmetric matrix is stored by columns, with the diagonal or, where the
-/// matrix is skew-symmetric, without it.
+/// Of a symmetric matrix the lower triangle is stored, by columns; of a skew-symmetric one the
+/// diagonal is missing.
 double MtxReader::element(index_t, index_t i, index_t j, index_t part) const {
   const index_t parts = is_complex(source_.type) ? 2 : 1;
   const auto stored = [&](index_t at) { return spool_[at * parts + part]; };

@@ -29,9 +29,9 @@ constexpr std::size_t block_bytes = std::size_t{1} << 20;
 // The bytes of a column that are made text at a time.
 constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 
-/// The file of one dataset, as SetWriter asks for it. Its numbers are kept in the order of columns,
-/// in a file without a name beside the output. Rows come in ascending order; some wait in memory
-/// until they are worth a write for each column.
+/// Writes one dataset for SetWriter. The numbers are kept in the order of columns, in a file
+/// without a name beside the output. Rows come in ascending order; some wait in memory until each
+/// column has enough for one write.
 class MtxFile {
  public:
   MtxFile(const OutputSpec& spec, const MatrixDataset& described)

@@ -13,11 +13,11 @@ namespace qrtool {
 /// A set of Matrix Market files, with its report as JSON.
 extern const FactorCodec mtx_codec;
 
-/// Does create_output for names that end in .mtx: one file for each dataset, and the report as
-/// JSON. Each number is the shortest text that gives the same bits when it is read. Errors:
-/// UsageError for more than one matrix, which the format cannot hold; OutputError.
+/// Implements create_output for names that end in .mtx: one file per dataset, and the report as
+/// JSON. Each number is the shortest text that reads back to the same bits. Errors: UsageError for
+/// more than one matrix, which the format cannot hold; OutputError.
 std::unique_ptr<Writer> create_mtx(const OutputSpec& spec);
-/// Does output_workspace_bytes for them.
+/// Implements output_workspace_bytes for these outputs.
 std::size_t mtx_workspace_bytes(const OutputSpec& spec);
 
 }  // namespace qrtool

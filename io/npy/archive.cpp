@@ -67,7 +67,7 @@ void Archive::open_directory() {
     std::fclose(stream_);
     throw_damaged(file_->shown, zip_error_strerror(&error));
   }
-  // The second flag compares the directory with what stands before each member.
+  // ZIP_CHECKCONS compares the directory with the local header of each member.
   archive_.reset(zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error));
   if (archive_) {
     if (const std::string problem = problem_of_directory(*file_); !problem.empty())

@@ -15,27 +15,26 @@
 
 namespace qrtool::npy {
 
-/// An open archive. Several threads may use it.
+/// An open zip archive of arrays. Several threads may use it.
 class Archive : public std::enable_shared_from_this<Archive> {
  public:
-  /// Opens an archive. Errors: InputError where it is no sound archive, or two of its members have
-  /// one name.
+  /// Opens an archive. Errors: InputError if it is damaged, or if two of its members have one name.
   static std::shared_ptr<Archive> open(const std::string& path, const std::string& scratch);
 
   const OpenFile& file() const { return *file_; }
   /// The names of the members, without ".npy".
   const std::vector<std::string>& names() const { return names_; }
-  /// The member of this name, which may end in ".npy"; -1 where there is none.
+  /// Returns the number of the member with this name, which may end in ".npy", or -1.
   index_t find(const std::string& name) const;
 
-  /// Returns the array of a member. Numbers that are not compressed are read where they are, after
-  /// the checksum of the member has been compared; compressed ones are unpacked to scratch memory.
-  /// Both happen before the first number is read. Errors: InputError, also where the member is
-  /// encrypted, compressed by another method than deflate, or larger than its data can be.
+  /// Returns the array of a member. Uncompressed numbers are read from the file, after the member's
+  /// checksum was compared; compressed numbers are unpacked to scratch memory. Both happen before
+  /// the first number is read. Errors: InputError, also if the member is encrypted, compressed by
+  /// another method than deflate, or larger than its data allow.
   ArrayParts array(index_t member);
 
-  /// The text of a member that is one string of ASCII; empty where it is something else. Errors:
-  /// InputError where it is damaged.
+  /// Returns the text of a member that is one ASCII string, or an empty text for any other member.
+  /// Errors: InputError if it is damaged.
   std::string text(index_t member);
 
   Archive(std::shared_ptr<const OpenFile> file, std::string scratch);

@@ -37,7 +37,7 @@ zip_int64_t write_some(Target& target, const void* data, zip_uint64_t bytes) {
   return static_cast<zip_int64_t>(bytes);
 }
 
-/// Answers libzip's questions about the target.
+/// Answers libzip's commands for the target.
 zip_int64_t serve(void* state, void* data, zip_uint64_t bytes, zip_source_cmd_t command) {
   Target& target = *static_cast<Target*>(state);
   switch (command) {

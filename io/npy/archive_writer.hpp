@@ -15,8 +15,8 @@ struct Member {
   int file = -1;
 };
 
-/// Writes an archive of members that are not compressed, with ZIP64 where they need it. It holds no
-/// times, so that equal members give equal archives. `to` is an empty file. Errors: OutputError.
+/// Writes an archive of uncompressed members, with ZIP64 if they need it. It holds no times, so
+/// that equal members give equal archives. `to` is an empty file. Errors: OutputError.
 void write_archive(const OutputFile& to, std::span<const Member> members);
 
 }  // namespace qrtool::npy

@@ -58,9 +58,10 @@ void transpose_on_threads(MatrixView<const Word> in, MatrixView<Word> out, int t
 
 }  // namespace
 
-/// A batch in Fortran order as a table. Element p of all matrices comes before element p + 1 of
-/// any, where p counts along the columns. Within one p the index of the first leading dimension is
-/// the fastest, and that of the last one the slowest; in C order the last one is the fastest.
+/// A batch in Fortran order, seen as a table. Element p of all matrices comes before element p + 1
+/// of any matrix, where p counts down the columns. For one p the index of the first leading
+/// dimension is the fastest and the index of the last one the slowest; in C order the last one is
+/// the fastest.
 struct Interleaved {
   index_t elements = 1;                     // of a matrix
   index_t first = 1, middle = 1, last = 1;  // extents of the leading dimensions; last may be 1
@@ -179,8 +180,8 @@ void StoredArray::separate_tile(const Tile& tile, const Place& interleaved,
   for (index_t l = 0; l < ls; ++l)
     transpose_on_threads<Word>({in.data() + l * fs, ps, fs, ls * fs},
                                {out.data() + l * ps, fs, ps, ls * ps}, means_.threads);
-  // So many numbers follow each other in the result: all, some matrices of one first index, or a
-  // part of one matrix.
+  // The number of elements that are contiguous in the result: all of them, a few matrices of one
+  // first index, or a part of one matrix.
   const bool has_whole = ps == table.elements;
   const index_t of_f = table.middle * table.last,
                 first_of_f = table.c_position(middle) * table.last;
@@ -200,14 +201,14 @@ std::size_t StoredArray::block_bytes() const {
 }
 
 /// Tiles have about as many bytes in a run of the table as in a run of the result, so that neither
-/// reading nor writing takes many calls.
+/// reading nor writing needs many calls.
 template <class Word>
 Place StoredArray::separate_words(const Place& interleaved) const {
   const Interleaved table = table_of(header().dims, matrix_rank_);
   Place separated{.scratch = scratch_for(shown(), means_.scratch, header().data_bytes())};
   const auto words = static_cast<index_t>(block_bytes() / sizeof(Word));
   const auto root = static_cast<index_t>(std::sqrt(static_cast<double>(words)));
-  // A run of the result is whole matrices where they are small, and a part of one where not.
+  // A run of the result is several whole matrices if they are small, else a part of one.
   const index_t ps = std::min(table.elements, std::max(root, words / table.count()));
   index_t ls = std::clamp<index_t>(root / ps, 1, table.last);
   const index_t fs = std::clamp<index_t>(words / (ps * ls), 1, table.first);

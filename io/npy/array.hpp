@@ -18,7 +18,7 @@ namespace qrtool::npy {
 
 /// A file that is open for reading.
 struct OpenFile {
-  /// Errors: InputError.
+  /// Opens the file. Errors: InputError.
   explicit OpenFile(const std::string& path);
 
   std::string name, shown;  // the user's text, and escaped for messages
@@ -27,14 +27,14 @@ struct OpenFile {
   FileStamp stamp;     // of the moment when it was opened
 };
 
-/// Says where the numbers of an array lie, one after another: in a scratch file, or in the array's
-/// own file from `start` on.
+/// The place of an array's contiguous numbers: a scratch file, or the array's own file from `start`
+/// on.
 struct Place {
   ScratchFile scratch;  // none: in the array's own file
   std::uint64_t start = 0;
 };
 
-/// What must be known before any number is read, and the function that finds the numbers.
+/// The header of an array, and the function that finds its numbers.
 struct ArrayParts {
   std::shared_ptr<const OpenFile> file;
   std::string shown;  // "a.npy", "a.npz: x"
@@ -44,7 +44,8 @@ struct ArrayParts {
   bool needs_copy = false;  // that it does
 };
 
-/// What copying the numbers may use: threads, a directory (empty: $TMPDIR or /tmp), and memory.
+/// The threads, the directory (empty: $TMPDIR or /tmp) and the memory that a copy of the numbers
+/// may use.
 struct CopyMeans {
   int threads = 1;
   std::string scratch = {};
@@ -66,11 +67,11 @@ class StoredArray {
   bool is_transposed() const { return parts_.header.is_fortran && matrix_rank_ == 2; }
   /// Whether the numbers are copied before the first is read.
   bool needs_copy() const { return parts_.needs_copy || is_interleaved(); }
-  /// The most memory that this copy takes.
+  /// Returns the most memory that the copy needs.
   std::size_t copy_bytes() const { return is_interleaved() ? 2 * block_bytes() : 0; }
 
-  /// Copies the bytes from `offset` on, counted from the first number of the first matrix. Errors:
-  /// InputError; OutputError where there is no room for a copy.
+  /// Copies bytes from `offset` on, counted from the first number of the first matrix. Errors:
+  /// InputError; OutputError if there is no room for a copy.
   void load(std::uint64_t offset, std::size_t bytes, std::byte* to);
 
  private:

@@ -20,8 +20,8 @@ namespace {
 
 // The bytes that one call writes: many enough that the cost of the call does not matter.
 constexpr index_t written_bytes = index_t{1} << 20;
-// After so many bytes the system is told to bring them to the disk. With fewer it would be told too
-// often.
+// The system is told to write data to the disk after this many bytes. Smaller groups would need too
+// many calls.
 constexpr index_t group_bytes = index_t{8} << 20;
 
 static_assert(std::endian::native == std::endian::little, "headers say '<'");
@@ -90,7 +90,7 @@ void ArrayWriter::append(const T* values, index_t count) {
     append_group(values + done, std::min(group, count - done));
 }
 
-/// While a group is written, the system begins to sync the one before it.
+/// While a group is written, the system begins to sync the group before it.
 template <class T>
 void ArrayWriter::append_group(const T* values, index_t count) {
   constexpr auto element = static_cast<index_t>(sizeof(T)), step = written_bytes / element;
@@ -156,7 +156,7 @@ void ArrayWriter::write(index_t first, BatchView<const T> values) {
     parallel_for(values.count, threads_, [&](index_t b, int) { sum_up(b); });
   }
   if (dataset_.is_whole) {
-    // Their checksum is that of the numbers as they come.
+    // The checksum covers the values before they are converted to int32.
     const index_t count = values.count * matrix_elements();
     const std::vector<std::int32_t> numbers(values.data, values.data + count);
     append(numbers.data(), count);
@@ -184,7 +184,7 @@ void ArrayWriter::write_rows(index_t matrix, index_t first_row, MatrixView<const
   sum_ = 0;
 }
 
-/// Parts have no checksums of matrices.
+/// Writes parts of rows. They have no checksums of matrices.
 template <class T>
 void ArrayWriter::write_part(index_t first, std::span<const T> values) {
   if (first != position_ || element_type<T> != dataset_.type || has_checksums_)

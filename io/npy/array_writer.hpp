@@ -22,7 +22,7 @@ struct OutputFile {
 };
 
 /// Returns the size of an array with its header, in an output with these batch dimensions. Errors:
-/// LimitError where it is larger than a file can be.
+/// LimitError if it exceeds the largest size of a file.
 std::uint64_t array_bytes(const MatrixDataset& dataset, const std::vector<index_t>& leading);
 
 /// Writes `bytes` bytes at `position`. Errors: OutputError.
@@ -34,7 +34,7 @@ void write_fully(const OutputFile& file, std::uint64_t position, const void* byt
 /// writer.
 class ArrayWriter {
  public:
-  /// A file that a dataset is written to.
+  /// The file that a dataset is written to.
   struct Target {
     OutputFile file;
     std::vector<index_t> leading;  // the batch dimensions of the output
@@ -46,18 +46,18 @@ class ArrayWriter {
   const MatrixDataset& dataset() const { return dataset_; }
   const OutputFile& file() const { return file_; }
 
-  /// Errors: OutputError.
+  /// Writes matrices. Errors: OutputError.
   template <class T>
   void write(index_t first, BatchView<const T> values);
   template <class T>
   void write_rows(index_t matrix, index_t first_row, MatrixView<const T> rows);
   template <class T>
   void write_part(index_t first, std::span<const T> values);
-  /// Goes back to row 0 of a matrix, the last of which anything was written.
+  /// Goes back to row 0 of a matrix, the last one of which rows were written.
   void restart(index_t matrix);
 
-  /// The checksums (core/measure/checksum.hpp) of the next `matrices` matrices that are complete,
-  /// where the array has checksums.
+  /// Returns the checksums (core/measure/checksum.hpp) of the next `matrices` complete matrices, if
+  /// the array has checksums.
   Checksums take_checksums(std::size_t matrices) { return take_first(checksums_, matrices); }
 
  private:
@@ -80,7 +80,7 @@ class ArrayWriter {
   Checksums checksums_;
 };
 
-/// Does FactorCodec::join for these checksums.
+/// Implements FactorCodec::join for these checksums.
 Checksums join_checksums(std::span<const Checksums> of_arrays, std::size_t matrices);
 
 }  // namespace qrtool::npy

@@ -10,7 +10,7 @@
 
 namespace qrtool::npy {
 
-/// Do list_entries() and read_stored_outputs() (io/open/contents.hpp) for a .npz.
+/// Implements list_entries() and read_stored_outputs() (io/open/contents.hpp) for a .npz.
 std::vector<Entry> list_npz_entries(const std::string& file);
 std::vector<StoredOutput> read_npz_output(const std::string& path);
 

@@ -18,8 +18,8 @@ namespace {
 // The bytes of matrices that are summed up at a time.
 constexpr index_t summed_bytes = index_t{16} << 20;
 
-/// Computes the checksums of the matrices as ArrayWriter does, whatever the order and the type in
-/// which they are stored.
+/// Computes the checksums of the matrices as ArrayWriter does. They do not depend on the order and
+/// the type in which the matrices are stored.
 template <class T>
 Checksums checksums_of(Reader& reader) {
   const Source& source = reader.source();
@@ -64,7 +64,7 @@ Record record_of(Archive& archive) {
   return member < 0 ? Record{} : parse_record(archive.text(member));
 }
 
-/// /report/tries; empty where there is none.
+/// Returns /report/tries, or an empty list if it is not stored.
 std::vector<std::uint8_t> tries_of(Archive& archive) {
   const index_t member = archive.find("report_tries");
   if (member < 0) return {};

@@ -17,10 +17,10 @@ extern const FactorCodec npy_codec;
 /// Opens the members Q, R, V and tau (or q, r, ...) of a .npz. Errors: InputError.
 StoredFactors open_npz_factors(const std::string& path, int threads);
 RecordedInput read_npz_recorded_input(const std::string& path);
-/// Does recorded_attributes (io/open/factors.hpp) for a .npz.
+/// Implements recorded_attributes (io/open/factors.hpp) for a .npz.
 std::vector<std::string> read_npz_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
-/// The member that holds solutions: X or x; empty where there is neither.
+/// Returns the member that holds solutions, X or x, or an empty text.
 std::string find_npz_solutions(const std::string& path);
 
 }  // namespace qrtool::npy

@@ -21,13 +21,14 @@ constexpr std::array<std::string_view, 1> npy_endings{".npy"}, npz_endings{".npz
 constexpr std::string_view own_order =
     "a NumPy array states its order itself (numpy.swapaxes(a, -1, -2) exchanges rows and columns)";
 
-/// Text and unknown bytes go by the name, so that the message speaks of the format that it says.
+/// Whether the name of a file decides, because its content is text or unknown. The message then
+/// speaks of the format of the name.
 bool goes_by_name(Content content) {
   return content != Content::hdf5 && content != Content::npy && content != Content::zip;
 }
 
-/// Returns the memory of the writer of a set: the text of the report has a buffer that is written
-/// when it is full. Arrays are written from where they are.
+/// Returns the memory of the writer of a set: a buffer for the text of the report. Arrays need
+/// none.
 std::size_t npy_workspace_bytes(const OutputSpec& spec) {
   return spec.with_report ? 2 * TextOutput::full_bytes : 0;
 }

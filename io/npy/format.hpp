@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-/// The format of one array in a file.
+/// The format of a file with one array.
 extern const Format npy_format;
 /// The format of a zip archive of arrays.
 extern const Format npz_format;

@@ -77,7 +77,7 @@ class DictionaryParser {
     return true;
   }
 
-  /// A string without escapes.
+  /// Parses a string without escapes.
   std::string parse_string() {
     skip_space();
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
@@ -145,7 +145,7 @@ class DictionaryParser {
     return descr;
   }
 
-  /// A string in which a backslash takes the next character with it.
+  /// Skips a string in which a backslash escapes the next character.
   std::string skip_string() {
     const std::size_t begin = at_ + 1;
     const char quote = text_[at_++];
@@ -245,7 +245,7 @@ Problem type_problem(const std::string& descr, std::string_view rest) {
   return {.text = fmt::format("is of the unknown type '{}'", escape(descr)), .hint = {}};
 }
 
-/// Returns the type with its number of bytes, or nothing where the type is no number.
+/// Returns the type of the numbers, or nothing if `order` and `rest` name no type of numbers.
 std::optional<NumberType> number_type(char order, std::string_view rest) {
   if (rest == "c8" || rest == "c16") {
     std::optional<NumberType> part = number_type(order, rest == "c8" ? "f4" : "f8");
@@ -323,9 +323,9 @@ std::uint32_t number_of(std::string_view bytes) {
   return value;
 }
 
-/// Compares the size that the header states with what is there.
+/// Checks that the array has the size that its header states.
 void require_size(const Header& header, std::uint64_t array_bytes, const std::string& shown) {
-  // Dimensions of 0 count as 1, so that no partial product can overflow elsewhere either.
+  // Dimensions of 0 count as 1, so that no later product of some dimensions can overflow.
   index_t elements = 1, bytes = 0;
   bool overflow = false;
   for (const index_t extent : header.dims)

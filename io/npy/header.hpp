@@ -13,15 +13,15 @@
 
 namespace qrtool::npy {
 
-/// An array begins with these bytes.
+/// The first bytes of every array.
 inline constexpr std::string_view magic = "\x93NUMPY";
 /// No header is longer, with the bytes before it: NumPy refuses longer ones, too.
 inline constexpr std::size_t most_header_bytes = 12 + 10000;
 
 enum class Kind { floating, signed_integer, unsigned_integer, boolean };
 
-/// The type of the stored numbers. Arrays of anything else have a problem. A complex number is two
-/// floating ones, its parts.
+/// The type of the stored numbers. An array of another type is read with a problem. A complex
+/// number is two floating-point numbers.
 struct NumberType {
   Kind kind = Kind::floating;
   std::size_t bytes = 8;  // of a part
@@ -41,7 +41,7 @@ struct Header {
 
   /// Returns the product of the dimensions.
   index_t elements() const;
-  /// The bytes of an element.
+  /// Returns the bytes of an element.
   std::size_t element_bytes() const { return type.bytes * static_cast<std::size_t>(type.parts); }
   std::uint64_t data_bytes() const {
     return static_cast<std::uint64_t>(elements()) * element_bytes();
@@ -49,16 +49,16 @@ struct Header {
 };
 
 /// Reads the header of an array of `array_bytes` bytes, header included, from its first bytes.
-/// `shown` names the array in messages. Errors: InputError, also where the numbers would not fit
-/// the array exactly (unless the header has a problem).
+/// `shown` names the array in messages. Errors: InputError, also if the numbers do not fill the
+/// array exactly (unless the header has a problem).
 Header parse_header(std::string_view first_bytes, std::uint64_t array_bytes,
                     const std::string& shown);
 
-/// Makes the header of an array in C order, with the numbers in little-endian order: version 1,
-/// padded to a multiple of 64 bytes. `descr` is NumPy's name of the type, such as "<f4".
+/// Makes the header of an array in C order with little-endian numbers: version 1, padded to a
+/// multiple of 64 bytes. `descr` is NumPy's name of the type, such as "<f4".
 std::string make_header(std::string_view descr, std::span<const index_t> dims);
 
-/// "1000x64x64", or "no dimensions".
+/// Returns "1000x64x64", or "no dimensions".
 std::string shape_text(std::span<const index_t> dims);
 
 }  // namespace qrtool::npy

@@ -19,7 +19,7 @@ namespace {
 // Every member that is looked at must be unpacked a little.
 constexpr std::size_t most_looked_at = 1000;
 
-/// The only member that holds matrices, or numbers of any shape where vectors are taken.
+/// Returns the only member that holds matrices or, if vectors are accepted, numbers of any shape.
 index_t find_only(Archive& archive, bool takes_vectors) {
   const std::string& file = archive.file().shown;
   const std::vector<std::string>& names = archive.names();
@@ -30,8 +30,8 @@ index_t find_only(Archive& archive, bool takes_vectors) {
                      fmt::format("choose one, as in {}:{}", file, escape(names.front())));
   }
   std::vector<std::string> matrices, others;
-  // The example is a member of one dimension where these are allowed: then right sides or weights
-  // are meant, and most of them are vectors.
+  // If vectors are accepted, the example is a member of one dimension: right sides and weights are
+  // mostly vectors.
   index_t last = -1, example = -1;
   bool has_vector = false;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -20,8 +20,8 @@
 namespace qrtool::npy {
 namespace {
 
-// A piece has so many bytes: enough that the cost of a call does not matter, and few enough for the
-// cache of a core.
+// The bytes of a piece: enough to make the cost of a call small, and few enough for the cache of a
+// core.
 constexpr index_t piece_bytes = index_t{1} << 20;
 
 ElementType element_type_of(const NumberType& type) {
@@ -67,13 +67,14 @@ class ArrayReader final : public ReaderOf<ArrayReader>, public PartReader {
     return piece * static_cast<std::size_t>(threads_) + array_->copy_bytes();
   }
   std::unique_ptr<Reader> another() const override {
-    // Pieces of rows are short where matrices are stored by columns: one reader for all is faster.
+    // If matrices are stored by columns, pieces of rows are short, and one reader for all threads
+    // is faster.
     if (array_->is_transposed()) return nullptr;
     return std::make_unique<ArrayReader>(array_, source_, is_vector_, remainders_, 1);
   }
 
  private:
-  // All that is counted here are real numbers, of which a complex element has two.
+  // Sizes count real numbers, of which a complex element has two.
   index_t number_bytes() const { return static_cast<index_t>(array_->header().type.bytes); }
   index_t piece_numbers() const { return piece_bytes / number_bytes(); }
   index_t parts() const { return array_->header().type.parts; }
@@ -124,7 +125,7 @@ void ArrayReader::load(index_t first, index_t count, T* out, int worker) {
   }
 }
 
-/// Call it after every parallel loop of load().
+/// Throws the error that a thread has found. Call it after every parallel loop of load().
 template <class T>
 void ArrayReader::check_range() {
   const index_t number = first_too_large_.exchange(INT64_MAX);

@@ -10,15 +10,16 @@
 namespace qrtool::npy {
 
 /// Reads the last two dimensions of an array as matrices, with `threads` threads; with `is_vector`
-/// the last one as a matrix of one row. `dataset` is the name of a .npz's member. Errors:
-/// InputError where the array holds no real numbers or has too few dimensions.
+/// the last dimension as a matrix of one row. `dataset` is the name of a .npz's member. Errors:
+/// InputError if the array holds no real numbers or has too few dimensions.
 std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset, bool is_vector,
                                    const InputSpec& spec);
 
 /// Opens the array of a .npy file. Errors: InputError.
 std::unique_ptr<Reader> open_npy(const InputSpec& spec);
 
-/// Why an array holds no matrices: the type, or too few dimensions. Empty where it does.
+/// The reason why an array holds no matrices: its type, or too few dimensions. Empty if it holds
+/// matrices.
 struct Obstacle {
   std::string text, hint;
 };

@@ -26,8 +26,8 @@
 namespace qrtool::npy {
 namespace {
 
-/// Where an array goes: to a file of its own, or to standard output. For that it is kept in a file
-/// without a name until it is complete.
+/// The place of an array: a file of its own, or standard output. An array for standard output is
+/// kept in a file without a name until it is complete.
 class ArrayPlace {
  public:
   ArrayPlace(const OutputSpec& spec, const MatrixDataset& dataset)
@@ -42,7 +42,7 @@ class ArrayPlace {
   }
 
   const std::string& path() const { return path_; }
-  /// Waits until the file has its space.
+  /// Waits until the space of the file is reserved.
   void require_space() {
     if (file_) file_->require_space();
   }
@@ -136,7 +136,7 @@ NpzWriter::NpzWriter(const OutputSpec& spec)
       attributes_(spec.attributes) {
   for (const MatrixDataset& dataset : spec.datasets) {
     const Spool& spool = add_spool(dataset.name, array_bytes(dataset, spec.leading));
-    // The members have checksums of their own.
+    // Members need no more checksums, because the archive has them.
     arrays_.push_back(
         std::make_unique<ArrayWriter>(dataset, ArrayWriter::Target{.file = {spool.file, shown_},
                                                                    .leading = spec.leading,
@@ -168,7 +168,7 @@ NpzWriter::Spool& NpzWriter::add_spool(const std::string& member, std::uint64_t 
   return spools_.back();
 }
 
-/// A report of one matrix has one dimension.
+/// Adds a column of the report. For one matrix it has one dimension.
 void NpzWriter::add_column(const std::string& name, NumberKind kind,
                            const std::vector<index_t>& dims) {
   std::uint64_t elements = 1;

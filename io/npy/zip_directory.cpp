@@ -29,12 +29,13 @@ std::string read_some(const OpenFile& file, std::uint64_t position, std::size_t 
   return read;
 }
 
-/// Says where the directory lies in the file.
+/// The place of the directory in the file.
 struct Directory {
   std::uint64_t position = 0, bytes = 0;
 };
 
-/// Nothing where it does not stand directly before the end record, as zipfile wants it.
+/// Returns the directory, or nothing if it is not directly before the end record, as Python's
+/// zipfile demands.
 std::optional<Directory> find_directory(const OpenFile& file) {
   constexpr std::size_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, most_comment = 65535;
   const std::size_t most = end_bytes + locator_bytes + end64_bytes + most_comment;
@@ -64,7 +65,7 @@ struct Entry {
   std::string name;
 };
 
-/// Returns the entry at `at` of the directory's text, or nothing where it is cut off.
+/// Returns the entry at `at` of the directory's text, or nothing if it is cut off.
 std::optional<Entry> entry_at(std::string_view text, std::size_t at) {
   constexpr std::size_t fixed_bytes = 46;
   if (text.size() - at < fixed_bytes || text.substr(at, 4) != "PK\x01\x02") return {};
@@ -81,7 +82,7 @@ std::optional<Entry> entry_at(std::string_view text, std::size_t at) {
   return entry;
 }
 
-/// Returns why a member is not what it seems to be, or an empty text.
+/// Returns the reason why a member contradicts its entry of the directory, or an empty text.
 std::string problem_of(const OpenFile& file, const Entry& entry) {
   constexpr std::uint64_t patched = 1 << 5, strongly_encrypted = 1 << 6, hidden_names = 1 << 13;
   if (entry.name.find('\0') != std::string::npos) return "a member's name has a NUL";

@@ -10,8 +10,8 @@
 
 namespace qrtool::npy {
 
-/// Why zipfile of Python would refuse the archive, or a reason that libzip does not give; empty
-/// where there is none.
+/// Returns the reason why Python's zipfile would refuse the archive, also if libzip would not, or
+/// an empty text.
 std::string problem_of_directory(const OpenFile& file);
 
 }  // namespace qrtool::npy

@@ -46,7 +46,7 @@ const Variable& find_only(const std::string& file, const std::vector<Variable>& 
       fmt::format("choose one, as in {}:{}", file, escape(path_of(*first))));
 }
 
-/// `path` is none of `variables`.
+/// Throws the error of a `path` that names none of `variables`.
 [[noreturn]] void throw_unknown(const std::string& file, const std::vector<Variable>& variables,
                                 const std::string& path) {
   std::vector<std::string> paths;

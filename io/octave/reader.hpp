@@ -11,10 +11,10 @@
 
 namespace qrtool::octave {
 
-/// Opens the variable that `spec.dataset` names, or the only one that is a matrix of numbers. The
-/// numbers are kept in a temporary file. The first two dimensions of an array are those of a
-/// matrix; the others are the batch, the last one first, as in HDF5 of Octave. Errors: InputError,
-/// whose message names file, line and column.
+/// Opens the variable that `spec.dataset` names, or the only matrix of numbers. The numbers are
+/// kept in a temporary file. The first two dimensions of an array are rows and columns; the others
+/// are the batch, the last one first, as in Octave's HDF5 files. Errors: InputError, whose message
+/// names file, line and column.
 std::unique_ptr<Reader> open_variable(const InputSpec& spec);
 
 /// The variables of a file, as "/name". Errors: InputError.

@@ -14,7 +14,7 @@
 namespace qrtool::octave {
 namespace {
 
-/// What stands before "matrix" or "scalar".
+/// The word before "matrix" or "scalar" in the type of a variable.
 struct Kind {
   std::string_view word;
   ElementType type;
@@ -38,7 +38,7 @@ constexpr std::array kinds{Kind{"", ElementType::float64, "float64"},
   throw InputError(fmt::format("{}:{}:1: {}", lines.shown(), lines.number(), what));
 }
 
-/// The rest of a line that begins with `words`; the file is damaged where it does not.
+/// Returns the rest of a line that must begin with `words`. Otherwise the file is damaged.
 std::string after(const TextLines& lines, std::string_view words) {
   if (!lines.text().starts_with(words))
     throw_damaged(lines, fmt::format("'{}' must stand here", words));
@@ -92,8 +92,8 @@ void read_dims(TextLines& lines, Variable& variable) {
 constexpr const char* hint_to_save_apart =
     "save the variables that are wanted in a file of their own";
 
-/// Reads what stands between the type and the numbers. Returns false where variables may follow
-/// that are a part of this one.
+/// Reads the lines between the type and the numbers. Returns false if the variable may contain
+/// other variables.
 bool read_head(TextLines& lines, std::string_view type, Variable& variable) {
   if (type == "bool") type = "bool scalar";
   const bool is_matrix = type.ends_with("matrix");
@@ -119,7 +119,8 @@ bool read_head(TextLines& lines, std::string_view type, Variable& variable) {
 }  // namespace
 
 std::vector<Variable> read_variables(TextLines& lines, std::size_t memory_bytes) {
-  // A name, sizes, and what a message that lists all of them takes.
+  // The memory of a variable: its name, its sizes, and its part of a message that lists all of
+  // them.
   constexpr std::size_t bytes_of_variable = 2 * sizeof(Variable) + 64;
   std::vector<Variable> variables;
   while (lines.next()) {

@@ -28,14 +28,14 @@ struct Variable {
   std::string stored_type = {};
   std::vector<index_t> dims = {1, 1};
   bool is_by_rows = true;
-  // The last line before the numbers.
+  // The offset of the last line before the numbers.
   std::uint64_t offset = 0;
   index_t line = 0;
 };
 
-/// All variables up to the first one that may hold others, such as a cell or a struct; what these
-/// hold, and what follows them, has no place that could be told from its text. Errors: InputError;
-/// LimitError where they take more than `memory_bytes`.
+/// Reads all variables up to the first that may contain others, such as a cell or a struct. The
+/// text does not tell where such a variable ends. Errors: InputError; LimitError if they need more
+/// than `memory_bytes`.
 std::vector<Variable> read_variables(TextLines& lines, std::size_t memory_bytes);
 
 }  // namespace qrtool::octave

@@ -36,7 +36,7 @@ std::string set_of(const std::string& path) {
       if (std::filesystem::exists(report_file(set, report))) return set;
   }
   if (!stands_before("report")) return path;
-  // A report in JSON is that of arrays and Matrix Market; one in CSV is that of text.
+  // Arrays and Matrix Market files have a report in JSON, text has one in CSV.
   const bool is_json = ending == ".json";
   for (const Format* format : formats()) {
     if (is_json != (format->stored_outputs == read_json_output)) continue;

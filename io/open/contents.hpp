@@ -14,17 +14,17 @@ namespace qrtool {
 /// Whether a file of this format may hold several datasets.
 bool has_datasets(const std::string& file);
 
-/// All datasets of a file of several, also those that hold no matrices. Errors: InputError where
-/// the file cannot be read.
+/// Lists all datasets of a file that can hold several, including those that are no matrices.
+/// Errors: InputError if the file cannot be read.
 std::vector<Entry> list_entries(const std::string& file);
 
-/// The outputs of this tool in the file, or in the set of files, that `path` names: one for each
-/// dataset that was factored; none where another program wrote it. Errors: InputError where it
-/// is damaged.
+/// Returns the outputs of this tool in the file or set of files that `path` names: one for each
+/// dataset that was factored, or none if another program wrote it. Errors: InputError if it is
+/// damaged.
 std::vector<StoredOutput> read_stored_outputs(const std::string& path);
 
-/// The name of the set, such as out.npy, where `path` is one of its files (out.R.npy,
-/// out.report.json), and `path` itself otherwise.
+/// Returns the name of the set, such as out.npy, if `path` is one of its files (out.R.npy,
+/// out.report.json), else `path` itself.
 std::string set_of(const std::string& path);
 
 }  // namespace qrtool

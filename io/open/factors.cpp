@@ -18,7 +18,7 @@
 namespace qrtool {
 namespace {
 
-/// The selection at the end of a recorded dataset, as text; empty where it has none.
+/// Returns the selection at the end of a recorded dataset as text, or an empty text.
 std::string selection_of(const std::string& recorded) {
   try {
     return split_selection(recorded).selection.text;
@@ -120,7 +120,7 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
   spec.dataset = named;
   if (recorded.dataset.empty()) return open_input(spec);
   const std::string part = selection_of(recorded.dataset);
-  // The dataset may have another name in this file, but the same part of it is meant.
+  // In this file the dataset may have another name, but its selection is the recorded one.
   const std::string whole = recorded.dataset.substr(0, recorded.dataset.size() - part.size());
   if (!named.empty()) {
     if (named == whole) spec.dataset = recorded.dataset;

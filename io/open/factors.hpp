@@ -10,11 +10,12 @@
 
 namespace qrtool {
 
-/// A file that cannot be read records nothing. `source` is one of recorded_datasets(), or empty.
+/// Returns the record of the input, which is empty if the file cannot be read. `source` is one of
+/// recorded_datasets(), or empty.
 RecordedInput read_recorded_input(const std::string& factors, const std::string& source = {});
 
-/// The datasets whose factors the output of a run on several holds, as source_dataset records them;
-/// empty for any other file, and for one that cannot be read.
+/// Returns the datasets whose factors an output of several datasets holds, as source_dataset
+/// records them. Empty for any other file, and for a file that cannot be read.
 std::vector<std::string> recorded_datasets(const std::string& factors);
 
 /// Opens the matrices that factors are compared with. `recorded` gives the dataset and the order
@@ -24,13 +25,12 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 /// Opens /Q, /R, /V and /tau of an HDF5 file (or /q, /r, ...), or out.Q.csv, out.R.csv, ... for
 /// out.csv. `order` is the resolved order of the input; an `order` attribute in the file wins over
 /// it. At most `threads` threads read at once. `source` is one of recorded_datasets(), or empty.
-/// Errors: InputError, also where the file has neither
-/// R nor V, or where shapes contradict each other.
+/// Errors: InputError, also if the file has neither R nor V, or if shapes contradict each other.
 StoredFactors open_factors(const std::string& path, Order order, int threads = 1,
                            const std::string& source = {});
 
-/// Returns the named attributes that an output of this tool records; empty texts for those that it
-/// does not record, and where another program wrote the file. CSV records few.
+/// Returns the named attributes of an output of this tool. A text is empty if its attribute is not
+/// recorded; all are if another program wrote the file. CSV records few.
 std::vector<std::string> recorded_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
 

@@ -27,7 +27,8 @@ std::span<const Format* const> formats() {
 
 namespace {
 
-/// What comes through a pipe. Errors: InputError for files of datasets, which are read at random.
+/// Returns the format of data from a pipe. Errors: InputError for files of datasets, which cannot
+/// be read from a pipe.
 const Format& format_of_standard_input() {
   const Descriptor copy(open_rereadable("-"));
   const Content content = sniff(copy, std::string(standard_input));

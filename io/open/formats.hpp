@@ -9,12 +9,12 @@
 
 namespace qrtool {
 
-/// The formats in the order in which they are asked. The last one takes every name and every
+/// The formats in the order in which they are asked. The last one accepts every name and every
 /// content.
 std::span<const Format* const> formats();
 
-/// The format of an input file, or of standard input for "-". Errors: InputError where there is no
-/// readable file of this name.
+/// Returns the format of an input file, or of standard input for "-". Errors: InputError if there
+/// is no readable file of this name.
 const Format& format_of_input(const std::string& file);
 
 /// The format of an output, from the ending of its name.

@@ -16,7 +16,7 @@
 namespace qrtool {
 namespace {
 
-/// Refuses a `spec` that chooses what an input of this format does not offer. Errors: UsageError.
+/// Refuses a `spec` with options that inputs of this format do not have. Errors: UsageError.
 void refuse_choices(const Format& format, const InputSpec& spec) {
   if (!spec.dataset.empty() && !format.has_datasets) {
     throw UsageError(

@@ -17,7 +17,8 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec);
 /// array of one dimension is read as m x 1 or 1 x m. Errors: as open_input.
 std::unique_ptr<Reader> open_array(const InputSpec& spec);
 
-/// Whether an input is CSV, which CsvOptions describe. Errors: InputError where it cannot be read.
+/// Whether an input is text, for which CsvOptions are meant. Errors: InputError if it cannot be
+/// read.
 bool takes_csv_options(const std::string& path);
 /// Whether an input is HDF5: InputSpec::order and raw_values mean something for it. Errors: as
 /// above.

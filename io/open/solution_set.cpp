@@ -25,17 +25,18 @@
 namespace qrtool {
 namespace {
 
-// In the order in which a run writes them.
+// The datasets in the order in which a run writes them.
 constexpr const char* datasets[] = {"X", "se", "covariance", "residuals", "fitted", "leverage"};
 
-/// The report beside the files, which text in columns has as CSV; empty where there is none.
+/// Returns the name of the report beside the files, which is CSV for text in columns, or an empty
+/// text if it does not exist.
 std::string report_beside(const std::string& set) {
   const bool has_csv = has_text_ending(set) && !is_coefficient_table(set);
   std::string name = report_file(set, has_csv ? ".csv" : ".json");
   return std::filesystem::exists(name) ? name : "";
 }
 
-/// A dataset of the solutions; nothing where there is none.
+/// Opens a dataset of the solutions. Returns null if its file does not exist.
 std::unique_ptr<Reader> open_solution_file(const std::string& set, std::string_view dataset,
                                            bool is_table) {
   if (is_table && dataset == "X") return open_coefficients(set);
@@ -45,7 +46,7 @@ std::unique_ptr<Reader> open_solution_file(const std::string& set, std::string_v
   return open_array({.path = name, .dataset = {}, .takes_complex = true});
 }
 
-/// The text of the checksum in the report; empty where it has none.
+/// Returns the checksum that the report records, as text, or an empty text.
 std::string recorded_checksum(const std::string& set, const std::string& report) {
   if (report.ends_with(".csv")) {
     const auto checksums = read_csv_checksums(report, 1);

@@ -7,14 +7,14 @@
 
 namespace qrtool {
 
-/// Compares the numbers of the files of `set`, such as out.npy, with the checksum in their report;
-/// a report without one binds nothing. Errors: InputError where they differ, or where a file cannot
-/// be read.
+/// Checks that the numbers in the files of `set`, such as out.npy, have the checksum in their
+/// report. Without a checksum nothing is checked. Errors: InputError if they differ, or if a file
+/// cannot be read.
 void require_one_run_of_solutions(const std::string& set);
 
-/// Refuses the report beside `set` where it is not that of its files: of out.mtx beside out.npy, or
-/// of another run beside the coefficients of a table. Other sets are compared with their report
-/// where they are read. Errors: InputError.
+/// Refuses a report beside `set` that belongs to other files: to out.mtx beside out.npy, or to
+/// another run beside the coefficients of a table. Other sets are compared with their report when
+/// they are read. Errors: InputError.
 void require_own_report(const std::string& set);
 
 }  // namespace qrtool

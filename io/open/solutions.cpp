@@ -50,7 +50,7 @@ std::unique_ptr<Reader> open_beside_solutions(const std::string& path, const std
     spec.path = named;
     return open_array(spec);
   }
-  // A set has no file of its own name.
+  // A set is several files, and none has the name of the set.
   const bool is_file = std::filesystem::exists(location.file);
   if (!is_file || !location.dataset.empty() || !has_datasets(location.file)) return nullptr;
   for (const Entry& entry : list_entries(location.file))

@@ -14,8 +14,8 @@ namespace qrtool {
 /// an HDF5 file or a .npz; out.X.csv for out.csv (also .npy, .mtx), or the file itself.
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1,
                                        std::size_t memory_bytes = SIZE_MAX);
-/// The dataset `name` that a run of `solve` of this tool wrote beside X; nothing where there is
-/// none.
+/// Opens the dataset `name` that a run of `solve` of this tool wrote beside X. Returns null if
+/// there is none.
 std::unique_ptr<Reader> open_beside_solutions(const std::string& path, const std::string& name,
                                               int threads = 1, std::size_t memory_bytes = SIZE_MAX);
 

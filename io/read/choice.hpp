@@ -12,7 +12,7 @@ namespace qrtool {
 std::string list_text(const std::vector<std::string>& items);
 
 /// Throws the InputError for a name that is none of `names`, as they stand in the file. `file`: its
-/// name, escaped; `what` has a name: "dataset".
+/// escaped name. `what`: the kind of thing that is named: "dataset".
 [[noreturn]] void throw_unknown(const std::string& file, std::string_view what,
                                 const std::string& name, const std::vector<std::string>& names);
 

@@ -72,7 +72,7 @@ class ColumnReader final : public ReaderOf<ColumnReader> {
     if (is_nan(result) && !is_nan(x)) return std::numeric_limits<Real<T>>::infinity();
     return static_cast<T>(result);
   }
-  /// to := the chosen columns of some rows.
+  /// Copies the chosen columns of some rows to `to`.
   template <class T>
   void choose(MatrixView<const T> from, MatrixView<T> to) const {
     for (index_t i = 0; i < from.rows; ++i) {

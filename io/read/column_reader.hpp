@@ -15,12 +15,12 @@ struct ColumnPower {
   int power = 1;
 };
 
-/// Chosen columns of each matrix of another reader, with a column of ones before them where
-/// `has_ones` says so. Several of them may share one reader in one thread.
+/// Reads chosen columns of each matrix of another reader, after a column of ones if `has_ones`.
+/// Several such readers may share one reader in one thread.
 std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector<index_t> columns,
                                      bool has_ones);
 
-/// The same for powers of columns.
+/// As read_columns, with entries raised to powers.
 std::unique_ptr<Reader> read_powers(std::shared_ptr<Reader> reader,
                                     std::vector<ColumnPower> columns, bool has_ones);
 

@@ -19,7 +19,7 @@ class PartReader {
   virtual void read_part(index_t first, index_t count, double* out) = 0;
 };
 
-/// Returns the PartReader that a reader also is, or null where it cannot read parts of rows.
+/// Returns the reader as a PartReader, or null if it cannot read parts of rows.
 inline PartReader* part_reader_of(Reader& reader) {
   auto* const parts = dynamic_cast<PartReader*>(&reader);
   return parts != nullptr && parts->can_read_parts() ? parts : nullptr;

@@ -6,9 +6,9 @@
 
 namespace qrtool {
 
-/// The base of a reader that reads both types by the same template:
-/// read_any_rows(matrix, first_row, out), as read_rows(). It may have its own read_any(first, out),
-/// as read(), where there is a faster way than matrix by matrix.
+/// The base of a reader that reads both types by one template: read_any_rows(matrix, first_row,
+/// out), as read_rows(). It may also have read_any(first, out), as read(), if it can do better than
+/// matrix by matrix.
 template <class Derived>
 class ReaderOf : public Reader {
  public:

@@ -11,16 +11,17 @@
 namespace qrtool {
 
 /// Reads through another reader, and keeps a checksum of every range of rows that was read. R of
-/// one content of a file and Q of another would pass for each other's: the time of the last write
-/// does not show every change (a mapped file, a server's clock). One thread at a time may use it.
+/// one content of a file would pass for the R of Q of another content, and the time of the last
+/// write does not show every change (a mapped file, a server's clock). One thread at a time may use
+/// it.
 class RepeatedReader final : public Reader {
  public:
-  /// `inner` must outlive it.
+  /// Reads through `inner`, which must outlive it.
   explicit RepeatedReader(Reader& inner) : inner_(inner) { source_ = inner.source(); }
 
   void read(index_t first, BatchView<float> out) override { inner_.read(first, out); }
   void read(index_t first, BatchView<double> out) override { inner_.read(first, out); }
-  /// Errors: InputError, too, where the same rows were other numbers before.
+  /// Errors: as Reader::read_rows; also InputError if the rows were other numbers before.
   void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override;
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override;
   void require_unchanged() const override { inner_.require_unchanged(); }

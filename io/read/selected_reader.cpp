@@ -14,7 +14,7 @@
 namespace qrtool {
 namespace {
 
-// The bytes of whole rows that are read at a time where some of their entries are wanted.
+// The bytes of whole rows that are read at a time if only some of their entries are wanted.
 constexpr index_t scratch_bytes = index_t{1} << 20;
 // From this step on, rows are read one by one and not with the rows between them.
 constexpr index_t rare_step = 16;
@@ -89,7 +89,7 @@ index_t SelectedReader::inner_matrix(index_t matrix) const {
   return number;
 }
 
-/// Reads the rows of the inner matrix that hold the wanted ones, and copies those entries.
+/// Reads the rows of the inner matrix that hold the wanted entries, and copies these.
 template <class T>
 void SelectedReader::read_through_scratch(index_t inner_matrix, index_t first_row,
                                           MatrixView<T> out) {

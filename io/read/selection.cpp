@@ -26,7 +26,7 @@ class SelectionParser {
  public:
   explicit SelectionParser(const std::string& text) : text_(text) {}
 
-  /// `inside` is what stands between the brackets, without blanks.
+  /// `inside` is the text between the brackets, without blanks.
   std::vector<Slice> parse(std::string_view inside) const {
     std::vector<Slice> slices;
     for (std::size_t at = 0; at <= inside.size();) {
@@ -72,8 +72,8 @@ class SelectionParser {
   const std::string& text_;
 };
 
-/// Returns the selection without the blanks beside its signs. A blank between two numbers may stand
-/// for a comma.
+/// Returns the selection without blanks beside its punctuation. A blank between two numbers may
+/// stand for a comma.
 std::string without_blanks(const std::string& text, const std::string& part) {
   std::string kept;
   bool follows_blank = false;
@@ -90,7 +90,7 @@ std::string without_blanks(const std::string& text, const std::string& part) {
 }
 
 Range range_of(const Slice& slice, index_t extent) {
-  // As in Python, a bound outside the dimension means the nearest end.
+  // As in Python, a bound outside the dimension is moved to the nearest end.
   const auto bound = [extent](std::optional<index_t> given, index_t usual) {
     if (!given) return usual;
     const index_t from_begin = *given < 0 ? std::max(*given, -extent) + extent : *given;

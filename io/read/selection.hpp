@@ -11,8 +11,7 @@
 
 namespace qrtool {
 
-/// What a selection says about one dimension. An absent number means what it means in Python: the
-/// begin, the end.
+/// The slice of one dimension. A missing number means the beginning or the end, as in Python.
 struct Slice {
   std::optional<index_t> first = {}, end = {};
   index_t step = 1;
@@ -20,7 +19,7 @@ struct Slice {
   bool is_dots = false;   // "...": as many whole dimensions as are needed
 };
 
-/// Empty: everything.
+/// A selection; empty if everything is selected.
 struct Selection {
   std::string text;  // with its brackets, without blanks
   std::vector<Slice> slices;
@@ -35,8 +34,8 @@ struct SelectedPath {
 };
 /// Whether the text has a bracket, which may begin a selection.
 bool may_select(const std::string& text);
-/// Splits "/A[0:10]" into "/A" and [0:10]; a text without a bracket is a path alone. Errors:
-/// UsageError where the text after the bracket is no selection.
+/// Splits "/A[0:10]" into "/A" and [0:10]. A text without a bracket is a path alone. Errors:
+/// UsageError if the text after the bracket is no selection.
 SelectedPath split_selection(const std::string& text);
 
 /// The indices first, first + step, ... of a dimension, `count` of them.
@@ -47,11 +46,11 @@ struct Range {
   bool is_whole(index_t extent) const { return first == 0 && step == 1 && count == extent; }
 };
 
-/// The ranges of all dimensions, of which the last `matrix_rank` are a matrix. As in Python, a
-/// slice ends where the dimension ends, dimensions that are not named are whole, and negative
-/// numbers count from the end. `shown` names the dataset in messages. Errors: InputError where
-/// there are more slices than dimensions, where an index is out of range, where one would take a
-/// dimension from the matrix, or where no dimension is left.
+/// Returns the ranges of all dimensions, the last `matrix_rank` of which are a matrix. As in
+/// Python, slices stop at the end of the dimension, dimensions that are not named are whole, and
+/// negative numbers count from the end. `shown` names the dataset in messages. Errors: InputError
+/// if there are more slices than dimensions, if an index is out of range, if an index would drop a
+/// dimension of the matrix, or if no dimension is left.
 std::vector<Range> resolve(const Selection& selection, std::span<const index_t> dims,
                            const std::string& shown, std::size_t matrix_rank = 2);
 

@@ -56,7 +56,7 @@ void SpooledReader::read_any_rows(index_t matrix, index_t first_row, MatrixView<
       first_row + out.rows > source_.m || out.cols != source_.n * parts)
     throw InternalError("read_rows: a range or shape outside the file");
   if (out.cols == 0) return;  // of any number of rows
-  // In tiles, since files are mostly by columns.
+  // Entries are copied in tiles, because most of these files are stored by columns.
   constexpr index_t tile = 32;
   for (index_t i0 = 0; i0 < out.rows; i0 += tile)
     for (index_t j = 0; j < out.cols; ++j)

@@ -13,14 +13,14 @@ namespace qrtool {
 /// Numbers in a temporary file, which grows as they come. Errors: OutputError.
 class Spool {
  public:
-  /// `shown`: the input whose numbers they are, for messages.
+  /// `shown`: the name of the input in messages.
   explicit Spool(std::string shown);
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
   void add(double number);
-  /// After the last add(): makes the numbers readable.
+  /// Makes the numbers readable. Call it after the last add().
   void map();
   double operator[](index_t at) const { return numbers_[at]; }
 
@@ -39,7 +39,8 @@ class SpooledReader : public ReaderOf<SpooledReader> {
  public:
   template <class T>
   void read_any_rows(index_t matrix, index_t first_row, MatrixView<T> out);
-  /// The numbers were copied; who copies them checks that the file was the same before and after.
+  /// Nothing to check: the numbers were copied, and the code that copied them has checked that the
+  /// file did not change.
   void require_unchanged() const override {}
 
  protected:

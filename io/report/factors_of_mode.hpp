@@ -9,14 +9,14 @@
 
 namespace qrtool {
 
-/// What an output records about how it was made.
+/// The mode of a run, as its output records it.
 struct RecordedMode {
   std::string mode;         // empty: not recorded
   bool is_pivoted = false;  // with --pivot
 };
 
-/// Refuses an output that lacks some of the factors of the --mode that it records. `shown` is its
-/// name, escaped. Where no mode is recorded, none of its factors is missed. Errors: InputError.
+/// Refuses an output that lacks some of the factors of its recorded --mode. `shown` is its name,
+/// escaped. If no mode is recorded, nothing is refused. Errors: InputError.
 void require_factors_of_mode(const std::string& shown, const RecordedMode& recorded,
                              const StoredFactors& factors);
 

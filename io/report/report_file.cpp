@@ -42,7 +42,7 @@ class CsvReport final : public ReportFile {
     for (std::size_t i = 0; i < report.size(); ++i) {
       const auto to = std::back_inserter(output_.buffer());
       fmt::format_to(to, FMT_COMPILE("{}"), next_++);
-      // Whole numbers have no point here.
+      // Whole numbers are written without a point.
       for (const ReportColumn& column : columns_)
         fmt::format_to(to, FMT_COMPILE(",{}"), column.value(report[i]));
       if (has_checksums_) fmt::format_to(to, FMT_COMPILE(",{}"), checksum_text(checksums[i]));
@@ -58,7 +58,7 @@ class CsvReport final : public ReportFile {
   void finish(FileSet& files) override { output_.finish(files); }
 
  private:
-  /// Leverages are known after the lines.
+  /// Leaves room for the checksum of the leverages, which is known after the lines.
   void leave_place() {
     output_.buffer().push_back(',');
     if (next_ > 1) return;

@@ -22,28 +22,28 @@ namespace qrtool {
 class ReportFile {
  public:
   virtual ~ReportFile() = default;
-  /// Adds the next matrices. `checksums` has one for each of them, or none.
+  /// Adds the next matrices. `checksums` has one entry for each of them, or none at all.
   virtual void write(std::span<const MatrixReport> report,
                      std::span<const std::uint64_t> checksums = {}) = 0;
-  /// Writes what is left and adds the file to `files`, which are committed together.
+  /// Writes the rest and adds the file to `files`, which are committed together.
   virtual void finish(FileSet& files) = 0;
-  /// One more attribute of the factors, where the report has them.
+  /// Adds an attribute of the factors, if the report has attributes.
   virtual void add_attribute(const std::string& /*name*/, const AttributeValue& /*value*/) {}
-  /// The checksum of the leverages beside the factors, where ReportOfSet announced them.
+  /// Sets the checksum of the leverages beside the factors, if ReportOfSet announced them.
   virtual void bind_leverages(std::uint64_t checksum) = 0;
   void commit();
 };
 
-/// The column of a CSV report, and the key of a JSON report, with the checksums of the factors that
-/// lie beside it.
+/// The column of a CSV report, and the key of a JSON report, that holds the checksums of the
+/// factors.
 inline constexpr std::string_view checksum_column = "checksum";
-/// With 0x no program takes the checksum for a number.
+/// Returns the checksum as text. With 0x no program takes it for a number.
 std::string checksum_text(std::uint64_t checksum);
 
 /// The attribute of a report in JSON with the ending of the files that the report describes:
 /// out.npy and out.mtx would have one report.
 inline constexpr const char* described_ending = "described_ending";
-/// What the report in JSON of an output says of the output: the attributes of the root, and the
+/// Returns the attributes that the JSON report of an output holds: the root attributes, and the
 /// ending of its files.
 Attributes attributes_of_report(const OutputSpec& spec);
 
@@ -53,16 +53,16 @@ void check_report_ending(const std::string& path);
 /// Returns one JSON object in ASCII.
 std::string to_json(const Attributes& attributes);
 
-/// What the report of a set of files holds besides: a checksum of each matrix, and in JSON the
-/// attributes of the factors as the object "qrtool". The checksum of their leverages is one of
-/// these, and in CSV stands in the first line.
+/// What else the report of a set of files holds: a checksum of each matrix and, in JSON, the
+/// attributes of the factors as the object "qrtool". The checksum of their leverages is an
+/// attribute; in CSV it stands in the first line.
 struct ReportOfSet {
   Attributes attributes;
   bool has_leverages = false;
 };
 
-/// Creates the report file for a name that ends in .csv or .json; that of a set with `set`. Errors:
-/// UsageError for other names.
+/// Creates a report file, whose name ends in .csv or .json. With `set`, it is the report of a set.
+/// Errors: UsageError for other names.
 std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force,
                                                std::vector<ReportColumn> columns,
                                                const ReportOfSet* set = nullptr);

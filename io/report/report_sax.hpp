@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// Takes nothing; readers override the calls of the values that they take.
+/// Ignores all values. A reader overrides the calls of the values that it reads.
 class ReportSax : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return true; }
@@ -32,7 +32,8 @@ class ReportSax : public nlohmann::json_sax<nlohmann::json> {
   }
 
  protected:
-  /// Whether the parser is in the array or object `section` of the report, so many levels below it.
+  /// Whether the parser is in the array or object `section` of the report, `levels` levels below
+  /// it.
   bool is_in(const char* section, int levels) const {
     return depth_ == 1 + levels && section_ == section;
   }
@@ -54,8 +55,8 @@ class ReportSax : public nlohmann::json_sax<nlohmann::json> {
   std::string section_, key_;  // the last keys at depth 1 and anywhere
 };
 
-/// Reads the JSON of a file. Returns false where it is no JSON. Errors: InputError where the file
-/// cannot be read.
+/// Reads the JSON of a file. Returns false if it is no JSON. Errors: InputError if the file cannot
+/// be read.
 bool parse_report(const std::string& path, ReportSax& handler);
 
 }  // namespace qrtool

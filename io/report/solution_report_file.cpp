@@ -38,7 +38,8 @@ SolutionReportFile::SolutionReportFile(const std::string& path, const OutputSpec
 
 namespace {
 
-/// The hash of a dataset among those of others.
+/// Returns the hash of a dataset in a list of hashes by name. Errors: InternalError if there is
+/// none.
 template <class Hash>
 Hash& hash_of(std::vector<std::pair<std::string, Hash>>& all, std::string_view dataset) {
   const auto found =
@@ -138,7 +139,7 @@ std::string json_values(NumberKind kind, std::span<const double> values) {
 
 }  // namespace
 
-/// All threads make text of numbers.
+/// The numbers are turned into text by all threads.
 void SolutionReportFile::append_values(Column& column) {
   constexpr index_t of_piece = 8192;
   const index_t wave = of_piece * std::max(threads_, 1);

@@ -20,15 +20,15 @@
 
 namespace qrtool {
 
-/// The report of solutions as CSV or JSON. CSV has a header line and one line for each right side;
-/// what belongs to a matrix is repeated for its right sides. JSON is {"schema":
+/// The report of solutions as CSV or JSON. CSV has a header line and one line per right side;
+/// values of a matrix are repeated for its right sides. JSON is {"schema":
 /// "qrtool.solution-report/1", "qrtool": the attributes, "report": {NAME: {description, ..., shape,
 /// values}}}, with null for NaN. The checksum of the datasets is an attribute in JSON, and a column
-/// in CSV that repeats it. The numbers are kept in files without a name beside the report.
+/// with one repeated value in CSV. The numbers are kept in files without a name beside the report.
 /// Errors: OutputError.
 class SolutionReportFile {
  public:
-  /// The name ends in .csv or .json. Of `spec` it takes numbers, attributes and force.
+  /// The name ends in .csv or .json. The numbers, the attributes and `force` of `spec` are used.
   SolutionReportFile(const std::string& path, const OutputSpec& spec);
 
   /// Adds numbers of a dataset of solutions to its checksum, in the order of its file. The checksum
@@ -67,7 +67,7 @@ class SolutionReportFile {
   std::vector<Column> columns_;
   Attributes attributes_;
   int threads_;
-  // The hashes of what each dataset has so far: of solutions, and of fits, which come after them.
+  // The hash of each dataset so far: first solutions, then fits.
   std::vector<std::pair<std::string, NumberHash>> datasets_;
   std::vector<std::pair<std::string, BlockHash>> fits_;
 };

@@ -68,7 +68,7 @@ class NumbersHandler final : public ReportSax {
   }
 };
 
-/// Gives the columns of a table, which have no shape, that of a list.
+/// Gives columns of a table, which have no shape, the shape of a list.
 void shape_as_lists(StoredOutput& output) {
   for (ReportNumbers& each : output.report)
     if (each.dims.empty()) each.dims = {static_cast<index_t>(each.values.size())};
@@ -83,7 +83,7 @@ void for_each_field(std::string_view line, const Add& add) {
   }
 }
 
-/// NaN where the field is no number.
+/// Returns the number in a field, or NaN if it is none.
 double number_in(std::string_view field) {
   double value = no_number;
   std::from_chars(field.data(), field.data() + field.size(), value);

@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// One column of the stored report: a number for each matrix or solution, NaN where none was
+/// One column of a stored report: a number for each matrix or solution, or NaN if it was not
 /// measured.
 struct ReportNumbers {
   std::string name;                // "residual", "status", ...
@@ -21,7 +21,7 @@ struct ReportNumbers {
   double bar = 0;  // the largest that passes; 0: not stored
 };
 
-/// What an output of this tool says about itself.
+/// The attributes and the report of an output of this tool.
 struct StoredOutput {
   std::string dataset = {};   // the one it was made from, in an output of several
   TextPairs attributes = {};  // as they are stored; numbers as text
@@ -31,11 +31,11 @@ struct StoredOutput {
   std::string attribute(std::string_view name) const;  // empty: not stored
 };
 
-/// Reads what out.report.json says about factors or solutions; nothing where there is no such file.
-/// Errors: InputError where it is damaged.
+/// Reads out.report.json of factors or solutions. Returns nothing if the file does not exist.
+/// Errors: InputError if it is damaged.
 std::vector<StoredOutput> read_json_output(const std::string& set);
 
-/// Reads what out.report.csv says. `attributes`: what the files of the set record.
+/// Reads out.report.csv. `attributes`: the attributes that the files of the set record.
 std::vector<StoredOutput> read_csv_output(const std::string& set, TextPairs attributes);
 
 /// Returns the attributes in a JSON object, in its order, with numbers as text.

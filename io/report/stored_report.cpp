@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Returns what checksum_text() wrote; 0 for another text.
+/// Returns the checksum in a text of checksum_text(), or 0 for another text.
 std::uint64_t checksum_in(std::string_view text) {
   if (text.starts_with("0x")) text.remove_prefix(2);
   std::uint64_t value = 0;

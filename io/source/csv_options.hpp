@@ -35,7 +35,7 @@ struct CsvOptions {
   bool operator==(const CsvOptions&) const = default;
 };
 
-/// The names of the options in outputs.
+/// The names of these options in outputs.
 inline constexpr std::array csv_option_names{"csv_delimiter", "csv_decimal",      "csv_skip_rows",
                                              "csv_header",    "csv_index_column", "csv_columns",
                                              "csv_na_text"};
@@ -49,7 +49,8 @@ TextPairs to_text(const CsvOptions& options);
 /// UsageError.
 void refuse_csv_options(const CsvOptions& options, const std::string& shown);
 
-/// Fills in what `options` leaves open from the names and words of to_text().
+/// Returns `options`, with the options that are left open set from the names and words of
+/// to_text().
 CsvOptions with_recorded(CsvOptions options, const TextPairs& recorded);
 
 }  // namespace qrtool

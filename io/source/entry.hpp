@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// A dataset of a file.
+/// A dataset of a file, for a list of its datasets.
 struct Entry {
   std::string name;                // that chooses it, as in FILE:NAME
   std::vector<index_t> dims = {};  // as stored

@@ -10,8 +10,8 @@
 
 namespace qrtool {
 
-/// Says what happens to a column: its numbers are read, its text is a key (io/csv/keyed_rows), or
-/// something leaves it out.
+/// The use of a column: its numbers are read, its text is a key (io/csv/keyed_rows), or it is left
+/// out for one of three reasons.
 enum class ColumnRole { read, key, index, not_listed, not_selected };
 
 struct TableColumn {
@@ -24,12 +24,13 @@ struct Table {
   std::vector<TableColumn> columns = {};  // all of the file, in its order; empty: it is no text
   bool has_header = false;
 
-  /// The columns of the file, from 0, whose numbers make a row, in the order of the row.
+  /// Returns the columns whose numbers make a row, by their numbers in the file, from 0, in the
+  /// order of the row.
   std::vector<index_t> read_columns() const;
-  /// Their names; empty: there is no header.
+  /// Returns the names of these columns; empty if there is no header.
   std::vector<std::string> names() const;
-  /// Names that tell all columns of the file apart: "column 3" where a column has none, and
-  /// "x (column 3)" where several have one.
+  /// Returns labels that tell all columns of the file apart: "column 3" for a column without a
+  /// name, and "x (column 3)" if several columns have one name.
   std::vector<std::string> labels() const;
 
   /// Keeps `count` of the columns that are read, from the place `first` on.

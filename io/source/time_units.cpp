@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 38> equal_units{
     "ms",          "microseconds", "microsecond", "microsec", "microsecs",
     "us",          "nanoseconds",  "nanosecond",  "nanosec",  "nanosecs",
     "ns",          "common_years", "common_year"};
-// Their lengths depend on the calendar.
+// Units whose length depends on the calendar.
 constexpr std::array<std::string_view, 2> months{"months", "month"}, years{"years", "year"};
 
 /// A calendar, and whether all of its months or years are as long.
@@ -59,7 +59,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// An attribute that is not what the conventions know.
+/// An attribute whose value the conventions do not know.
 struct Unknown {
   const char* attribute;
   std::string text, meant;  // `meant` in its place is right
@@ -75,7 +75,7 @@ struct Unknown {
                   escape(file), dataset, unknown.attribute, escape(unknown.meant)));
 }
 
-/// `word`, or the first of the names where none is near.
+/// Returns the name that is nearest to `word`, or the first name if none is near.
 std::string nearest_or_first(std::string_view word, std::span<const std::string_view> names) {
   const std::string_view near = nearest(word, names);
   return std::string(near.empty() ? names.front() : near);

@@ -17,13 +17,13 @@ namespace qrtool {
 inline constexpr const char* time_units_name = "netcdf_time_units";
 inline constexpr const char* time_calendar_name = "netcdf_time_calendar";
 
-/// The details of a variable with these attributes; none where it is no time coordinate. Without an
-/// attribute the calendar is "standard".
+/// Returns the details of a variable with these attributes; none if it is no time coordinate.
+/// Without an attribute the calendar is "standard".
 TextPairs time_details(std::string_view units, std::string_view calendar);
 
-/// Checks the details of a vector, whose dataset is `name` in `file`. Returns a note where its
-/// numbers count months, or years, that are of unequal length in its calendar; else an empty text.
-/// Errors: InputError where the unit or the calendar is none that the conventions know.
+/// Checks the details of a vector, the dataset `name` in `file`. Returns a note if its numbers
+/// count months or years, which have unequal lengths in its calendar; else an empty text. Errors:
+/// InputError if the conventions do not know the unit or the calendar.
 std::string check_time(const TextPairs& details, const std::string& file, std::string_view name);
 
 }  // namespace qrtool

@@ -11,24 +11,24 @@
 
 namespace qrtool {
 
-/// Recorded as "yes" where the stored numbers were read.
+/// Recorded as "yes" if the stored numbers were read without conversion.
 inline constexpr const char* raw_values_name = "netcdf_raw_values";
-/// The attributes of an output that record what changed the stored numbers, and what the user
+/// The attributes of an output that record how the stored numbers were converted, and what the user
 /// chose.
 inline constexpr std::array variable_names{"netcdf_missing_value", "netcdf_default_fill",
                                            "netcdf_unsigned",      "netcdf_scale_factor",
                                            "netcdf_add_offset",    raw_values_name};
-/// Recorded as "yes" where nothing says whether rows or columns are stored first.
+/// Recorded as "yes" if the file does not say whether rows or columns are stored first.
 inline constexpr const char* order_guessed_name = "hdf5_order_guessed";
 
-/// The word that is recorded under a name; empty where there is none.
+/// Returns the word that is recorded under a name, or an empty text.
 inline std::string word_of(const TextPairs& record, std::string_view name) {
   const auto found = std::find_if(record.begin(), record.end(),
                                   [&](const auto& pair) { return pair.first == name; });
   return found == record.end() ? "" : found->second;
 }
 
-/// All names that say how an input was read, those of text too.
+/// Returns all names that record how an input was read, text included.
 inline std::vector<const char*> names_of_reading() {
   std::vector<const char*> names(csv_option_names.begin(), csv_option_names.end());
   names.insert(names.end(), variable_names.begin(), variable_names.end());

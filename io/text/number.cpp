@@ -160,12 +160,12 @@ bool is_number(std::string_view text, Decimal decimal) {
   return parse_number(text, value, ElementType::float64, decimal) == Parsed::number;
 }
 
-/// The text, where it is a number.
+/// Returns the text if it is a number, else an empty text.
 std::string if_number(std::string text, Decimal decimal) {
   return is_number(text, decimal) ? text : "";
 }
 
-/// 1.5d3, as Fortran writes it.
+/// Returns 1.5e3 for 1.5d3, as Fortran writes it.
 std::string with_exponent_e(std::string_view text, Decimal decimal) {
   std::string changed(text);
   const std::size_t exponent = changed.find_first_of("dD");
@@ -198,8 +198,9 @@ bool is_grouped(std::string_view text, char sign) {
   return (text.size() - first) % 4 == 0;
 }
 
-/// Where there are a point and a comma, the last one is the decimal sign: 1,234.5 and 1.234,5. Of
-/// one kind of sign alone the decimal sign of the text shows what it is, or that it occurs twice.
+/// Removes separators of thousands. If the text has a point and a comma, the last of them is the
+/// decimal sign: 1,234.5 and 1.234,5. If it has only one of them, it is no decimal sign if the text
+/// uses the other one, or if it occurs twice.
 std::string without_thousands(std::string_view text, Decimal decimal) {
   const std::size_t point = text.rfind('.'), comma = text.rfind(',');
   const bool has_both = point != std::string_view::npos && comma != std::string_view::npos;
@@ -216,7 +217,7 @@ std::string without_thousands(std::string_view text, Decimal decimal) {
   return if_number(changed, sign == ',' ? Decimal::point : Decimal::comma);
 }
 
-/// Accountants write -987.65 as (987.65).
+/// Returns -987.65 for (987.65), as accountants write it.
 std::string with_minus(std::string_view text, Decimal decimal) {
   if (!text.starts_with('(') || !text.ends_with(')')) return {};
   const std::string_view inner = without_blanks(text.substr(1, text.size() - 2));
@@ -241,7 +242,8 @@ std::string without_currency(std::string_view text, Decimal decimal) {
   return {};
 }
 
-/// 2.5 where the comma is the decimal sign. 1.234 may be a number with a separator of thousands.
+/// Returns the number with the decimal sign of the text: 2,5 for 2.5 if that is the comma. 1.234 is
+/// left alone, because its point may separate thousands.
 std::string with_other_sign(std::string_view text, Decimal decimal) {
   const char to = decimal == Decimal::comma ? ',' : '.',
              from = decimal == Decimal::comma ? '.' : ',';

@@ -20,9 +20,9 @@ Parsed parse_number(std::string_view text, double& value, ElementType type = Ele
 /// The least integer from which on float64 does not hold every integer.
 inline constexpr double first_inexact = 0x1p53;
 
-/// Parses the number below first_inexact that `text` begins with, which begins with a digit, a
-/// point or '-'. Returns its length; 0 where there is none, or one that only parse_number() decides
-/// about.
+/// Parses the number at the start of `text`, which begins with a digit, a point or '-', if its
+/// digits are below first_inexact. Returns its length, or 0 if there is no number or only
+/// parse_number() can decide.
 std::size_t parse_leading_number(std::string_view text, double& value, ElementType type,
                                  Decimal decimal);
 
@@ -31,35 +31,35 @@ bool begins_like_number(std::string_view text);
 bool is_whole_number(std::string_view text);
 /// Whether a text is an integer that float64 does not hold: it was read as `value`.
 bool is_rounded_integer(std::string_view text, double value);
-/// Parses what Microsoft's C library prints for NaN and the infinities: "-1.#IND", "1.#QNAN00".
+/// Parses NaN and infinities as Microsoft's C library prints them: "-1.#IND", "1.#QNAN00".
 bool parse_microsoft(std::string_view text, double& value);
-/// Whether the comma, or this sign, in it may separate thousands: "1,234", but neither "1,5" nor
-/// "0,123".
+/// Whether the text has the form of a number with `sign` between thousands: "1,234", but neither
+/// "1,5" nor "0,123".
 bool may_have_thousands(std::string_view text, char sign = ',');
-/// Parses a whole field as a complex number whose parts `type` can hold, as Python, NumPy and
-/// Octave write it: "1+2i", "(1+2j)", "1+-2j", "3i", "inf+nanj", and a real number. Parentheses
-/// stand around a complex number alone: "(3)" is -3 to accountants.
+/// Parses a whole field as a complex number with parts that `type` can hold, as Python, NumPy and
+/// Octave write it: "1+2i", "(1+2j)", "1+-2j", "3i", "inf+nanj"; or as a real number. Parentheses
+/// may only enclose a complex number: "(3)" is -3 to accountants.
 Parsed parse_complex(std::string_view text, std::complex<double>& value, ElementType type,
                      Decimal decimal = Decimal::point);
 /// Whether a text is a complex number that is not written as a real one.
 bool is_complex_text(std::string_view text);
 
-/// Rewrites a text that was probably meant as a number; empty where it is not of the kind that the
-/// function mends.
+/// Rewrites a text that was probably meant as a number. Returns an empty text if it is not of the
+/// kind that the function mends.
 using Mend = std::string (*)(std::string_view text, Decimal decimal);
 /// The action to recommend for a text, and the rule by which it changes this and similar texts.
 struct NumberHint {
   std::string hint;
   Mend mend = nullptr;
 };
-/// Whether a text is a number, or one of those that a hint rewrites whatever stands beside it:
-/// 1.5d3, 12 %, (3), $5, and a typographic minus sign.
+/// Whether a text is a number, or a form that a hint can always rewrite: 1.5d3, 12 %, (3), $5, and
+/// a typographic minus sign.
 bool may_be_number(std::string_view text, Decimal decimal);
-/// What to do about a text that was probably meant as a number where `decimal` is the decimal sign;
-/// empty: nothing known.
+/// Returns a hint for a text that was probably meant as a number with the decimal sign `decimal`;
+/// empty if nothing is known.
 NumberHint hint_for_number(std::string_view text, Decimal decimal = Decimal::point);
 
-/// A text in quotes, cut where it is long, for messages.
+/// Returns the text in quotes, shortened if it is long, for messages.
 std::string quoted_text(std::string_view text);
 
 }  // namespace qrtool

@@ -34,19 +34,20 @@ struct MatrixDataset {
   std::size_t stored_bytes() const { return is_whole ? 4 : size_of(type); }
 };
 
-/// The dataset of the real and imaginary parts of a complex one; a real dataset as it is.
+/// Returns the dataset of the real and imaginary parts of a complex one, or a real dataset
+/// unchanged.
 inline MatrixDataset in_real_numbers(MatrixDataset dataset) {
   dataset.cols *= parts_in(dataset.type);
   dataset.type = real_of(dataset.type);
   return dataset;
 }
 
-/// Text has no arrays of one dimension, but rows. Vectors with leading dimensions of their own
-/// become the rows of matrices; every other dataset stays as it is.
+/// Returns the dataset for text, which has rows but no arrays of one dimension. Vectors with
+/// leading dimensions of their own become rows of matrices; other datasets are unchanged.
 MatrixDataset without_vectors(MatrixDataset dataset);
 
 /// One dataset of numbers in /report that is not a part of MatrixReport, or one column of
-/// out.report.csv. The texts are for people, as those of ReportColumn.
+/// out.report.csv. The texts are for people, as in ReportColumn.
 struct NumberDataset {
   using Kind = NumberKind;
 
@@ -58,8 +59,8 @@ struct NumberDataset {
   double bar = not_measured;  // the largest value that passes; NaN: none
 };
 
-/// The coefficients of a table are one file of text: a header, and a line for each of them with its
-/// term, x and what `se` says of it. With several responses the first column names them.
+/// The table of coefficients, one file of text: a header, and a line per coefficient with its term,
+/// x and the statistics that follow from `se`. With several responses the first column names them.
 struct CoefficientTable {
   std::vector<std::string> terms;      // n: the columns of A
   std::vector<std::string> responses;  // p names, those of B's columns
@@ -79,13 +80,11 @@ struct OutputSpec {
   ComplexForm complex_form = {};            // of complex datasets
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
-  /// Says that X (terms x responses) and se belong to a table. Only text takes notice of it.
+  /// Set if X (terms x responses) and se are coefficients of a table. Only text uses it.
   std::optional<CoefficientTable> coefficients = {};
-  /// What the datasets of the report say about themselves, where there is one; text has no place
-  /// for it.
+  /// The descriptions of the datasets of the report, if there is one. Text has no place for them.
   std::vector<ReportColumn> report_columns = {};
-  /// The dimensions that datasets name. Where the leading ones have names, `leading_dimensions` has
-  /// them.
+  /// The names of dimensions, for the datasets. `leading_dimensions` has the names of leading ones.
   std::vector<Dimension> dimensions = {};
   std::vector<std::string> leading_dimensions = {};
   Attributes attributes;                 // of the root
@@ -118,23 +117,22 @@ class Writer {
   virtual void write_part(std::string_view dataset, index_t first,
                           std::span<const double> values) = 0;
   /// Goes back to row 0 of a matrix, of which write_rows() has written some or all rows and after
-  /// which nothing was written. Its rows are written again.
+  /// which nothing was written. Its rows will be written again.
   virtual void restart(std::string_view dataset, index_t matrix) = 0;
   virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
   /// Writes numbers first .. first + values.size() - 1 of a NumberDataset, in ascending order. NaN
   /// becomes -1 in a dataset of whole numbers.
   virtual void write_numbers(std::string_view name, index_t first, std::span<const double> values);
 
-  /// Writes what is still in memory, closes the files and adds them to `files`, which are committed
-  /// together.
+  /// Writes the rest, closes the files and adds them to `files`, which are committed together.
   virtual void finish(FileSet& files) = 0;
   /// finish(), and the commit of the writer's own files.
   void commit();
 
-  /// The files that commit() creates, for messages.
+  /// Returns the files that commit() creates, for messages.
   virtual std::vector<std::string> files() const = 0;
 
-  /// One more attribute of the root, which was not known before. Text has no place for it.
+  /// Adds an attribute of the root that was not known before. Text has no place for it.
   virtual void add_attribute(const std::string& /*name*/, const AttributeValue& /*value*/) {}
 };
 
@@ -142,9 +140,9 @@ class Writer {
 class OutputFile {
  public:
   virtual ~OutputFile() = default;
-  /// The writer of one dataset, to Q/NAME, R/NAME, ... and report/NAME, which gets the attributes.
-  /// Its finish() adds no file. A writer that is destroyed without finish() takes its datasets out
-  /// of the file again.
+  /// Returns the writer of one dataset, which writes Q/NAME, R/NAME, ... and report/NAME with the
+  /// attributes. Its finish() adds no file. A writer that is destroyed without finish() removes its
+  /// datasets from the file.
   virtual std::unique_ptr<Writer> add(const OutputSpec& spec) = 0;
   /// Closes the file, which records the datasets that it holds by the names `sources`.
   virtual void finish(std::span<const std::string> sources, FileSet& files) = 0;

@@ -16,7 +16,7 @@
 namespace qrtool {
 namespace {
 
-/// Columns from 1, or a name.
+/// One item of a list: columns by number, counted from 1, or a name.
 struct Item {
   std::string text;
   bool is_name = false;
@@ -34,7 +34,7 @@ Item parse_item(const char* option, const std::string& text) {
   } else if (dash != std::string::npos) {
     last = whole_number(std::string_view(text).substr(dash + 1));
   }
-  // No column has the number 0, but one may have this name.
+  // No column has the number 0, but a column may have the name "0".
   item.is_name = !first || !last || (dash == std::string::npos && *first == 0);
   if (item.is_name) return item;
   item.first = *first;
@@ -78,7 +78,7 @@ std::string list_of_names(const Table& table) {
   return all;
 }
 
-/// "gdp-rain" is no name; ranges are by number.
+/// "gdp-rain" is no range of names, because ranges are by number.
 std::string range_by_number(const std::string& text, const Table& table) {
   for (std::size_t dash = text.find('-'); dash != std::string::npos;
        dash = text.find('-', dash + 1)) {
@@ -143,7 +143,8 @@ index_t find_name(const char* option, const std::string& name, const Table& tabl
                                item(found[0]), item(found[1])));
 }
 
-/// A number is that of a column; where it is another column's name as well, nothing decides.
+/// A number means the column at that position. If it is also the name of another column, the
+/// meaning is not clear.
 void refuse_two_meanings(const char* option, const Item& item, const Table& table,
                          const std::string& place) {
   if (item.text.find('-') != std::string::npos) return;
@@ -190,7 +191,7 @@ std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
     is_chosen[static_cast<std::size_t>(column)] = true;
     chosen.push_back(column);
   };
-  // A name may hold a comma.
+  // The whole list may be one name that holds a comma.
   if (list.text.find(',') != std::string::npos && columns_named(list.text, table).size() == 1)
     return columns_named(list.text, table);
   for (const Item& item : parse_list(list)) {

@@ -27,10 +27,10 @@ bool may_choose(const ColumnList& list, const Table& table);
 
 bool is_name_of_column(const std::string& name, const Table& table);
 
-/// The columns of the file, from 0, in the order of the list; also those that are not read. A
-/// number that is no column's is a name. `place` begins a message, "file:line:1: ". Errors:
-/// InputError where the file has no such column, or where a name or a number means two; UsageError
-/// where one is named twice.
+/// Returns the columns of the file, counted from 0, in the order of the list, including columns
+/// that are not read. A number that is no position is taken as a name. `place` begins a message,
+/// "file:line:1: ". Errors: InputError if the file has no such column, or if a name or a number
+/// means two columns; UsageError if a column is named twice.
 std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
                                     const std::string& place);
 

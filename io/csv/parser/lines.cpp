@@ -20,9 +20,10 @@ bool is_comment_sign(std::string_view text) {
   return text.starts_with('%') || (text.starts_with('#') && !begins_with_error_of_excel(text));
 }
 
-/// Returns where a comment begins behind `first`, the first sign of the line that is no blank.
+/// Returns the position at which a comment begins behind `first`, the position of the first
+/// character that is no blank.
 std::size_t find_comment_behind(std::string_view line, std::size_t first) {
-  // Nearly all lines have none of the two: memchr is the fastest way to see that.
+  // Few lines have either character, and memchr is the fastest way to see that.
   const bool may_have = std::memchr(line.data(), '#', line.size()) != nullptr ||
                         std::memchr(line.data(), '%', line.size()) != nullptr;
   if (!may_have) return std::string_view::npos;

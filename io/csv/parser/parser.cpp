@@ -17,11 +17,12 @@
 namespace qrtool {
 namespace {
 
-/// The texts, beside nan, that NumPy, pandas, R and Excel write for a missing number.
+/// Texts besides nan that NumPy, pandas, R and Excel write for a missing number.
 constexpr std::string_view usual_na_texts[] = {"",     "NA",   "N/A",  "n/a",  "#N/A",
                                                "NULL", "null", "None", "<NA>", "NaT"};
 
-/// What `value` leaves of an integer of at most 64 bits.
+/// Returns the difference between an integer of at most 64 bits and `value`, the float64 nearest to
+/// it.
 double remainder_of_text(std::string_view text, double value) {
   if (std::abs(value) < first_inexact || !is_whole_number(text)) return 0;
   const bool is_negative = text[0] == '-';
@@ -238,7 +239,7 @@ bool CsvParser::take_number(std::string_view line, std::size_t& at, ElementType 
 void CsvParser::parse(std::string_view line, ElementType type, std::vector<double>& numbers) {
   // The first line of one column has no separator; one in a later line makes that line too long.
   if (separator_ == 0) separator_ = find_separator(line, found_.decimal);
-  // All but the first number may be missing.
+  // All numbers of a row except the first may be missing.
   if (separator_ == 0 && !header_.empty() && line.ends_with('\t')) separator_ = '\t';
   if (width_ == 0) begin_rows(line);
   numbers.resize(static_cast<std::size_t>(columns_ * parts_));

@@ -18,30 +18,30 @@
 
 namespace qrtool {
 
-/// Parses data lines, all with the same separator, into numbers. The first pass over a text finds
-/// what the options leave open, and checks every line; finish() ends it.
+/// Parses data lines with one separator into numbers. The first pass over a text checks every line
+/// and finds the options that the user left open; finish() ends it.
 class CsvParser {
  public:
-  /// With `is_factor` nothing that looks like a row of numbers is taken for a header.
-  /// `key_columns`: a list of columns whose fields are text, whatever they hold; empty: there are
-  /// none.
+  /// With `is_factor`, a row of numbers is never taken as a header. `key_columns` is a list of
+  /// columns whose fields are kept as text, or empty.
   CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor,
             std::string key_columns = {});
 
-  /// Takes for each integer what float64 leaves of it, which is mostly 0.
+  /// Replaces each integer by its remainder: the integer minus the float64 nearest to it, which is
+  /// mostly 0.
   void take_remainders();
 
-  /// Makes the changes of a way out.
+  /// Makes the changes to the text that a remedy needs.
   void change(TextChange change) { change_ = std::move(change); }
 
   /// Takes every field for a missing number, and looks which columns hold numbers.
   void look_for_numbers();
-  /// Call it after the rows. Returns for each column that is read whether it holds numbers, of
-  /// which a few may be odd, with the decimal sign that gives the most columns of numbers alone.
+  /// Returns, for each column that is read, whether it holds numbers; a few fields may be odd. The
+  /// decimal sign is the one that gives the most columns of numbers. Call it after the rows.
   std::vector<bool> columns_of_numbers() const;
 
-  /// Finds out where comments begin, from the first line of names or numbers and those `below`, and
-  /// cuts them off.
+  /// Finds out where comments begin, from the first line of names or numbers and the lines `below`
+  /// it, and removes the comments.
   void look_for_comments(std::string_view& line, std::vector<std::string>& below);
   Comments comments() const { return comments_; }
 
@@ -52,19 +52,19 @@ class CsvParser {
 
   /// Makes every field a complex number, which parse() gives as two numbers: its parts.
   void expect_complex() { parts_ = 2; }
-  /// The numbers of a field.
+  /// How many numbers a field holds: 2 if they are complex, else 1.
   index_t parts() const { return parts_; }
   /// How the first complex number is written.
   const ComplexForm& complex_form() const { return complex_form_; }
 
-  /// Takes the tab as the separator where the first line and those `below`, which follow, have the
-  /// same number of fields between tabs. Then a tab that stands at an end of a line is beside an
-  /// empty field, and does not indent the line.
+  /// Makes the tab the separator if the first line and the lines `below` it have the same number of
+  /// fields between tabs. A tab at either end of a line then separates an empty field and is no
+  /// indentation.
   void look_for_tabs(std::string_view line, const std::vector<std::string>& below);
 
-  /// Whether the first line is a header: it contains only names, or a name stands above numbers.
-  /// `below` are lines that follow. Which columns are read has no part in it. Errors: InputError
-  /// where names of columns cannot be told from a row of numbers with a name.
+  /// Whether the first line is a header: it has only names, or a name stands above numbers. `below`
+  /// are the lines that follow. All columns count, including those that are not read. Errors:
+  /// InputError if the line may be either names or a row of numbers that begins with a name.
   bool take_header(std::string_view line, const std::vector<std::string>& below);
 
   /// Parses the current line into numbers that `type` can hold; `line` is that line after
@@ -75,11 +75,11 @@ class CsvParser {
   /// Call it for each row of the first pass after parse(); `row` counts from 0 in each matrix.
   void check_row(std::string_view line, index_t row, const std::vector<double>& numbers);
 
-  /// Call it where the first matrix ends. Returns whether its first row is in truth a header of
-  /// numbers. Errors: InputError where nothing decides.
+  /// Call it at the end of the first matrix. Returns whether its first row is a header of numbers.
+  /// Errors: InputError if that cannot be decided.
   bool is_first_row_a_header(index_t rows);
 
-  /// Ends the first pass over `rows` rows. Errors: InputError where a guess has not been confirmed.
+  /// Ends the first pass over `rows` rows. Errors: InputError if a guess was not confirmed.
   void finish(index_t rows);
 
   /// The texts of the key columns in the line that was parsed last.
@@ -89,7 +89,7 @@ class CsvParser {
   /// Returns the table with all columns of the text.
   const Table& table() const { return table_; }
   char separator() const { return separator_; }
-  /// Returns the options, completed by what was found where they left something open.
+  /// Returns the options, with those that were left open set as found.
   const CsvOptions& found() const { return found_; }
   /// Returns the options as they were given, after `set` has changed them.
   template <class Set>
@@ -107,7 +107,7 @@ class CsvParser {
   }
   /// Ways out of a doubt about the first line.
   std::vector<WayOut> header_or_not() const;
-  /// Returns what the user should know about the text, one sentence each.
+  /// Returns notes for the user about the text, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(const std::string& note) { notes_.push_back(note); }
 

@@ -21,7 +21,8 @@ std::string number_of_truth(std::string_view text, Decimal) {
   return text.starts_with('T') || text.starts_with('t') ? "1" : "0";
 }
 
-/// A number before a comment, where one may not begin: "2 # first".
+/// Returns the number before a comment in a text in which comments begin only at the start of a
+/// line: "2 # first".
 std::string before_comment(std::string_view text, Decimal decimal) {
   const std::size_t comment = find_comment(text, Comments::anywhere);
   if (comment == std::string_view::npos || comment == 0) return {};
@@ -32,7 +33,7 @@ std::string before_comment(std::string_view text, Decimal decimal) {
   return is_number ? std::string(text) : "";
 }
 
-/// Whether all fields are numbers where a comma is a decimal point.
+/// Whether all fields are numbers if a comma is the decimal point.
 bool has_decimal_commas(std::string_view line) {
   double value = 0;
   for (const std::string& field : names_of(line, find_separator(line, Decimal::comma)))
@@ -72,7 +73,7 @@ void CsvParser::throw_not_a_number(const Field& field, std::string_view line) co
   throw CsvRefusal(what + " is not a number", ways_with_field(field, line));
 }
 
-/// What may be done about a field that is no number.
+/// Returns remedies for a field that is no number.
 WaysOut CsvParser::ways_with_field(const Field& field, std::string_view line) const {
   if (field.text == "%")  // it stands apart from its number
     return {
@@ -112,7 +113,7 @@ WaysOut CsvParser::ways_with_field(const Field& field, std::string_view line) co
   return ways;
 }
 
-/// The number that was probably meant.
+/// Returns remedies that read the field as the number that was probably meant.
 std::vector<WayOut> CsvParser::ways_to_number(const Field& field) const {
   const Decimal decimal = found_.decimal == Decimal::comma ? Decimal::comma : Decimal::point;
   WayOut way{.hint = "", .options = asked_, .change = change_};
@@ -128,7 +129,7 @@ std::vector<WayOut> CsvParser::ways_to_number(const Field& field) const {
   return {std::move(way)};
 }
 
-/// The way without a first column of text.
+/// Returns the remedy that leaves out a first column of text.
 std::vector<WayOut> CsvParser::ways_without_text(const Field& field, std::string_view line) const {
   const bool is_first = line.find_first_not_of(blanks) + 1 == field.column;
   const bool is_text = is_word(field.text) || field.is_quoted || is_date(field.text);
@@ -141,7 +142,7 @@ std::vector<WayOut> CsvParser::ways_without_text(const Field& field, std::string
            .leaves_text_out = true}};
 }
 
-/// The way to columns between bars, where there is one in the text.
+/// Returns the remedy that takes bars as separators, if the text has any.
 std::vector<WayOut> CsvParser::ways_to_pipe(std::string_view text) const {
   if (separator_ == '|' || text.find('|') == std::string_view::npos) return {};
   return {{.hint = "--delimiter pipe",

@@ -18,7 +18,7 @@
 namespace qrtool {
 namespace {
 
-/// The list that reads all columns but one.
+/// Returns the list of all columns except one.
 std::string list_without(std::size_t column, index_t width) {
   std::string list = column == 0 ? "" : column == 1 ? "1" : fmt::format("1-{}", column);
   if (std::cmp_less(column + 1, width))
@@ -36,7 +36,7 @@ bool are_years(std::vector<std::string> fields) {
          std::is_sorted(fields.begin(), fields.end(), std::less_equal<>());
 }
 
-/// "1,234" with a separator of thousands.
+/// Returns "1,234" without its separator of thousands.
 std::string without_commas(std::string_view text, Decimal) {
   std::string changed(text);
   std::erase(changed, ',');
@@ -73,8 +73,8 @@ void CsvParser::check_row(std::string_view line, index_t row, const std::vector<
   last_index_ = index;
 }
 
-/// Looks at all fields of a row, also of columns that are not read, for what decides about the
-/// first row. Returns the number in the first field, or NaN.
+/// Looks at all fields of a row, including columns that are not read, for evidence about the first
+/// row. Returns the number in the first field, or NaN.
 double CsvParser::look_below(std::string_view line) {
   double first = std::numeric_limits<double>::quiet_NaN(), value = 0;
   const bool is_later = lines_.number() > first_line_;
@@ -89,7 +89,7 @@ double CsvParser::look_below(std::string_view line) {
   return first;
 }
 
-/// Looks for what tells "ra 8,5", where the comma is a decimal sign, from a name and a number.
+/// Tells "ra 8,5", in which the comma is a decimal sign, from a name and a number.
 void CsvParser::look_for_decimals(std::string_view line) {
   const std::size_t comma = line.find(',');
   const std::string_view before = line.substr(0, comma);
@@ -102,7 +102,7 @@ void CsvParser::look_for_decimals(std::string_view line) {
     may_be_decimals_ = false;
 }
 
-/// The names were read as the first row.
+/// Takes the first row, which was read as numbers, as the names of the columns.
 void CsvParser::take_first_row_as_names() {
   notes_.push_back(
       fmt::format("line {} is taken for the names of the columns; --header no reads it as numbers",

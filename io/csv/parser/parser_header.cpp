@@ -23,15 +23,14 @@ bool counts_from_zero(const std::vector<std::string>& names, std::size_t begin, 
   return names.size() > begin;
 }
 
-/// Whether the names are a header of numbered columns beside an index: ",0,1,2", or
-/// "\"\",\"1\",\"2\"".
+/// Whether the names are numbers of columns beside an index: ",0,1,2" or "\"\",\"1\",\"2\"".
 bool is_numbered_header(std::string_view line, const std::vector<std::string>& names) {
   if (names.size() < 2 || !names[0].empty()) return false;
   return counts_from_zero(names, 1, line.starts_with("\"\"") && names[1] == "1" ? 1 : 0);
 }
 
-/// Whether this may be a field beside a tab: it is not one of numbers that a blank or another
-/// separator divides.
+/// Whether this may be a field between tabs. It may not be several numbers with a blank or another
+/// separator between them.
 bool may_stand_beside_tab(const std::string& field) {
   return !begins_like_number(field) || is_any_number(field) || is_date(field);
 }
@@ -39,7 +38,7 @@ bool may_stand_beside_tab(const std::string& field) {
 }  // namespace
 
 void CsvParser::look_for_comments(std::string_view& line, std::vector<std::string>& below) {
-  // A comment may hold any sign: only what stands before it shows what separates the fields.
+  // A comment may hold any character, so only the text before it tells the separator.
   const auto has_separator = [&](std::string_view each) {
     const char separator =
         find_separator(each.substr(0, find_comment(each, Comments::anywhere)), found_.decimal);
@@ -78,8 +77,8 @@ bool CsvParser::is_run_of_numbers(std::string_view field) const {
          });
 }
 
-/// Where columns are chosen, nobody reads the fields that would show that a comma is no separator.
-/// Errors: InputError where it may be a decimal sign.
+/// If columns are chosen, the fields that would show that a comma is no separator are not read.
+/// Errors: InputError if the comma may be a decimal sign.
 void CsvParser::refuse_doubtful_comma(std::string_view row,
                                       const std::vector<std::string>& fields) const {
   const bool is_guessed =
@@ -93,7 +92,7 @@ void CsvParser::refuse_doubtful_comma(std::string_view row,
                        {comma_or_not()});
 }
 
-/// The separator of all lines, or where none is known yet that of this one.
+/// Returns the separator of the text or, if it is not known yet, the separator of this line.
 char CsvParser::separator_of(std::string_view line) const {
   return separator_ != 0 ? separator_ : find_separator(line, found_.decimal);
 }
@@ -208,9 +207,9 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   return true;
 }
 
-/// Whether a header with a name less than a row has fields lacks that of an index. Where the user
-/// does not say so, the first field tells: an index of words does, and one of numbers may be data.
-/// Errors: InputError.
+/// Whether the name that is missing in a header of one name less than a row has fields is the name
+/// of an index. Unless the user says so, the first field decides: words are an index, numbers may
+/// be data. Errors: InputError.
 bool CsvParser::is_short_header(std::string_view row) const {
   if (found_.index_column != Answer::automatic) return found_.index_column == Answer::yes;
   std::size_t at = 0;
@@ -284,7 +283,7 @@ bool CsvParser::has_index(std::string_view row, index_t width,
   std::size_t at = 0;
   const Field first = take_field(row, at, separator_);
   double value = 0;
-  // The names belong to the columns behind it, also where the columns are chosen.
+  // The names belong to the columns behind the index, even if only some columns are read.
   index_must_count_ =
       is_short && !first.is_quoted &&
       (begins_like_number(first.text) || parse_number(first.text, value) == Parsed::number);
@@ -295,7 +294,7 @@ bool CsvParser::has_index(std::string_view row, index_t width,
   return true;
 }
 
-/// All columns of the text, with their names.
+/// Sets the columns of the text and their names.
 void CsvParser::set_columns(index_t width, std::vector<std::string> names, bool without_index) {
   table_.has_header = !names.empty();
   if (std::ssize(names) + 1 == width) names.insert(names.begin(), "");
@@ -308,7 +307,7 @@ void CsvParser::set_columns(index_t width, std::vector<std::string> names, bool 
     table_.columns.front() = {.name = table_.columns.front().name, .role = ColumnRole::index};
 }
 
-/// Decides where the number of each field goes.
+/// Decides to which column of the matrix each field goes.
 void CsvParser::choose_targets(bool without_index) {
   const index_t width = std::ssize(table_.columns);
   columns_ = width;

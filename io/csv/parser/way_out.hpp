@@ -21,13 +21,13 @@ struct TextChange {
   index_t bared = 0;                   // a line without the sign of a comment before it
 };
 
-/// A hint, and what following it means: other options, or changes of the text.
+/// A hint, and the options or changes of the text that it stands for.
 struct WayOut {
   std::string hint;
   CsvOptions options;
   TextChange change = {};
-  // It leaves columns out, which must not hold numbers. Where `hint` is empty, the reader completes
-  // it by those that do.
+  // Whether it leaves columns out, which must not hold numbers. If `hint` is empty, the reader adds
+  // the list of columns that hold numbers.
   bool leaves_text_out = false;
   // The reader looks for the line of names, and completes the hint.
   enum class Names { are_known, are_first, are_last } names = Names::are_known;
@@ -37,13 +37,13 @@ struct WayOut {
 /// Lists of ways out, the best list first. All ways of one list are offered together.
 using WaysOut = std::vector<std::vector<WayOut>>;
 
-/// What is wrong with a text.
+/// The error of a text that cannot be read, with remedies.
 class CsvRefusal : public InputError {
  public:
   CsvRefusal(const std::string& what, WaysOut ways) : InputError(what), ways_(std::move(ways)) {}
   const WaysOut& ways() const { return ways_; }
 
-  /// Where the line begins at which reading stopped; set by the reader.
+  /// Records the offset of the line at which reading stopped. The reader calls it.
   void stop_at(std::uint64_t offset) { offset_ = offset; }
   std::uint64_t offset() const { return offset_; }
 

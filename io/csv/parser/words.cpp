@@ -12,8 +12,7 @@
 namespace qrtool {
 namespace {
 
-/// The texts, beside those that always mean a missing number, that programs and people may write
-/// for one.
+/// More texts that programs and people may write for a missing number.
 constexpr std::string_view likely_na_texts[] = {"?", "missing", "nil", "n.a.", "n/d", ":"};
 
 constexpr std::string_view likely_na_signs = "-.*_";

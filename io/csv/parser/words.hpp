@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// Whether a text begins with a letter. A typographic minus sign is none.
+/// Whether a text begins with a letter. A typographic minus sign is not a letter.
 bool is_word(std::string_view text);
 
 /// Whether programs and people may write this text for a missing number, although it does not
@@ -22,7 +22,7 @@ bool is_any_number(std::string_view text);
 /// Whether a text looks like a date: "2020-01-31", "31/01/2020 12:00".
 bool is_date(std::string_view text);
 
-/// Whether a text is what programs write for true or false.
+/// Whether a text is one that programs write for true or false.
 bool is_truth(std::string_view text);
 
 /// Returns "1 column", "2 columns", ... for the thing "column".

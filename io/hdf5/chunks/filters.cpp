@@ -23,8 +23,8 @@ constexpr H5Z_filter_t filter_lzf = 32000;
 // Before its numbers, the scale-offset filter stores their number of bits (4 bytes), the size of
 // their minimum (1) and that minimum (16).
 constexpr std::uint64_t scale_offset_header = 21;
-// The parameters of the scale-offset and the n-bit filter that state the elements of a chunk and
-// their bytes; n-bit also states the kind of type, 1 where it is a plain number, and its bits.
+// Positions among the parameters of the scale-offset and n-bit filters: the number of elements in a
+// chunk, the kind of type (n-bit only; 1 is a plain number), the bytes of an element, and its bits.
 constexpr std::size_t elements_at = 2, kind_at = 3, bytes_at = 4, bits_at = 6;
 
 bool keeps_size(H5Z_filter_t id) { return id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32; }
@@ -45,7 +45,7 @@ struct FreeDecompressor {
   void operator()(libdeflate_decompressor* each) const { libdeflate_free_decompressor(each); }
 };
 
-/// The size of what zlib's format in `from` stands for; nothing where `from` is damaged or `to` is
+/// Inflates zlib's format. Returns the number of bytes, or nothing if `from` is damaged or `to` is
 /// too small.
 std::optional<std::size_t> inflate(std::span<const std::byte> from, Bytes& to) {
   thread_local const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor(
@@ -169,7 +169,7 @@ std::string Filters::undo(const Filter& filter, ChunkBytes& chunk) const {
     chunk.now.resize(bytes);
     return {};
   }
-  // HDF5 refuses these parameters, too.
+  // HDF5 refuses higher levels, too.
   constexpr unsigned most_deflate_level = 9;
   const unsigned size = filter.values[0];  // of shuffled elements
   if ((filter.id == H5Z_FILTER_SHUFFLE && (filter.number != 1 || size == 0)) ||
@@ -178,7 +178,7 @@ std::string Filters::undo(const Filter& filter, ChunkBytes& chunk) const {
     return "a filter has parameters that no program writes";
   }
   if (filter.id == H5Z_FILTER_SHUFFLE) {
-    // One element, or a part of one, is as it was, whatever size a damaged file states.
+    // A single element, or a part of one, stays as it is, whatever size a damaged file states.
     if (size == 1 || chunk.now.size() / size < 2) return {};
     chunk.next.resize(chunk.now.size());
     unshuffle(chunk.now.view(), size, chunk.next.data());
@@ -197,7 +197,7 @@ std::string Filters::unpack(ChunkBytes& chunk, std::uint32_t left_out) const {
   return chunk.now.size() == chunk_bytes_ ? "" : unlike(chunk.now.size(), chunk_bytes_);
 }
 
-/// Why what this filter has made is damaged.
+/// Returns the reason why the output of this filter is damaged, or an empty text.
 std::string Filters::problem_of_encoded(const Filter& filter, std::span<const std::byte> bytes) {
   const auto& values = filter.values;
   const std::uint64_t of_elements = std::uint64_t{values[elements_at]} * values[bytes_at];
@@ -230,7 +230,7 @@ std::string Filters::problem(ChunkBytes& chunk, std::uint32_t left_out) const {
       if (std::string problem = undo(filter, chunk); !problem.empty()) return problem;
     } else if (!keeps_size(filter.id)) {
       if (!is_known) return "its filters have an order that cannot be read";
-      // The first filter that changes the size knows that of the chunk.
+      // The first filter that changes the size knows the size of the chunk.
       const std::string problem = problem_of_encoded(filter, chunk.now.view());
       if (!problem.empty() || filter.bytes > 0) return problem;
       is_known = false;

@@ -16,15 +16,14 @@
 
 namespace qrtool::hdf5 {
 
-/// Whether Filters::unpack can undo a filter: one of those that it knows, also where the library
-/// lacks it, or one of a plugin.
+/// Whether Filters::unpack can undo a filter: a filter that it knows, even if the library lacks it,
+/// or a filter of a plugin.
 bool can_undo(H5Z_filter_t filter);
 
-/// Memory that grows and keeps its size.
+/// Memory that grows and never shrinks.
 class Bytes {
  public:
-  /// Makes the memory `size` bytes long. Its content is lost where it grows beyond all sizes
-  /// before.
+  /// Makes the memory `size` bytes long. The content is lost if the memory has to grow.
   void resize(std::size_t size);
   std::byte* data() { return data_.get(); }
   std::size_t size() const { return size_; }
@@ -35,7 +34,7 @@ class Bytes {
   std::size_t size_ = 0, room_ = 0;
 };
 
-/// A chunk on its way through the filters.
+/// A chunk between two filters.
 struct ChunkBytes {
   Bytes now, next;  // what it is, and room for what it becomes
 };
@@ -53,16 +52,18 @@ class Filters {
 
   /// Whether the stored size of a chunk shows whether it is whole.
   bool keep_size(std::uint32_t left_out) const;
-  /// Why a chunk of this stored size is damaged, where they keep_size; empty where it is not.
+  /// Returns the reason why a chunk of this stored size is damaged if the filters keep_size, or an
+  /// empty text.
   std::string problem_of_size(std::uint64_t stored_bytes, std::uint32_t left_out) const;
 
   /// Whether unpack() can undo all filters. There is at least one besides checksums.
   bool can_be_undone() const;
-  /// Makes of the stored bytes in `chunk.now` the whole chunk. Returns why it is damaged; empty
-  /// where it is not. Several threads may call it.
+  /// Turns the stored bytes in `chunk.now` into the whole chunk. Returns the reason why it is
+  /// damaged, or an empty text. Several threads may call it.
   std::string unpack(ChunkBytes& chunk, std::uint32_t left_out) const;
-  /// Why a chunk is damaged, where HDF5 has to undo filters: decompresses what unpack() could, and
-  /// compares the sizes that HDF5's other filters state.
+  /// Returns the reason why a chunk is damaged, or an empty text. It is for chunks whose filters
+  /// HDF5 has to undo: it decompresses as far as unpack() could, and compares the sizes that HDF5's
+  /// other filters state.
   std::string problem(ChunkBytes& chunk, std::uint32_t left_out) const;
 
  private:

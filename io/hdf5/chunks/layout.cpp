@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t index_bytes = 32;  // per chunk: address, size, mask, with room to spare
 
-/// The extent of each part when `whole` is cut into as few about equal parts as possible, none
-/// larger than `largest`.
+/// Returns the extent of each part when `whole` is cut into as few parts of about equal size as
+/// possible, none larger than `largest`.
 std::uint64_t part_of(std::uint64_t whole, std::uint64_t largest) {
   const std::uint64_t parts = (whole + largest - 1) / largest;
   return (whole + parts - 1) / parts;
@@ -29,8 +29,8 @@ Layout make_layout(std::span<const index_t> leading, std::span<const index_t> ma
   layout.dims.insert(layout.dims.end(), matrix.begin(), matrix.end());
   if (std::find(layout.dims.begin(), layout.dims.end(), 0) != layout.dims.end()) return layout;
 
-  // From the fastest dimension outwards, a chunk takes whole dimensions as long as they fit, then a
-  // part of one dimension, then single indices, and is therefore one stretch of the flat order.
+  // From the fastest dimension outwards, a chunk has whole dimensions as long as they fit, then a
+  // part of one dimension, then single indices. It is therefore contiguous in the flat order.
   layout.chunk.assign(layout.dims.size(), 1);
   std::uint64_t room = std::max<std::uint64_t>(1, chunk_bytes / element_bytes);
   std::uint64_t bytes = element_bytes, chunks = 1;

@@ -29,7 +29,7 @@ std::optional<std::size_t> decompress_lzf(std::span<const std::byte> from, Bytes
     count += 2;
     const std::ptrdiff_t back = ((control & 31) << 8 | std::to_integer<unsigned>(*in++)) + 1;
     if (back > out - to.data() || count > out_end - out) return {};
-    // Byte by byte, as the parts may overlap.
+    // The copy goes byte by byte, because the parts may overlap.
     for (const std::byte* end = out + count; out < end; ++out) *out = out[-back];
   }
   return static_cast<std::size_t>(out - to.data());

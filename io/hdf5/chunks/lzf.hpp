@@ -10,7 +10,8 @@
 
 namespace qrtool::hdf5 {
 
-/// The size of what `from` becomes in `to`; nothing where `from` is damaged or `to` is too small.
+/// Decompresses `from` to `to`. Returns the number of bytes, or nothing if `from` is damaged or
+/// `to` is too small.
 std::optional<std::size_t> decompress_lzf(std::span<const std::byte> from, Bytes& to);
 
 }  // namespace qrtool::hdf5

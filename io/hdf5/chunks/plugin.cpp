@@ -36,7 +36,8 @@ std::vector<std::string> plugin_folders() {
   return folders;
 }
 
-/// The filter of a library, if it is that plugin. A library that is none is closed again.
+/// Returns the filter of a library if the library is that plugin. Otherwise the library is closed
+/// again.
 const H5Z_class2_t* load(const std::string& path, H5Z_filter_t filter) {
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
@@ -62,7 +63,7 @@ const H5Z_class2_t* search(H5Z_filter_t filter) {
   return nullptr;
 }
 
-/// Memory as HDF5's filters take it.
+/// Memory in the form that HDF5's filters expect.
 struct FilterMemory {
   explicit FilterMemory(std::size_t bytes) : data(H5allocate_memory(bytes, false)) {
     if (data == nullptr) throw std::bad_alloc();

@@ -13,11 +13,11 @@
 
 namespace qrtool::hdf5 {
 
-/// A filter of a plugin, loaded from where HDF5 would load it; null where there is none.
+/// Returns the filter of a plugin, loaded from the folders that HDF5 searches, or null.
 const H5Z_class2_t* find_plugin(H5Z_filter_t filter);
 
-/// Undoes a plugin's filter. Returns the bytes that it has made in `to`; nothing where it reports
-/// an error. Only one thread at a time is in a plugin.
+/// Undoes a plugin's filter. Returns the bytes that it has written to `to`, or nothing if it
+/// reports an error. Only one thread at a time is in a plugin.
 std::optional<std::size_t> undo_plugin(H5Z_filter_t filter, std::span<const unsigned> parameters,
                                        std::span<const std::byte> from, Bytes& to);
 

@@ -19,15 +19,15 @@ struct Attribute {
   Handle handle, type, space;
 };
 
-/// Whether `object` has such an attribute. Errors: InputError.
+/// Whether `object` has this attribute. Errors: InputError.
 bool has_attribute(const InputFile& file, hid_t object, const char* name);
 
-/// Returns the text of a string attribute of `object`, empty where there is no such attribute or it
-/// is no string. Errors: InputError.
+/// Returns the text of a string attribute of `object`, or an empty text if there is none or it is
+/// no string. Errors: InputError.
 std::string string_attribute(const InputFile& file, hid_t object, const char* name);
 
-/// Returns the numbers of an attribute of `object`, none where there is no such attribute, or where
-/// it holds something else or more than 16. Errors: InputError.
+/// Returns the numbers of an attribute of `object`. Returns none if there is no such attribute, or
+/// if it holds other data or more than 16 numbers. Errors: InputError.
 std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name);
 /// The same of complex numbers. Real ones have the imaginary part 0.
 std::vector<std::complex<double>> complex_attribute(const InputFile& file, hid_t object,

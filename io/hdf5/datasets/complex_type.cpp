@@ -8,7 +8,7 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// The name of a member, as it is stored.
+/// Returns the name of a member as it is stored.
 std::string member_name(hid_t type, unsigned member) {
   char* const name = H5Tget_member_name(type, member);
   std::string text = name != nullptr ? name : "";

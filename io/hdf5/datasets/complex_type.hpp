@@ -10,16 +10,17 @@
 
 namespace qrtool::hdf5 {
 
-/// The names of the parts of a complex type; nothing where the type is another one.
+/// Returns the names of the parts of a complex type, or nothing for any other type.
 std::optional<PartNames> complex_parts(hid_t type);
 
 /// Whether the parts of a complex type lie within it; HDF5 1.10 does not look.
 bool has_parts_inside(hid_t complex);
 
-/// The type of one of the parts, both of which have the same.
+/// Returns the type of the parts, which both have.
 Handle part_type(hid_t complex);
 
-/// A compound of two numbers of the type `part`, without a gap. Empty where HDF5 reports an error.
+/// Returns a compound of two numbers of the type `part`, without a gap. It is empty if HDF5 reports
+/// an error.
 Handle make_complex_type(hid_t part, const PartNames& names);
 
 }  // namespace qrtool::hdf5

@@ -30,7 +30,7 @@ namespace {
                                escape(innermost_error(error))));
 }
 
-/// Whether there is an object under a name of a group; `path` is that of the link, for messages.
+/// Whether a name in a group belongs to an object; `path` is the path of the link, for messages.
 /// Nothing outside the file is opened.
 bool leads_to_object(const InputFile& file, hid_t group, const std::string& name,
                      const std::string& path) {
@@ -48,13 +48,13 @@ bool leads_to_object(const InputFile& file, hid_t group, const std::string& name
                                  file.shown, escape(path)));
   }
   if (info.type == H5L_TYPE_HARD) return true;
-  // A soft link may exist and lead nowhere.
+  // A soft link may exist and point to nothing.
   const htri_t found = H5Oexists_by_name(group, name.c_str(), H5P_DEFAULT);
   if (found < 0) throw_cannot_follow(file, escape(path));
   return found > 0;
 }
 
-/// The problem of a dataset whose data is in another file. This check comes before any call that
+/// Returns the problem of a dataset whose data is in another file. It is found before any call that
 /// would make HDF5 open that file.
 std::string external_problem(hid_t dataset) {
   const Handle creation(H5Dget_create_plist(dataset), H5Pclose);
@@ -128,7 +128,8 @@ std::string type_text(hid_t type) {
                                escape(innermost_error(take_error()))));
 }
 
-/// The path of the group in which MATLAB keeps a sparse matrix whose part this is; else empty.
+/// Returns the path of the group in which MATLAB keeps a sparse matrix if `path` is a part of one,
+/// else an empty text.
 std::string sparse_group(const InputFile& file, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string group = path.substr(0, slash), name = path.substr(slash + 1);
@@ -234,7 +235,7 @@ void require_filters(const InputFile& file, const Dataset& dataset) {
 }
 
 void require_addressable_size(const InputFile& file, const Dataset& dataset) {
-  // Dimensions of 0 count as 1, so that no partial product can overflow elsewhere either.
+  // Dimensions of 0 count as 1, so that no later product of some dimensions can overflow.
   std::uint64_t elements = 1, bytes = 0;
   bool overflow = false;
   for (const hsize_t extent : dataset.dims) {
@@ -251,7 +252,8 @@ void require_addressable_size(const InputFile& file, const Dataset& dataset) {
 
 }  // namespace
 
-// A look-up from the root for each link would take the cube of the depth.
+// Each link is followed from its group. Looking each one up from the root would cost the cube of
+// the depth.
 Handle open_object(const InputFile& file, const std::string& path) {
   Handle here(H5Oopen(file.handle, "/", H5P_DEFAULT), H5Oclose);
   if (!here) throw_cannot_follow(file, escape(path));

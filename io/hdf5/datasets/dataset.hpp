@@ -35,18 +35,18 @@ struct Dataset {
   std::string hint;         // what to do about the problem; empty where nothing is known
 };
 
-/// Opens the object at an absolute path, one name after another; empty where there is none. Nothing
-/// outside the file is opened. Errors: InputError where a link leads to another file or the file is
-/// damaged.
+/// Opens the object at an absolute path, one name after another. The handle is empty if there is no
+/// such object. Nothing outside the file is opened. Errors: InputError if a link leads to another
+/// file or the file is damaged.
 Handle open_object(const InputFile& file, const std::string& path);
 
 /// Opens the dataset at the absolute `path`; for a group that Octave wrote, the dataset of its
-/// value. The handle is empty where there is no such object or it is not a dataset (`is_other`).
-/// Nothing outside the file is opened. Errors: InputError where a link on the path leads to another
+/// value. The handle is empty if there is no such object, or if it is not a dataset (`is_other`).
+/// Nothing outside the file is opened. Errors: InputError if a link on the path leads to another
 /// file or the file is damaged.
 Dataset open_dataset(const InputFile& file, const std::string& path);
 
-/// Opens the dataset of truth values that says where numbers of another one are missing. They are
+/// Opens the dataset of truth values that marks the missing numbers of another dataset. They are
 /// read as 0 and 1. Errors: InputError, LimitError.
 Dataset open_mask(const InputFile& file, const std::string& path, const Dataset& of);
 
@@ -68,10 +68,10 @@ void require_readable(const InputFile& file, const Dataset& dataset);
 /// Whether Octave wrote a group as one variable. Errors: InputError.
 bool is_octave_variable(const InputFile& file, hid_t group);
 
-/// The product of its dimensions.
+/// Returns the number of elements.
 std::uint64_t elements_of(const Dataset& dataset);
 
-/// "1000x64x64".
+/// Returns the dimensions as "1000x64x64".
 std::string shape_text(std::span<const hsize_t> dims);
 
 }  // namespace qrtool::hdf5

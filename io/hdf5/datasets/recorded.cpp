@@ -20,7 +20,8 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// The text of an attribute, which must be one of `known`; empty where there is no such attribute.
+/// Returns the text of an attribute, which must be one of `known`, or an empty text if there is no
+/// such attribute.
 std::string known_value(const InputFile& file, hid_t object, const char* name,
                         std::initializer_list<std::string_view> known) {
   std::string value = string_attribute(file, object, name);
@@ -82,7 +83,7 @@ std::string report_of(const std::string& source) {
 
 OrderEvidence stated_order(const InputFile& file, const Dataset& dataset) {
   const Order recorded = read_recorded(file).order;
-  // Solutions have the order of their right sides, which need not be that of A.
+  // Solutions have the order of their right sides, which may differ from the order of A.
   const std::string of_sides = string_attribute(file, file.handle, "right_side_order");
   const bool has_solutions = recorded != Order::automatic && !of_sides.empty();
   if (has_solutions)

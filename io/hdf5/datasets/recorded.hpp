@@ -10,7 +10,8 @@
 
 namespace qrtool::hdf5 {
 
-/// All is empty, automatic or false where another program wrote the file.
+/// The properties of an output. All are empty, automatic or false if another program wrote the
+/// file.
 struct Recorded {
   bool by_qrtool = false;
   std::string source_file, source_dataset, mode;
@@ -19,13 +20,13 @@ struct Recorded {
   TextPairs details = {};  // how the text that was factored was read
 };
 
-/// Reads what the attributes of a group record. HDF5 keeps no checksum of a text, so that a value
-/// that this tool does not write is damage, or comes from a newer version. Errors: InputError for
-/// such a value.
+/// Reads the properties from the attributes of a group. HDF5 keeps no checksum of a text, so a
+/// value that this tool does not write is damage or comes from a newer version. Errors: InputError
+/// for such a value.
 Recorded read_recorded(const InputFile& file, const std::string& group = "/");
 
-/// The datasets whose factors an output of several holds; empty for any other file. What is
-/// recorded about one of them stands at report_of() it.
+/// Returns the datasets whose factors an output of several holds; none for any other file. The
+/// properties of each are recorded at report_of() it.
 std::vector<std::string> read_source_datasets(const InputFile& file);
 
 /// Returns the group of a dataset's report: "/report/A" for "/A", and "/report" for "".

@@ -16,8 +16,8 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// Whether the path leads to what a program keeps for itself: MATLAB stores the contents of its
-/// cells in "#refs#" and "#subsystem#", and PyTables the indexes of a table in "_i_" and its name.
+/// Whether the path leads to internal data of a program: MATLAB stores the contents of its cells in
+/// "#refs#" and "#subsystem#", and PyTables the indexes of a table in "_i_" and its name.
 bool is_internal(std::string_view path) {
   return path.starts_with('#') || path.starts_with("_i_") ||
          path.find("/_i_") != std::string_view::npos;
@@ -58,14 +58,14 @@ Dataset as_matrices(Dataset dataset) {
     }
     throw InputError(fmt::format("{}: holds no dataset", file.shown));
   }
-  // Parts of one thing have one hint.
+  // Datasets that are parts of one object share a hint.
   const bool is_one = std::ranges::all_of(
       others, [&](const Dataset& other) { return other.hint == others.front().hint; });
   throw InputError(fmt::format("{}: holds no matrices: {}", file.shown, list_text(items)),
                    is_one ? others.front().hint : "");
 }
 
-/// Numbers that are no matrices, but a vector.
+/// Whether a dataset is a vector of numbers.
 bool is_vector(const Dataset& dataset) {
   return dataset.dims.size() == 1 && dataset.problem.starts_with("has rank 1");
 }
@@ -79,7 +79,7 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
     auto& kind = !dataset.problem.empty() ? others : dataset.is_scale ? scales : matrices;
     kind.push_back(std::move(dataset));
   }
-  // The coordinates of netCDF are meant only where there is nothing else.
+  // The coordinates of netCDF are considered only if there is nothing else.
   if (matrices.empty()) matrices = std::move(scales);
   if (matrices.size() == 1) return std::move(matrices.front());
   if (matrices.empty()) {
@@ -91,8 +91,8 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
     items.push_back(
         fmt::format("{} ({} {})", matrix.shown, shape_text(matrix.dims), matrix.stored_type));
   }
-  // The example is a dataset of one dimension where these are allowed: then right sides or weights
-  // are meant, and most of them are vectors.
+  // If vectors are accepted, the example is a dataset of one dimension: right sides and weights are
+  // mostly vectors.
   const auto vector = std::ranges::find_if(
       matrices, [](const Dataset& dataset) { return dataset.dims.size() == 1; });
   const Dataset& example = vector == matrices.end() ? matrices.front() : *vector;

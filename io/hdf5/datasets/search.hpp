@@ -9,9 +9,9 @@
 
 namespace qrtool::hdf5 {
 
-/// Returns the dataset at `path`, or, where `path` is empty, the only one that holds matrices,
-/// which are numbers with two dimensions or more. Errors: InputError, whose message lists the
-/// datasets to choose from; LimitError for impossible sizes.
+/// Returns the dataset at `path` or, if `path` is empty, the only dataset of matrices, which are
+/// numbers with two dimensions or more. Errors: InputError, whose message lists the datasets to
+/// choose from; LimitError for impossible sizes.
 Dataset find_matrices(const InputFile& file, const std::string& path);
 
 /// Finds a dataset of numbers with one dimension or more.

@@ -40,7 +40,7 @@ struct StoredType {
   std::size_t bytes = 0, bits = 0;
 };
 
-/// The number that a float of the stored type has for `value`; nothing where none is near.
+/// Returns `value` as a float of the stored type, or nothing if no such float is near it.
 std::optional<double> as_stored_float(const StoredType& stored, double value) {
   if (stored.bits != 8 * stored.bytes || stored.bytes >= 8 || std::isnan(value)) return value;
   std::array<std::byte, sizeof(double)> number;
@@ -56,14 +56,14 @@ std::optional<double> as_stored_float(const StoredType& stored, double value) {
   return rounded;
 }
 
-/// The number that means "missing", as decode() sees it; nothing where no stored number is it.
+/// Returns the number that means "missing", as decode() sees it, or nothing if it cannot be stored.
 std::optional<double> as_stored(const StoredType& stored, const Variable& variable, double value) {
   if (!stored.is_integer) return as_stored_float(stored, value);
   if (std::floor(value) != value) return {};
   const double span = stored.span(), half = span / 2;
   const bool is_unsigned = stored.is_signed == variable.reverses_sign;
   const double lowest = stored.is_signed ? -half : 0, end = stored.is_signed ? half : span;
-  // A number beyond the stored type may still be one of those that its bits mean.
+  // A number beyond the stored type may still be one that the stored bits mean.
   const bool is_meant = is_unsigned ? value >= 0 && value < span : value >= -half && value < half;
   // The largest numbers of 64 bits are rounded to `end`.
   const bool is_stored = value >= lowest && (value < end || (stored.bits == 64 && value == end));
@@ -87,7 +87,7 @@ std::vector<std::uint64_t> long_numbers(const InputFile& file, hid_t dataset, co
   return bits;
 }
 
-// Up to this number float64 holds every integer.
+// The largest number up to which float64 holds every integer.
 constexpr double largest_exact = 9007199254740992.0;
 
 /// Returns the bits of an integer of 64 bits.
@@ -97,13 +97,13 @@ std::uint64_t bits_of(double value) {
 
 constexpr std::array missing_names{"_FillValue", "missing_value"};
 
-/// Says why attributes that are there mean nothing.
+/// Adds a note that an attribute has no effect, with the reason.
 void note_useless(const char* name, Variable& variable) {
   variable.notes.push_back(
       fmt::format("its {} is not between 1 and 16 numbers, and is not used", name));
 }
 
-/// Missing values of complex numbers, whose parts are stored as `part`.
+/// Adds the missing values of complex numbers, whose parts are stored as `part`.
 void add_complex_missing(const InputFile& file, hid_t dataset, const StoredType& part,
                          Variable& variable) {
   for (const char* name : missing_names) {
@@ -149,7 +149,7 @@ void add_missing(const InputFile& file, hid_t dataset, const StoredType& stored,
   }
 }
 
-/// Returns what netCDF stores where nothing was written. Numbers of one byte have no such value.
+/// Returns the value that netCDF stores before anything is written. Numbers of one byte have none.
 std::optional<double> default_fill_of(const StoredType& stored) {
   if (!stored.is_integer && (stored.bytes == 4 || stored.bytes == 8))
     return static_cast<double>(9.9692099683868690e+36F);
@@ -166,7 +166,7 @@ std::optional<double> default_fill_of(const StoredType& stored) {
   }
 }
 
-/// netCDF's own fill value counts where the variable states none and was not created without. The
+/// Adds netCDF's own fill value if the variable states none and was not created without one. The
 /// library then gives HDF5 a fill value, which no other program does unasked.
 void add_default_fill(const InputFile& file, hid_t dataset, const StoredType& stored,
                       Variable& variable) {
@@ -186,8 +186,8 @@ void add_default_fill(const InputFile& file, hid_t dataset, const StoredType& st
                                         : static_cast<std::uint64_t>(-2));
 }
 
-/// Returns an attribute that is one number, or nothing where there is no such attribute. An
-/// attribute that is something else becomes the variable's problem.
+/// Returns an attribute that is one number, or nothing if there is no such attribute. Any other
+/// attribute of this name becomes the variable's problem.
 std::optional<double> one_number(const InputFile& file, hid_t dataset, const char* name,
                                  Variable& variable) {
   if (!has_attribute(file, dataset, name)) return {};
@@ -284,7 +284,7 @@ Variable read_complex_variable(const InputFile& file, hid_t dataset) {
   return variable;
 }
 
-// AnnData, "On-disk format": categorical arrays and nullable arrays.
+// Source: AnnData, "On-disk format", categorical arrays and nullable arrays.
 void add_missing_of_group(const InputFile& file, const std::string& path, hid_t dataset,
                           Variable& variable) {
   const std::size_t slash = path.rfind('/');

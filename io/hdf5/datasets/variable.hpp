@@ -15,8 +15,8 @@ namespace qrtool::hdf5 {
 
 struct InputFile;
 
-/// What the numbers of a dataset mean:
-///     number = stored scale_factor + add_offset, or NaN where stored is a missing value.
+/// How the numbers of a dataset follow from the stored ones:
+///     number = stored scale_factor + add_offset, or NaN if stored is a missing value.
 struct Variable {
   bool is_single = false;  // floats of 4 bytes or fewer are stored; numbers are float32
   // _Unsigned: the bits of an integer mean the number of the other sign. Numbers then lie between
@@ -33,8 +33,7 @@ struct Variable {
   std::vector<std::complex<double>> missing_complex = {};  // of complex numbers
   std::optional<double> default_fill = {};  // of netCDF, where there is no _FillValue
   std::optional<double> scale_factor = {}, add_offset = {};
-  // The path of a dataset of the same shape whose numbers say where this one's are missing; empty:
-  // there is none.
+  // The path of a dataset of the same shape that marks the missing numbers; empty if there is none.
   std::string mask = {};
   std::vector<std::string> notes = {};  // what the attributes say and is not applied
   std::string problem = {};             // why the numbers cannot be decoded; empty: they can
@@ -43,33 +42,34 @@ struct Variable {
   bool is_plain() const;
 };
 
-/// The order in which the matrices of a dataset are stored, and what shows it.
+/// The order in which the matrices of a dataset are stored, and the evidence for it.
 struct OrderEvidence {
   Order order = Order::automatic;
   std::string reason = {};
 };
 
 /// Reads the attributes of netCDF's conventions, which xarray applies to HDF5 files of any program.
-/// What cannot be applied becomes a `problem` or a note. Errors: InputError for a damaged file.
+/// An attribute that cannot be applied becomes a `problem` or a note. Errors: InputError for a
+/// damaged file.
 Variable read_variable(const InputFile& file, hid_t dataset);
 /// The same of complex numbers: a missing value is complex, or real, and both parts become NaN; the
 /// scale is real, and so is the offset.
 Variable read_complex_variable(const InputFile& file, hid_t dataset);
 
-/// Adds what AnnData's groups say of the integers or floats in them: `codes` of categories, of
-/// which -1 is none, and `values` beside a `mask`. `path` is that of the dataset. Errors:
-/// InputError.
+/// Adds the missing values of AnnData's groups: -1 in the `codes` of categories, and the `mask`
+/// beside `values`. `path` is the path of the dataset. Errors: InputError.
 void add_missing_of_group(const InputFile& file, const std::string& path, hid_t dataset,
                           Variable& variable);
 
 /// Whether netCDF, or a program that keeps to its conventions, wrote the dataset.
 bool is_netcdf(const InputFile& file, hid_t dataset);
 
-/// The order that marks of the program show which wrote the dataset; automatic where it has none.
+/// Returns the order that marks of the program that wrote the dataset show, or automatic if it has
+/// none.
 OrderEvidence find_order(const InputFile& file, hid_t dataset);
 
-/// Turns stored numbers into those that they mean. T holds every stored number exactly: float only
-/// for a variable that `is_single`.
+/// Converts stored numbers to the numbers that they mean. T must hold every stored number exactly:
+/// float is only for a variable that `is_single`.
 template <class T>
 void decode(const Variable& variable, T* numbers, index_t count);
 template <class R>
@@ -79,13 +79,13 @@ void decode(const Variable& variable, std::complex<R>* numbers, index_t count);
 /// not hold one of them that is not missing.
 bool decode_long(const Variable& variable, double* numbers, index_t count);
 
-/// Replaces such integers by what float64 leaves of them.
+/// Replaces integers by their remainders: integer minus the float64 nearest to it.
 void take_remainders(const Variable& variable, double* numbers, index_t count);
 
-/// Rounds to float. Returns false where a finite number becomes infinite.
+/// Rounds to float. Returns false if a finite number becomes infinite.
 bool narrow(const double* numbers, index_t count, float* out);
 
-/// Returns what was applied to the numbers, by the names of variable_names.
+/// Returns the conversions that were applied, by the names of variable_names.
 TextPairs record_of(const Variable& variable);
 
 }  // namespace qrtool::hdf5

@@ -21,7 +21,8 @@ struct Link {
   haddr_t address = HADDR_UNDEF;  // of what a hard link leads to
 };
 
-/// The links of a group. Where they lead round and round, they have more bytes than the file.
+/// The links of a group. If groups contain each other, the links seem to have more bytes than the
+/// file.
 struct Links {
   std::vector<Link> all;
   std::uint64_t most_bytes = 0, bytes = 0;

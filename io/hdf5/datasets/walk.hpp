@@ -12,14 +12,15 @@
 
 namespace qrtool::hdf5 {
 
-/// What hard links from the root group lead to: each dataset once, in the order of the names.
+/// The objects that hard links from the root group lead to: each dataset once, in the order of the
+/// names.
 struct Found {
   std::vector<FoundDataset> datasets;
   std::vector<std::string> external_links;  // their paths
 };
 
-/// Finds all datasets of a file. Errors: InputError where a group cannot be read; LimitError where
-/// the paths have more than 64 MiB.
+/// Finds all datasets of a file. Errors: InputError if a group cannot be read; LimitError if the
+/// paths have more than 64 MiB.
 Found find_all(const InputFile& file);
 
 }  // namespace qrtool::hdf5

@@ -8,7 +8,7 @@ namespace qrtool::hdf5 {
 bool is_in_library() noexcept;
 
 /// Returns the descriptor for messages: standard error, also while the library starts, when nothing
-/// else may write there. Async-signal-safe.
+/// else may write to it. Async-signal-safe.
 int message_descriptor() noexcept;
 
 /// The name, escaped, of the HDF5 file that this thread was reading inside the library; null

@@ -28,7 +28,7 @@ class Interception {
   Interception(const Interception&) = delete;
   Interception& operator=(const Interception&) = delete;
 
-  /// Notes the place and returns true where the driver must not move these bytes.
+  /// Records the place and returns true if the driver must not transfer these bytes.
   static bool takes(H5FD_mem_t type, haddr_t address, std::size_t bytes) {
     if (current_ == nullptr || type != H5FD_MEM_DRAW) return false;
     current_->extent_ = {address, bytes};
@@ -36,7 +36,7 @@ class Interception {
     return true;
   }
 
-  /// The place that was noted; nothing unless there was exactly one.
+  /// Returns the recorded place, or nothing unless there was exactly one.
   std::optional<Extent> extent() const {
     return accesses_ == 1 ? std::optional(extent_) : std::nullopt;
   }
@@ -61,7 +61,7 @@ H5FD_t* inner(const H5FD_t* file) { return reinterpret_cast<const File*>(file)->
 /// functions (H5FDread, ...) would clear HDF5's list of errors.
 const H5FD_class_t& sec2(const H5FD_t* file) { return *inner(file)->cls; }
 
-/// The descriptor through which sec2 reads the file.
+/// Returns the descriptor through which the driver sec2 reads the file.
 int inner_descriptor(const H5FD_t* file) {
   void* handle = nullptr;
   if (sec2(file).get_handle(inner(file), H5P_DEFAULT, &handle) < 0) return -1;
@@ -89,19 +89,19 @@ herr_t close_inner(H5FD_t* file) {
 }
 
 herr_t query(const H5FD_t*, unsigned long* flags) {
-  // These are the flags of sec2, which decide how HDF5 allocates space in a file, except
-  // H5FD_FEAT_ACCUMULATE_METADATA: the buffer that it asks for is overrun where a damaged file
-  // states a wrong size (H5F__accum_read). H5Fget_eoa asks for H5FD_FEAT_SUPPORTS_SWMR_IO.
+  // These are the flags of the driver sec2, which decide how HDF5 allocates space in a file, except
+  // H5FD_FEAT_ACCUMULATE_METADATA: its buffer overflows if a damaged file states a wrong size
+  // (H5F__accum_read). H5Fget_eoa requires H5FD_FEAT_SUPPORTS_SWMR_IO.
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA |
            H5FD_FEAT_POSIX_COMPAT_HANDLE | H5FD_FEAT_SUPPORTS_SWMR_IO |
            H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
 }
 
-/// What HDF5 reads and would trust too much.
+/// Structures of a file that HDF5 reads without checking them enough.
 enum class Structure { other, superblock, global_heap, local_heap, fixed_array, search_tree };
 
-/// Returns what these bytes are, which HDF5 has read as `type`.
+/// Returns the kind of structure that these bytes are, which HDF5 has read as `type`.
 Structure structure_of(H5FD_mem_t type, std::span<const std::byte> bytes) {
   // HDF5 reads global heaps like raw data, but none of them while it reads numbers.
   if (type == H5FD_MEM_DRAW)
@@ -121,7 +121,7 @@ herr_t refuse_for_memory() {
   return -1;
 }
 
-/// Keeps what the index of a dataset says of itself. Without memory for that, this is HDF5's error.
+/// Records the head of a dataset's index. If there is no memory for it, HDF5 gets an error.
 herr_t note_index(const H5FD_t* file, std::span<const std::byte> head) {
   std::exception_ptr failure;
   const int result =
@@ -129,8 +129,8 @@ herr_t note_index(const H5FD_t* file, std::span<const std::byte> head) {
   return result == 0 ? 0 : refuse_for_memory();
 }
 
-/// Checks that HDF5 can work with the structure that it has read from `found_at`. Where it cannot,
-/// this is HDF5's error.
+/// Checks that HDF5 can work with the structure that it has read from `found_at`. If not, HDF5 gets
+/// an error.
 herr_t check(Structure structure, const H5FD_t* file, hid_t transfer, haddr_t found_at,
              std::span<const std::byte> bytes) {
   const haddr_t end = sec2(file).get_eof(inner(file), H5FD_MEM_DEFAULT);
@@ -175,7 +175,8 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std:
       result < 0) {
     return result;
   }
-  // Bytes that are being written may still be in HDF5's memory, so that the file is not checked.
+  // A file that is being written is not checked, because some of its bytes may still be in HDF5's
+  // memory.
   if (!reinterpret_cast<const File*>(file)->is_read_only) return 0;
   const std::span<const std::byte> found(static_cast<const std::byte*>(to), bytes);
   const Structure structure = structure_of(type, found);
@@ -229,9 +230,9 @@ hid_t register_driver() {
   return H5FDregister(&driver);
 }
 
-/// Memory of at least so many bytes, for HDF5 to pass to the driver, which leaves it alone. A
-/// release of HDF5 that looked into it would find what belongs to it. While none does, its pages
-/// are never touched, and take no room. Null where there is none.
+/// Returns memory of at least `bytes` for HDF5 to pass to the driver, which does not use it. If a
+/// release of HDF5 looked into it, it would find memory that belongs to it. Otherwise its pages are
+/// never touched, and use no memory. Returns null if there is none.
 void* untouched_memory(std::size_t bytes) {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
@@ -246,7 +247,7 @@ void* untouched_memory(std::size_t bytes) {
   return memory.get();
 }
 
-/// The errors of a call, by their numbers.
+/// The error numbers of HDF5 for one call.
 struct Errors {
   int all = 0, of_getting = 0;  // the second: a dataset cannot give something
 };
@@ -259,8 +260,8 @@ herr_t count_error(unsigned, const H5E_error2_t* error, void* to) {
 }
 
 /// Whether H5Dget_chunk_storage_size has failed in HDF5 1.10 because the chunk was never written:
-/// the function and the one that it calls say that they cannot get it. Where an index is damaged,
-/// what reads the index reports an error below them.
+/// then only this function and the one that it calls report an error. If an index is damaged, the
+/// code that reads the index reports an error below them.
 bool is_about_absent_chunk() {
   Errors errors;
   return H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, count_error, &errors) >= 0 && errors.all == 2 &&
@@ -297,8 +298,8 @@ std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> 
   const Interception interception;
   StoredChunk chunk;
   if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &chunk.filters_left_out, buffer) < 0) {
-    // HDF5 says that it has no bytes, and cannot read it, where no chunk was ever written, and in
-    // later releases of every chunk that was not.
+    // If no chunk of the dataset was ever written, HDF5 1.10 reports no bytes and an error. Later
+    // releases do so for every chunk that was never written.
     if (bytes == 0) H5Eclear2(H5E_DEFAULT);
     return {};
   }

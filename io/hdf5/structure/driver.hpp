@@ -22,34 +22,34 @@ struct Extent {
 };
 
 /// Makes `access` (a file access property list) open files through this driver. Returns a negative
-/// number where HDF5 reports an error.
+/// number if HDF5 reports an error.
 herr_t set_locating_driver(hid_t access);
 
-/// The descriptor through which HDF5 reads `file`; -1 where HDF5 reports an error.
+/// Returns the descriptor through which HDF5 reads `file`, or -1 if HDF5 reports an error.
 int descriptor_of(hid_t file);
 
 // The functions below take a chunked dataset in a file that was opened through this driver.
 // `offset` names a chunk by the index of its first element.
 
-/// What the file stores for a chunk.
+/// The place of a chunk in the file, and how it is stored.
 struct StoredChunk {
   Extent extent;
   std::uint32_t filters_left_out = 0;  // a bit for each filter that was not applied
 };
 
-/// Looks a chunk up in a file of `file_bytes`. Returns nothing where it was never written, or where
-/// HDF5 reports an error; take_error() tells. A chunk that is stated to be larger than the file is
-/// placed at its end.
+/// Looks a chunk up in a file of `file_bytes`. Returns nothing if it was never written, or if HDF5
+/// reports an error; take_error() tells. A chunk that claims to be larger than the file is placed
+/// at its end.
 std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                         std::uint64_t file_bytes);
 
-/// Returns the place of a chunk, or nothing where the chunk was never written, or was written
-/// without one of its filters.
+/// Returns the place of a chunk, or nothing if the chunk was never written, or was written without
+/// one of its filters.
 std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                  std::uint64_t file_bytes);
 
-/// Assigns a place of `bytes` bytes to the chunk; the caller must fill it. Returns nothing where
-/// HDF5 reports an error.
+/// Assigns a place of `bytes` bytes to the chunk; the caller must fill it. Returns nothing if HDF5
+/// reports an error.
 std::optional<Extent> allocate_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                      std::size_t bytes);
 

@@ -30,8 +30,8 @@ std::atomic<bool> memory_ran_out{false};
 thread_local const char* volatile session_file = nullptr;
 thread_local volatile int sessions = 0;  // of this thread, one in another
 std::atomic<int> kept_stderr = -1;       // standard error while its number is another file's
-// The file that was named last. Where a handle is closed, this is its file as far as is known. The
-// end of a very long name is left out.
+// The file that was named last. When a handle is closed, this is probably its file. The end of a
+// very long name is cut.
 char last_file[4096] = "";
 
 std::recursive_mutex& library_mutex() {
@@ -64,9 +64,8 @@ void set_up_library() {
     unsetenv("HDF5_USE_FILE_LOCKING");
   }
   if (!open_quietly() || register_stored_texts() < 0) throw std::bad_alloc();
-  // The library frees memory instead of keeping it for its next object, so that the sizes that the
-  // tool states hold, and a tester of memory notices what the library takes from memory that it
-  // never wrote.
+  // The library frees memory instead of keeping it for its next object. Then the sizes that the
+  // tool states hold, and memory checkers see reads of memory that the library never wrote.
   H5set_free_list_limits(0, 0, 0, 0, 0, 0);
   // A file must not make the tool open another one.
   H5Lunregister(H5L_TYPE_EXTERNAL);
@@ -172,7 +171,7 @@ std::vector<Box> cut_into_boxes(std::span<const index_t> leading, index_t first,
   std::vector<Box> boxes;
   while (count > 0) {
     Box box{std::vector<hsize_t>(rank), std::vector<hsize_t>(rank, 1), 1};
-    // The box takes as many indices as possible of the outermost dimension that begins a whole
+    // The box spans as many indices as possible of the outermost dimension that begins a whole
     // index here.
     std::size_t outer = 0;
     while (outer < rank && (first % below[outer] != 0 || count < below[outer])) ++outer;

@@ -18,7 +18,7 @@
 
 namespace qrtool::hdf5 {
 
-/// Bytes that the library takes for each open file, most of them for its cache of metadata.
+/// The bytes that the library uses for each open file, most of them for its cache of metadata.
 constexpr std::size_t open_file_bytes = std::size_t{544} << 10;
 
 /// A lock that every operation on HDF5 holds, since not every build of the library is thread-safe.
@@ -33,7 +33,7 @@ class Session {
 
  private:
   friend class Handle;
-  /// Says where this thread is, for handlers of signals.
+  /// Says which code this thread is in, for handlers of signals.
   class Mark {
    public:
     explicit Mark(const char* file);
@@ -48,8 +48,8 @@ class Session {
   Mark mark_;
 };
 
-/// Remembers the name, escaped, of a file that is opened: where the library crashes as it closes an
-/// object, it is blamed.
+/// Remembers the escaped name of a file that is opened. A crash while an object is closed is blamed
+/// on it.
 void remember_file(const std::string& shown) noexcept;
 
 /// Makes all handles of this process stay open from now on. It is called after a failed write, when
@@ -76,9 +76,9 @@ class Handle {
   explicit operator bool() const { return id_ >= 0; }
   operator hid_t() const { return id_; }
 
-  /// Returns false where HDF5 reports an error or after stop_closing().
+  /// Returns false if HDF5 reports an error, and after stop_closing().
   bool close() noexcept;
-  /// Forgets the identifier without closing it.
+  /// Gives the identifier up without closing it.
   void abandon() noexcept { id_ = H5I_INVALID_HID; }
 
  private:
@@ -87,10 +87,9 @@ class Handle {
 };
 
 /// Returns the texts of HDF5's last error, joined by "; ", with the outermost call first, and
-/// clears the error. Errors: LimitError where an allocation failed in this session, or in one
-/// before it since the last error.
+/// clears the error. Errors: LimitError if an allocation has failed since the last error.
 std::string take_error();
-/// The last part of such a text, which names the cause.
+/// Returns the last part of such a text, which names the cause.
 std::string innermost_error(const std::string& error);
 
 /// Calls `work` inside a function that HDF5 calls. Exceptions must not pass through HDF5, a library
@@ -117,8 +116,7 @@ hid_t native_type() {
   if constexpr (std::is_same_v<T, std::uint64_t>) return H5T_NATIVE_UINT64;
 }
 
-/// A rectangular part of the leading dimensions, whose matrices follow each other in the flat
-/// order.
+/// A rectangular part of the leading dimensions, whose matrices are contiguous in the flat order.
 struct Box {
   std::vector<hsize_t> start, count;
   index_t matrices = 0;

@@ -13,11 +13,11 @@ namespace qrtool::hdf5 {
 namespace {
 
 constexpr std::string_view signature("FAHD\0", 5);  // with the version
-/// What precedes the number of entries: the signature, the kind of the entries, their size, and the
-/// bits of a page.
+/// The bytes before the number of entries: the signature, the kind of the entries, their size, and
+/// the bits of a page.
 constexpr std::size_t before = signature.size() + 3, size_at = signature.size() + 1, widest = 8;
 
-/// The numbers that were noted, by descriptor.
+/// The recorded numbers of entries, by descriptor.
 std::map<int, std::set<std::uint64_t>>& noted() {
   static std::map<int, std::set<std::uint64_t>> entries;
   return entries;
@@ -41,7 +41,8 @@ std::string problem_of_fixed_array(std::span<const std::byte> head, std::uint64_
 }
 
 void note_fixed_array(int descriptor, std::span<const std::byte> head) {
-  // The file says elsewhere how wide the number is; what stands there in each width is noted.
+  // The width of the number is stated elsewhere in the file, so its value in each width is
+  // recorded.
   for (const std::size_t width : {2, 4, 8})
     noted()[descriptor].insert(number_at(head.subspan(before, width)));
 }

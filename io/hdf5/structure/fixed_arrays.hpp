@@ -18,20 +18,20 @@ namespace qrtool::hdf5 {
 /// Whether these bytes are the head of such an index.
 bool is_fixed_array(std::span<const std::byte> bytes);
 
-/// Why the index with this head is damaged; empty where it is not. Its entries lie in the file,
-/// which has `file_bytes`.
+/// Returns the reason why the index with this head is damaged, or an empty text. Its entries must
+/// lie in the file, which has `file_bytes`.
 std::string problem_of_fixed_array(std::span<const std::byte> head, std::uint64_t file_bytes,
                                    const ReadBytes& read);
 
-/// Notes how many entries the index with this head has. `descriptor` is that of the file. Throws
+/// Records the number of entries of the index with this head. `descriptor` is the file's. Throws
 /// std::bad_alloc.
 void note_fixed_array(int descriptor, std::span<const std::byte> head);
 
-/// Forgets what was noted for a descriptor that now belongs to another file.
+/// Removes the records of a descriptor that now belongs to another file.
 void forget_fixed_arrays(int descriptor) noexcept;
 
-/// Whether an index with so many entries was read from the file. A thread that asks holds a
-/// Session, as one that notes.
+/// Whether an index with this number of entries was read from the file. The calling thread must
+/// hold a Session, as for note_fixed_array().
 bool has_fixed_array(int descriptor, std::uint64_t entries);
 
 }  // namespace qrtool::hdf5

@@ -21,7 +21,7 @@ constexpr std::size_t before_size = 8;  // of an object: its number, its users, 
 /// Sizes are multiples of 8, as objects begin at multiples of 8.
 std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
-/// An object of a heap. Its size counts, for free space alone, what stands before its bytes.
+/// An object of a heap. Only the size of free space includes the bytes of the object's head.
 struct Object {
   std::uint64_t at = 0, number = 0, stated = 0;
   bool is_free() const { return number == 0; }
@@ -34,7 +34,8 @@ class HeapWalk {
     begin();
   }
 
-  /// Returns the next object, or nothing after the last one, and where problem() says why.
+  /// Returns the next object, or nothing after the last one and after an error, which problem()
+  /// describes.
   std::optional<Object> next();
   const std::string& problem() const { return problem_; }
   /// Returns how many bytes stand before the content of an object.

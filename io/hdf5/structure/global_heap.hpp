@@ -16,8 +16,8 @@ namespace qrtool::hdf5 {
 /// Whether these bytes begin like a global heap.
 bool is_global_heap(std::span<const std::byte> bytes);
 
-/// Why the heap at `address` is damaged; empty where it is not. All of its objects are looked at,
-/// however large it is. `read` reads the file.
+/// Returns the reason why the heap at `address` is damaged, or an empty text. All of its objects
+/// are checked, however large it is. `read` reads the file.
 std::string problem_of_global_heap(std::uint64_t address, const ReadBytes& read);
 
 /// An object of a heap, as an attribute names it.
@@ -27,8 +27,8 @@ struct HeapObject {
   std::uint64_t number = 0;  // in the heap
 };
 
-/// Reads the first `length` bytes of an object, which must have that many. Returns why it cannot
-/// be read; empty where `text` holds it.
+/// Reads the first `length` bytes of an object, which must have that many, to `text`. Returns the
+/// reason why it cannot be read, or an empty text.
 std::string read_heap_object(const HeapObject& object, const ReadBytes& read, std::string& text);
 
 }  // namespace qrtool::hdf5

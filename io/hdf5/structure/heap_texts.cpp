@@ -25,7 +25,8 @@ herr_t leave_as_stored(hid_t, hid_t, H5T_cdata_t* call, std::size_t, std::size_t
 
 Handle opaque_type(std::size_t bytes) { return {H5Tcreate(H5T_OPAQUE, bytes), H5Tclose}; }
 
-/// Reads the file from an address on that counts from where HDF5's part of it begins.
+/// Returns a function that reads the file from an address, counted from the start of HDF5's part of
+/// the file.
 ReadBytes bytes_of(const InputFile& file) {
   hsize_t start = 0;
   const Handle creation(H5Fget_create_plist(file.handle), H5Pclose);
@@ -80,7 +81,7 @@ std::vector<std::string> heap_texts(const InputFile& file, hid_t attribute, std:
     const HeapObject object{.length = number_at(place.first(word)),
                             .heap = number_at(place.subspan(word, widths->address)),
                             .number = number_at(place.last(word))};
-    // Each text has bytes of its own in the file.
+    // Each text has bytes of its own in the file, so their sum is limited by its size.
     total += object.length;
     if (total > file.size) throw_damaged_attribute(file, fmt::format("a text of {} bytes", total));
     const std::string problem = read_heap_object(object, read, texts[i]);

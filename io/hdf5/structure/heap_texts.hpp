@@ -13,13 +13,13 @@
 
 namespace qrtool::hdf5 {
 
-/// Makes the library give a text of variable length as the file stores it: its length and its
-/// place. Called once, when the library is set up. Returns a negative number where HDF5 reports an
-/// error.
+/// Makes the library return a text of variable length as the file stores it: its length and its
+/// place. It is called once, when the library is set up. Returns a negative number if HDF5 reports
+/// an error.
 herr_t register_stored_texts();
 
-/// The texts of an attribute of `count` strings of variable length, each up to its first NUL. They
-/// have no more bytes than the file. Errors: InputError where the file is damaged.
+/// Returns the texts of an attribute of `count` strings of variable length, each up to its first
+/// NUL. Together they have no more bytes than the file. Errors: InputError if the file is damaged.
 std::vector<std::string> heap_texts(const InputFile& file, hid_t attribute, std::size_t count);
 
 /// Throws an InputError that says why an attribute cannot be read.

@@ -45,9 +45,9 @@ std::string problem_of_local_heap(std::span<const std::byte> begin, const ReadBy
   const std::uint64_t size = number_at(begin.first(length));
   const std::uint64_t data = number_at(begin.subspan(2 * length, address));
   std::uint64_t place = number_at(begin.subspan(length, length));
-  // Each free place states the next one and its own size. Where the list leads back to itself, a
-  // place comes again that was kept one, two, four, eight, ... steps after the last kept one
-  // (Brent's method), however many places there are.
+  // Each free place states the next one and its own size. If the list leads back to itself, one of
+  // the kept places comes again. Places are kept one, two, four, eight, ... steps after the last
+  // kept one (Brent's method), so that the loop is found however long it is.
   const std::uint64_t stated = 2 * length;
   std::uint64_t kept = end_of_list, steps = 0, next_to_keep = 1;
   while (place != end_of_list) {

@@ -16,11 +16,11 @@
 
 namespace qrtool::hdf5 {
 
-/// Reads bytes of the file, from an address that counts from where HDF5's part of it begins.
-/// Returns false where they cannot be read.
+/// Reads bytes of the file from an address, counted from the start of HDF5's part of the file.
+/// Returns false if they cannot be read.
 using ReadBytes = std::function<bool(std::uint64_t address, std::span<std::byte> to)>;
 
-/// Returns the widths that the superblock states, or nothing where it cannot be read.
+/// Returns the widths that the superblock states, or nothing if it cannot be read.
 std::optional<Widths> read_widths(const ReadBytes& read);
 
 /// Returns a number that is stored in little-endian order.
@@ -29,7 +29,7 @@ std::uint64_t number_at(std::span<const std::byte> bytes);
 /// Whether these bytes begin like a local heap.
 bool is_local_heap(std::span<const std::byte> bytes);
 
-/// Why the heap that begins with these bytes is damaged; empty where it is not.
+/// Returns the reason why the heap that begins with these bytes is damaged, or an empty text.
 std::string problem_of_local_heap(std::span<const std::byte> begin, const ReadBytes& read);
 
 }  // namespace qrtool::hdf5

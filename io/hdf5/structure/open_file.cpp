@@ -66,9 +66,9 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
       fmt::format("{}: damaged HDF5 file ({})", file.shown, escape(innermost_error(error))));
 }
 
-/// Bounds the indexes of chunks that HDF5 keeps in memory. Many small chunks would take 32 MiB. The
-/// bound counts the bytes of a node in the file, and its copy in memory is up to eight times as
-/// large. Chunks are looked up in the order of the file, so that few nodes are enough.
+/// Bounds the indexes of chunks that HDF5 keeps in memory, which would need 32 MiB for many small
+/// chunks. The bound counts the bytes of a node in the file, and its copy in memory is up to eight
+/// times as large. Chunks are looked up in the order of the file, so that few nodes are enough.
 void limit_kept_structure(hid_t access) {
   H5AC_cache_config_t config{};
   config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
@@ -116,7 +116,8 @@ InputFile open_file(const std::string& name) {
   const std::string head = first_bytes(name, 32);
   for (const char* mark : {"HDF5-based Julia Data Format", "Julia data file"})
     file.is_by_julia = file.is_by_julia || head.starts_with(mark);
-  // A look-up by name reads more of a group than a walk over it, but not after one.
+  // A look-up by name reads more of a group than a walk over it does. After a walk it reads nothing
+  // more.
   if (H5Lexists(file.handle, "qrtool", H5P_DEFAULT) < 0) throw_cannot_open(file, take_error());
   return file;
 }

@@ -22,12 +22,12 @@ struct InputFile {
   bool is_by_julia = false;        // the mark of JLD or JLD2 stands before the HDF5 data
 };
 
-/// Opens a file for reading. Errors: InputError where it is not HDF5, is truncated or damaged, or
-/// is open for writing.
+/// Opens a file for reading. Errors: InputError if it is not HDF5, is truncated or damaged, or is
+/// open for writing.
 InputFile open_file(const std::string& name);
 
-/// Throws where an error text of HDF5 says that a newer release wrote `what`. A release reads what
-/// older ones wrote, and refuses a number of a version that it does not know.
+/// Throws if an error text of HDF5 says that a newer release wrote `what`. A release reads the
+/// files of older ones, and refuses version numbers that it does not know.
 void refuse_newer_format(const InputFile& file, std::string_view what, const std::string& error);
 
 }  // namespace qrtool::hdf5

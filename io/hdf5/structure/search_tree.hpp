@@ -14,8 +14,8 @@ namespace qrtool::hdf5 {
 /// Whether these bytes are the head of such a tree.
 bool is_search_tree(std::span<const std::byte> bytes);
 
-/// Why the tree with this head is damaged; empty where it is not. Its nodes lie in the file, which
-/// has `file_bytes`.
+/// Returns the reason why the tree with this head is damaged, or an empty text. Its nodes must lie
+/// in the file, which has `file_bytes`.
 std::string problem_of_search_tree(std::span<const std::byte> head, std::uint64_t file_bytes);
 
 }  // namespace qrtool::hdf5

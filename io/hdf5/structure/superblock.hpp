@@ -21,7 +21,7 @@ struct Widths {
 /// The first bytes of a superblock, which state these widths.
 using SuperblockStart = std::array<std::byte, 16>;
 
-/// Returns the widths, or nothing where they are not 2, 4 or 8.
+/// Returns the widths, or nothing if they are not 2, 4 or 8.
 std::optional<Widths> stated_widths(const SuperblockStart& start);
 
 /// Whether bytes of the file begin with the signature of one of its structures.
@@ -30,7 +30,7 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view signature);
 /// Whether these bytes hold the start of a superblock.
 bool is_superblock(std::span<const std::byte> bytes);
 
-/// Why HDF5 cannot work with such a superblock; empty where it can.
+/// Returns the reason why HDF5 cannot work with this superblock, or an empty text.
 std::string problem_of_superblock(std::span<const std::byte> begin);
 
 }  // namespace qrtool::hdf5

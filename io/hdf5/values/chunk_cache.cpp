@@ -9,9 +9,9 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// The bytes of the chunks that one call of read shares with the next: the chunks across the faster
-/// dimensions where whole matrices or rows are read, and those across the stored rows where columns
-/// are read.
+/// Returns the bytes of the chunks that two calls of read in a row share: the chunks across the
+/// faster dimensions if whole matrices or rows are read, and the chunks across the stored rows if
+/// columns are read.
 double shared_chunk_bytes(const Dataset& dataset, std::span<const hsize_t> chunk) {
   const std::size_t rank = chunk.size();
   const auto chunks_across = [&](std::size_t d) {

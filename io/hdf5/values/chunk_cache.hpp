@@ -8,9 +8,9 @@
 
 namespace qrtool::hdf5 {
 
-/// Opens a chunked dataset again with a cache for the chunks that one call of read shares with the
-/// next, so that no chunk is decompressed again for every call. The cache takes at most a quarter
-/// of `memory_bytes`, but at least 1 MiB. Returns its bytes; 0 for a dataset without chunks.
+/// Opens a chunked dataset again with a cache for the chunks that two calls of read in a row share,
+/// so that no chunk is decompressed twice for them. The cache uses at most a quarter of
+/// `memory_bytes`, but at least 1 MiB. Returns its bytes; 0 for a dataset without chunks.
 std::size_t enlarge_cache(const InputFile& file, Dataset& dataset, std::size_t memory_bytes);
 
 }  // namespace qrtool::hdf5

@@ -26,7 +26,7 @@ namespace {
 /// The numbers of a mask that are read at a time.
 constexpr index_t mask_piece = index_t{1} << 16;
 
-/// Makes the numbers NaN whose mask is not 0.
+/// Replaces the numbers whose mask is not 0 by NaN.
 template <class T>
 void hide(const T* mask, index_t count, T* numbers) {
   for (index_t i = 0; i < count; ++i)
@@ -73,11 +73,12 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
   void read_part_of_row(index_t first, index_t count, T* out);
   template <class T>
   void read_any_part(index_t first, index_t count, T* out);
-  /// Makes numbers NaN that the mask says are missing; `out` are those from a row on.
+  /// Replaces the numbers that the mask marks as missing by NaN; `out` holds the rows from a row
+  /// on.
   template <class T>
   void apply_mask(index_t matrix, index_t first_row, MatrixView<T> out);
 
-  // These return false where HDF5 reports an error or a number is too large.
+  // These functions return false if HDF5 reports an error or a number is too large.
   bool read_long(index_t first, BatchView<double> out);
   bool read_long_tile(index_t matrix, index_t first_row, MatrixView<double> out);
   template <class T>
@@ -90,7 +91,7 @@ class Hdf5Reader final : public ReaderOf<Hdf5Reader>, public PartReader {
     return dataset_.variable.is_unsigned != dataset_.variable.reverses_sign;
   }
   void decode_integers(double* numbers, index_t count);
-  /// Memory for numbers that a float does not hold exactly, in place of those of T.
+  /// Memory for numbers that a float does not hold exactly; else the memory of `out` is used.
   template <class T>
   using Wide = std::conditional_t<is_complex_number<T>, std::complex<double>, double>;
   template <class T>
@@ -140,7 +141,7 @@ void Hdf5Reader::describe_source() {
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
   source_.complex_form.names = dataset_.parts;
-  // Programs that name the parts so write 1+2i.
+  // Programs that use these names of the parts write 1+2i.
   if (dataset_.parts.real != PartNames{}.real) source_.complex_form.unit = 'i';
   source_.order = part_.stated;
   source_.order_is_stated = part_.order_is_stated;
@@ -183,7 +184,7 @@ std::size_t Hdf5Reader::workspace_bytes(ElementType type) const {
 
 std::unique_ptr<Reader> Hdf5Reader::another() const {
   const Session session(file_->shown);
-  // A second reader is of no use where HDF5 reads, which works on one thread at a time.
+  // A second reader does not help if the library reads, because it works on one thread at a time.
   if (!stored_->is_direct()) return nullptr;
   Dataset dataset = open_dataset(*file_, dataset_.path);
   DatasetPart part = part_;
@@ -228,7 +229,8 @@ bool Hdf5Reader::read_long(index_t first, BatchView<double> out) {
   const auto read = [&]<class T>(T* place) {
     return stored_->read(first, packed(place, out.count, out.rows, out.cols));
   };
-  // The memory holds integers of another sign where the attribute says so: bits are the same.
+  // The attribute may say that the integers have the other signedness. Memory of that type holds
+  // the same bits.
   const bool is_read = is_stored_unsigned() ? read(reinterpret_cast<std::uint64_t*>(out.data))
                                             : read(reinterpret_cast<std::int64_t*>(out.data));
   if (is_read) decode_integers(out.data, out.count * out.rows * out.cols);

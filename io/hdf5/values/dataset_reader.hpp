@@ -35,7 +35,7 @@ struct DatasetPart {
   std::size_t memory_bytes = SIZE_MAX;
 };
 
-/// Opens a dataset that is readable (require_readable). Matrices come in row order, also where they
+/// Opens a dataset that is readable (require_readable). Matrices come in row order, even if they
 /// are stored in column order. Errors: InputError, LimitError.
 std::unique_ptr<Reader> read_dataset(std::shared_ptr<InputFile> file, Dataset dataset,
                                      DatasetPart part);

@@ -22,7 +22,7 @@ constexpr std::string_view no_coordinates = "This is a netCDF dimension but not 
 constexpr const char* copied_attributes[] = {"units", "calendar", "long_name", "standard_name",
                                              "axis"};
 
-/// The path of the first scale of each dimension; empty where it has none.
+/// Returns the path of the first scale of each dimension, or an empty text.
 std::vector<std::string> paths_of_scales(const InputFile& file, const Dataset& dataset) {
   const std::size_t rank = dataset.dims.size();
   if (rank == 0 || !has_attribute(file, dataset.handle, "DIMENSION_LIST")) return {};
@@ -53,7 +53,7 @@ std::vector<std::string> paths_of_scales(const InputFile& file, const Dataset& d
   return paths;
 }
 
-/// The numbers of a coordinate variable, where they are few and can be read.
+/// Reads the numbers of a coordinate variable if they are few and can be read.
 void read_coordinates(const InputFile& file, const std::string& path, Dimension& dimension) {
   const Dataset scale = open_dataset(file, path);
   const auto extent = static_cast<hsize_t>(dimension.extent);

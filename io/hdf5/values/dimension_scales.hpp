@@ -12,12 +12,12 @@
 
 namespace qrtool::hdf5 {
 
-/// The dimensions of a dataset, with the coordinates of those that are short; empty where none has
-/// a name. Errors: InputError for a damaged file.
+/// Returns the dimensions of a dataset, with the coordinates of short ones; none if no dimension
+/// has a name. Errors: InputError for a damaged file.
 std::vector<Dimension> read_dimensions(const InputFile& file, const Dataset& dataset);
 
 /// Writes scales to the root of a file and attaches datasets to them, as netCDF does. Every
-/// function returns false where HDF5 reports an error.
+/// function returns false if HDF5 reports an error.
 class DimensionScales {
  public:
   bool create(hid_t file, std::span<const Dimension> dimensions);

@@ -23,7 +23,7 @@ namespace {
 // The bytes of contiguous data that one call reads: many enough that the cost of the call does not
 // matter, and few enough for the cache of a core.
 constexpr std::size_t contiguous_piece_bytes = std::size_t{1} << 20;
-// Every thread needs memory for a chunk, so that chunks must not be larger.
+// The largest chunk. Every thread needs memory for one.
 constexpr std::size_t most_chunk_bytes = std::size_t{16} << 20;
 
 bool is_native(const Dataset& dataset) {
@@ -38,7 +38,7 @@ bool is_native(const Dataset& dataset) {
          H5Tget_member_offset(type, 0) == 0 && H5Tget_member_offset(type, 1) == bytes;
 }
 
-/// Returns how many bytes of checksum follow each chunk, or nothing where there is another filter.
+/// Returns the bytes of the checksum behind each chunk, or nothing if there is another filter.
 std::optional<std::size_t> checksum_bytes_of(hid_t creation) {
   const int filters = H5Pget_nfilters(creation);
   if (filters == 0) return 0;
@@ -92,7 +92,8 @@ std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Da
   return reader;
 }
 
-/// Every thread has a chunk, and so have the end of the last call and that of the present one.
+/// Each thread has a chunk in memory, and two more are kept: the end of the last call and of this
+/// one.
 std::size_t DirectReader::workspace_bytes(ElementType type) const {
   const auto chunks = static_cast<std::size_t>(pieces_.size());
   const auto threads = static_cast<std::size_t>(threads_);
@@ -115,7 +116,7 @@ std::vector<DirectReader::Wanted<T>> DirectReader::cut(index_t first, index_t co
 }
 
 /// Reads the bytes at `from`. Their last checksum_bytes_ are the checksum of the others. Returns
-/// false where it does not match or the system reports an error.
+/// false if it does not match or the system reports an error.
 bool DirectReader::load(const Extent& from, std::byte* to) const {
   std::uint32_t checksum = 0;
   const std::size_t bytes = from.bytes - checksum_bytes_;

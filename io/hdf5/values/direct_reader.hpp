@@ -20,20 +20,20 @@ namespace qrtool::hdf5 {
 /// time may use a reader.
 class DirectReader {
  public:
-  /// Creates a reader that uses `threads` threads, or fewer where the chunks that they hold would
-  /// not fit in `memory_bytes`. Returns null where the dataset is of another kind. `file` and
-  /// `dataset` must outlive the reader.
+  /// Creates a reader that uses `threads` threads, or fewer if their chunks would not fit in
+  /// `memory_bytes`. Returns null if the dataset is of another kind. `file` and `dataset` must
+  /// outlive the reader.
   static std::unique_ptr<DirectReader> open(const InputFile& file, const Dataset& dataset,
                                             int threads, std::size_t memory_bytes);
 
-  /// The most memory that it takes for itself, where numbers are read as `type`.
+  /// Returns the most memory that the reader needs for itself if numbers are read as `type`.
   std::size_t workspace_bytes(ElementType type) const;
 
   /// Reads elements first .. first + count - 1 of the flat order. Returns false, and leaves `out`
-  /// undefined, where the caller must read through HDF5, which then reports any error: T is
-  /// narrower than the stored type, a chunk was never written or was written without its filter, a
-  /// checksum does not match, or the system reports an error. Errors: InputError where the file has
-  /// become shorter.
+  /// undefined, if the caller must read through HDF5, which then reports any error: T is narrower
+  /// than the stored type, a chunk was never written or was written without its filter, a checksum
+  /// does not match, or the system reports an error. Errors: InputError if the file has become
+  /// shorter.
   template <class T>
   bool read(index_t first, index_t count, T* out);
 

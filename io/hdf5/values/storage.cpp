@@ -100,12 +100,12 @@ void Storage::take_chunks(hid_t creation) {
   filters_partial_chunks_ = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
 }
 
-/// Whether no chunk was ever written. Where the index is damaged, the look-up of a chunk says so.
+/// Whether no chunk was ever written. If the index is damaged, the look-up of a chunk says so.
 bool Storage::has_no_chunk() const {
   const std::vector<hsize_t> first(chunk_.size(), 0);
   const bool has_first = locate_chunk(dataset_.handle, first, file_end_).has_value();
   if (has_first || !take_error().empty()) return false;
-  // H5Dget_space_status walks over the index. (H5Dget_storage_size gives 0 where it cannot.)
+  // H5Dget_space_status walks over the index. (H5Dget_storage_size returns 0 if it cannot.)
   H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
   const bool is_known = H5Dget_space_status(dataset_.handle, &status) >= 0;
   take_error();
@@ -130,7 +130,7 @@ void Storage::require_index(std::span<const hsize_t> largest) const {
   throw_damaged(fmt::format("its index has not {} entries", entries));
 }
 
-/// The largest dimensions of the dataset, whose chunks must fit into them.
+/// Returns the largest dimensions of the dataset. Its chunks must fit into them.
 std::vector<hsize_t> Storage::require_chunk_extents() const {
   const Handle space(H5Dget_space(dataset_.handle), H5Sclose);
   std::vector<hsize_t> largest(dataset_.dims.size());
@@ -183,7 +183,7 @@ void Storage::require_possible_size(std::span<const hsize_t> start,
   const std::uint64_t claimed = elements * dataset_.stored_bytes;
   const std::uint64_t most = chunk_.empty() ? most_made : most_unwritten;
   if (claimed > most && claimed / highest_ratio > file_.size) refuse(format_bytes(claimed));
-  // To look for a chunk takes microseconds. A stored one takes at least some bytes of an index.
+  // Looking for a chunk takes microseconds. A stored chunk has at least some bytes in an index.
   constexpr std::uint64_t most_sought = std::uint64_t{1} << 22, least_index_bytes = 8;
   if (!is_unwritten_ && chunks > most_sought && chunks > file_.size / least_index_bytes)
     refuse(fmt::format("{} chunks", chunks));
@@ -246,7 +246,7 @@ std::size_t Storage::index_bytes() const {
 }
 
 bool Storage::can_be_unpacked() const {
-  // HDF5 takes 30 us and 7 KiB for each chunk that it reads itself, which is more than the content
+  // HDF5 needs 30 us and 7 KiB for each chunk that it reads itself, which is more than the content
   // of a small one.
   constexpr std::uint64_t most_small_bytes = 64 << 10;
   const bool is_plain = filters_.are_none() && chunk_bytes_ <= most_small_bytes;
@@ -263,7 +263,7 @@ std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const 
   std::optional<StoredChunk> stored = locate_chunk(dataset_.handle, offset, file_end_);
   if (!stored) {
     const std::string error = innermost_error(take_error());
-    // HDF5 would allocate what a damaged file states before it reads.
+    // HDF5 would allocate the size that a damaged file states before it reads.
     if (!error.empty()) throw_damaged_chunk(escape(error), offset);
     require_fill_value();
     return {};

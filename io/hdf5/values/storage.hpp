@@ -15,29 +15,29 @@
 
 namespace qrtool::hdf5 {
 
-/// Knows what a file stores for a dataset. `file` and `dataset` must outlive it. One thread at a
-/// time may use it.
+/// Knows which bytes of the file belong to a dataset. `file` and `dataset` must outlive it. One
+/// thread at a time may use it.
 class Storage {
  public:
   /// Compares the sizes that belong to the dataset as a whole. Decompresses on at most `threads`
   /// threads. Errors: InputError.
   Storage(const InputFile& file, const Dataset& dataset, int threads);
 
-  /// Compares what is stored for each chunk that has elements in start .. start + count - 1. Call
-  /// it before HDF5 reads them. Errors: InputError.
+  /// Compares the sizes of all chunks that have elements in start .. start + count - 1 with the
+  /// expected ones. Call it before HDF5 reads them. Errors: InputError.
   void require_chunks(std::span<const hsize_t> start, std::span<const hsize_t> count);
 
-  /// Refuses a part, elements start .. start + count - 1, whose size cannot be meant: more than a
-  /// file of this size can hold. Chunks that were never written hold nothing, so that there may be
-  /// more of them. Errors: LimitError.
+  /// Refuses a part, elements start .. start + count - 1, that is larger than a file of this size
+  /// can hold. Chunks that were never written use no space, so there may be more of them. Errors:
+  /// LimitError.
   void require_possible_size(std::span<const hsize_t> start, std::span<const hsize_t> count) const;
 
   /// Elements start .. start + count - 1.
   struct Part {
     std::vector<hsize_t> start, count;
   };
-  /// Cuts a part into ones that follow each other in memory and have elements of at most `most`
-  /// chunks. Where these would share a chunk, a part has elements of more.
+  /// Cuts a part into parts that are contiguous in memory and have elements of at most `most`
+  /// chunks. A part has elements of more chunks if it would otherwise share one with the next part.
   std::vector<Part> cut(Part part, hsize_t most) const;
   /// The memory of HDF5 for the places of the chunks.
   std::size_t index_bytes() const;
@@ -49,8 +49,8 @@ class Storage {
   std::span<const hsize_t> chunk() const { return chunk_; }
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   int threads() const { return threads_; }
-  /// Finds the chunk whose first element has the index `offset`, and compares its size where that
-  /// shows whether it is whole. Nothing where it was never written and has the fill value. Errors:
+  /// Finds the chunk whose first element has the index `offset`, and checks its size if the filters
+  /// keep it. Returns nothing if the chunk was never written and has the fill value. Errors:
   /// InputError.
   std::optional<StoredChunk> find(std::span<const hsize_t> offset) const;
   [[noreturn]] void throw_damaged(const std::string& cause) const;

@@ -19,12 +19,12 @@
 namespace qrtool::hdf5 {
 namespace {
 
-// The bytes that are read at a time where numbers must be transposed; less where memory is short.
+// The bytes that are read at a time if numbers must be transposed; fewer if memory is short.
 constexpr index_t most_scratch_bytes = index_t{8} << 20, least_scratch_bytes = index_t{1} << 18;
-// The bytes in which HDF5 converts numbers.
+// The bytes of the buffer in which HDF5 converts numbers.
 constexpr std::size_t conversion_bytes = std::size_t{2} << 20;
-// The chunks that HDF5 reads in one call, and the bytes that it takes for each of them, beside the
-// numbers: it describes which of these belong to the selection.
+// The most chunks that HDF5 reads in one call. Besides the numbers it needs memory for each, to
+// describe the elements that belong to the selection.
 constexpr hsize_t most_chunks_at_once = 128;
 constexpr std::size_t bytes_for_chunk = std::size_t{8} << 10;
 // Each of these threads holds a chunk twice, packed and unpacked.
@@ -39,8 +39,8 @@ bool is_infinite(hid_t type, const void* value) {
   return false;
 }
 
-/// HDF5 calls this where a number does not fit its type. It notes finite numbers that become
-/// infinite.
+/// HDF5 calls this function for a number that does not fit its type. It records finite numbers that
+/// become infinite.
 H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, void* value, void*,
                              void* overflowed) {
   if ((exception == H5T_CONV_EXCEPT_RANGE_HI || exception == H5T_CONV_EXCEPT_RANGE_LOW) &&
@@ -50,8 +50,8 @@ H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, voi
   return H5T_CONV_UNHANDLED;
 }
 
-/// The first element of the selection, where its elements follow each other in the flat order:
-/// below the first dimension of which it has several indices, all dimensions are whole.
+/// Returns the first element of the selection if its elements are contiguous in the flat order: all
+/// dimensions are whole below the first one of which it has several indices.
 std::optional<index_t> first_of_stretch(std::span<const Range> ranges,
                                         std::span<const hsize_t> dims) {
   index_t first = 0;
@@ -183,7 +183,7 @@ bool StoredNumbers::read_block(const Box& box, const Block& block, T* out) {
 
 template <class T>
 bool StoredNumbers::read_by_library(const Storage::Part& part, T* out) {
-  // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
+  // The space in memory has the shape of the selection. HDF5 is slow if only the sizes agree.
   const Handle memory(
       H5Screate_simple(static_cast<int>(part.count.size()), part.count.data(), nullptr), H5Sclose);
   if (!memory || H5Sselect_hyperslab(space_, H5S_SELECT_SET, part.start.data(), nullptr,
@@ -250,7 +250,8 @@ bool StoredNumbers::read_tile(index_t matrix, index_t first_row, MatrixView<T> o
       if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
     return read_block(box, {first_row, out.rows, 0, n}, out.data);
   }
-  // Columns as long as they can be; but a chunk with many columns is not to be read for each.
+  // Columns are read as long as possible, but a chunk with many columns should not be read once for
+  // each.
   const index_t room = scratch_bytes() / static_cast<index_t>(sizeof(T));
   const index_t most_rows = std::clamp<index_t>(room / columns_of_chunk(), 1, out.rows);
   const index_t most_columns = std::clamp<index_t>(room / most_rows, 1, n);

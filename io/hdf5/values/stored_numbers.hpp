@@ -16,24 +16,24 @@ namespace qrtool::hdf5 {
 
 class StoredNumbers {
  public:
-  /// `part` has a range for each dimension, and `source` will have the shape of what it selects
-  /// when numbers are read. All of them outlive this object; the dataset is opened again with a
-  /// larger cache. Errors: InputError, LimitError.
+  /// `part` has a range for each dimension, and `source` will have the shape of the selected
+  /// numbers when they are read. All of them must outlive this object; the dataset is opened again
+  /// with a larger cache. Errors: InputError, LimitError.
   StoredNumbers(const InputFile& file, Dataset& dataset, const DatasetPart& part,
                 const Source& source);
 
   bool is_transposed() const { return is_transposed_; }
-  /// Whether numbers are read past the library in the order in which they are wanted.
+  /// Whether numbers are read past the library in the order that the reader wants.
   bool is_direct() const { return direct_ && !is_transposed_; }
-  /// The bytes to read at a time where numbers change their order or their type.
+  /// Returns the bytes to read at a time if numbers change their order or their type.
   index_t scratch_bytes() const;
   std::size_t workspace_bytes(ElementType type) const;
   /// With is_direct(): the first row of a matrix whose numbers begin in the last piece of the file
   /// before row `end`.
   index_t piece_row(index_t matrix, index_t end) const;
 
-  // These return false where HDF5 reports an error or a number is too large for T; error() and
-  // overflowed() tell. Errors: InputError.
+  // These functions return false if HDF5 reports an error or a number is too large for T; error()
+  // and overflowed() tell which. Errors: InputError.
   template <class T>
   bool read(index_t first, BatchView<T> out);
   template <class T>
@@ -42,7 +42,7 @@ class StoredNumbers {
   template <class T>
   bool read_part_of_row(index_t first, index_t count, T* out);
 
-  /// Before a call whose error matters.
+  /// Call it before a read whose overflow matters.
   void forget_overflow() { overflowed_ = false; }
   bool overflowed() const { return overflowed_; }
   const std::string& error() const { return error_; }
@@ -62,7 +62,8 @@ class StoredNumbers {
   bool read_stored(index_t first, index_t count, T* out);
   template <class T>
   bool read_transposed(index_t first, BatchView<T> out);
-  /// The columns of a chunk of a dataset that is stored by columns; 1 where it has no chunks.
+  /// Returns the columns of a chunk of a dataset that is stored by columns, or 1 if it has no
+  /// chunks.
   index_t columns_of_chunk() const;
   template <class T>
   T* scratch(index_t elements);

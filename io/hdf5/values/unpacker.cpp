@@ -15,9 +15,9 @@
 namespace qrtool::hdf5 {
 namespace {
 
-// The bytes that are converted at a time where the stored elements are wider.
+// The bytes that are converted at a time if the stored elements are wider.
 constexpr std::size_t wide_bytes = std::size_t{8} << 20;
-// A chunk that is kept takes so many bytes besides its own: places in a list and in a table.
+// The memory of a kept chunk besides its bytes: its places in a list and in a table.
 constexpr std::size_t kept_overhead = 192;
 
 std::uint64_t product(std::span<const hsize_t> extents) {
@@ -91,8 +91,8 @@ Unpacker::Progress Unpacker::begin(const Box& box) const {
   return progress;
 }
 
-/// Returns the next chunks of a box, in ascending order. HDF5 knows their places. There may be
-/// millions of small chunks, so that only some are returned at a time.
+/// Returns the next chunks of a box, in ascending order, with their places in the file. There may
+/// be millions of small chunks, so that only some are returned at a time.
 std::vector<Unpacker::Part> Unpacker::cut(const Box& box, Progress& progress) {
   constexpr std::size_t most_at_once = 4096;
   const Session session(file_.shown);
@@ -170,7 +170,7 @@ void Unpacker::copy(const Part& part, const std::byte* elements, const Box& box)
   } while (advance(index, first, last));
 }
 
-/// Keeps a chunk for the next call, and gives up the oldest chunks where there are too many.
+/// Keeps a chunk for the next call, and drops the oldest chunks if there are too many.
 void Unpacker::keep(const Part& part, Bytes bytes) {
   if (bytes.size() + kept_overhead > most_kept_) return;
   for (kept_bytes_ += bytes.size() + kept_overhead; kept_bytes_ > most_kept_; kept_.pop_front()) {
@@ -189,7 +189,7 @@ void Unpacker::read_stored(const Box& box) {
 void Unpacker::read_parts(std::span<const Part> parts, const Box& box) {
   std::vector<std::string> problems(parts.size());
   std::vector<Bytes> to_keep(parts.size());
-  // Before other chunks are unpacked in their place.
+  // They are kept before other chunks are unpacked in their memory.
   for (const Part& part : parts)
     if (part.is_held) copy(part, part.kept, box);
   parallel_for(std::ssize(parts), threads_, [&](index_t i, int worker) {
@@ -214,8 +214,8 @@ void Unpacker::read_parts(std::span<const Part> parts, const Box& box) {
   }
 }
 
-/// Moves the parts of complex numbers next to each other, where gaps lie between them or the
-/// imaginary one is first.
+/// Moves the parts of complex numbers next to each other if there are gaps between them or the
+/// imaginary part is first.
 void Unpacker::join_parts(std::size_t elements, std::byte* stored) const {
   const std::size_t bytes = H5Tget_size(number_type_), from = dataset_.stored_bytes;
   if (part_offsets_ == std::array<std::size_t, 2>{0, bytes} && from == 2 * bytes) return;
@@ -233,7 +233,7 @@ bool Unpacker::read(std::span<const hsize_t> start, std::span<const hsize_t> cou
   const std::size_t elements = product(count);
   const bool is_wide = dataset_.stored_bytes > sizeof(T);
   if (is_wide && elements > 1 && elements * dataset_.stored_bytes > wide_bytes) {
-    // One half after the other, cut across the slowest dimension that can be cut.
+    // The box is read in two halves, cut across the slowest dimension that can be cut.
     const auto d = static_cast<std::size_t>(
         std::find_if(count.begin(), count.end(), [](hsize_t c) { return c > 1; }) - count.begin());
     std::vector<hsize_t> next(start.begin(), start.end()), half(count.begin(), count.end());

@@ -17,26 +17,26 @@
 
 namespace qrtool::hdf5 {
 
-/// Reads boxes of a dataset whose filters Filters::unpack can undo; HDF5 gives the places of the
-/// chunks and converts types. Only one thread at a time may use it.
+/// Reads boxes of a dataset whose filters Filters::unpack can undo. HDF5 finds the chunks and
+/// converts types. Only one thread at a time may use it.
 class Unpacker {
  public:
-  /// Creates one that keeps up to `most_kept` bytes of chunks for the next call, and uses fewer
-  /// threads where it would take more than `memory_bytes`. Returns null where the dataset is of
-  /// another kind. The objects that it is given must outlive it.
+  /// The most bytes of chunks that it keeps for the next call, its threads and its memory. It uses
+  /// fewer threads if it would need more than `memory_bytes`.
   struct Means {
     int threads = 1;
     std::size_t most_kept = 0, memory_bytes = SIZE_MAX;
   };
+  /// Returns null if the dataset is of another kind. The arguments must outlive the object.
   static std::unique_ptr<Unpacker> open(const InputFile& file, const Dataset& dataset,
                                         const Storage& storage, const Means& means);
 
-  /// The most memory that it takes for itself, where numbers are read as `type`.
+  /// Returns the most memory that it needs for itself if numbers are read as `type`.
   std::size_t workspace_bytes(ElementType type) const;
 
   /// Reads elements start .. start + count - 1 into `out`, which has the shape `count`. `transfer`
-  /// says what happens where a number does not fit T. Returns false where HDF5 cannot convert them;
-  /// take_error() tells. Errors: InputError.
+  /// says what happens to a number that does not fit T. Returns false if HDF5 cannot convert them;
+  /// take_error() tells why. Errors: InputError.
   template <class T>
   bool read(std::span<const hsize_t> start, std::span<const hsize_t> count, hid_t transfer, T* out);
 
@@ -66,7 +66,7 @@ class Unpacker {
         most_kept_(means.most_kept) {}
 
   void read_stored(const Box& box);
-  /// Says where the chunks of a box begin and end, and which one is next.
+  /// The first and the last chunk of a box, and the chunk that is next.
   struct Progress {
     std::vector<hsize_t> first, last, next;  // indices of chunks
     bool is_done = false;

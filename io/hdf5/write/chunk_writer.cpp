@@ -14,8 +14,8 @@
 
 namespace qrtool::hdf5 {
 
-// After so many bytes the system is told to bring them to the disk. With fewer it would be told too
-// often.
+// The system is told to write data to the disk after this many bytes. Smaller groups would need too
+// many calls.
 constexpr std::size_t group_bytes = std::size_t{8} << 20;
 
 ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
@@ -99,7 +99,7 @@ ChunkWriter::Ready ChunkWriter::take_waiting(index_t chunk, index_t elements) {
   return {chunk, taken_.get()};
 }
 
-/// While a group is written, the system begins to sync the one before it.
+/// While a group is written, the system begins to sync the group before it.
 void ChunkWriter::write(std::span<const Ready> chunks) {
   const std::size_t each = std::max<std::size_t>(group_bytes / chunk_bytes_, 1);
   for (; !chunks.empty(); chunks = chunks.subspan(std::min(each, chunks.size())))

@@ -26,15 +26,15 @@ class FailedWrite : public std::system_error {
 /// checksums. Only one thread at a time may use a writer.
 class ChunkWriter {
  public:
-  /// `dataset` has the chunks of `layout`, which are stretches. It is in a file that was created
-  /// with set_locating_driver, and must stay open as long as the writer exists. `descriptor` is
-  /// that file, open for writing. At most `threads` threads take part.
+  /// `dataset` has the chunks of `layout`, which are contiguous in the flat order. It is in a file
+  /// that was created with set_locating_driver, and must stay open as long as the writer exists.
+  /// `descriptor` is that file, open for writing. At most `threads` threads take part.
   ChunkWriter(hid_t dataset, int descriptor, const Layout& layout, std::size_t element_bytes,
               int threads);
 
   /// Assigns places to all chunks, in ascending order, so that the file does not depend on the
-  /// pieces in which it is written. Call it once, before append(). Returns false where HDF5 reports
-  /// an error.
+  /// pieces in which it is written. Call it once, before append(). Returns false if HDF5 reports an
+  /// error.
   [[nodiscard]] bool allocate();
 
   /// The element with which append() continues.

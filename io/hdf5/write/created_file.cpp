@@ -20,8 +20,9 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// A name that leads to the open file itself: in a folder that others may write to, its own name
-/// could be given to another file. The own name where the system has no such names.
+/// Returns a name that leads to the open file itself. In a folder that others may write to, the
+/// file's own name could be given to another file. Returns the own name if the system has no such
+/// names.
 std::string name_by_descriptor(const AtomicFile& file) {
   std::string name = fmt::format("/proc/self/fd/{}", file.descriptor());
   return access(name.c_str(), R_OK | W_OK) == 0 ? name : file.temporary_path();

@@ -11,10 +11,10 @@
 
 namespace qrtool::hdf5 {
 
-/// The file of one writer, or of several that write one dataset after another. It creates objects,
-/// without times, so that equal results give equal files. All that fails throws OutputError, or
-/// LimitError where memory is short, and HDF5 closes nothing from then on. Where a function does
-/// not say otherwise, its caller has a Session.
+/// The file of one writer, or of several that write one dataset after another. It creates objects
+/// without times, so that equal results give equal files. Every failure throws OutputError, or
+/// LimitError if memory is short, and HDF5 closes nothing from then on. The caller holds a Session
+/// unless a function says otherwise.
 class CreatedFile {
  public:
   CreatedFile(const std::string& path, bool force) : atomic_(path, force) {}
@@ -25,10 +25,10 @@ class CreatedFile {
 
   void create();
   void create_attribute(hid_t object, const std::string& name, const AttributeValue& value);
-  /// Creates a group, and those that lead to it.
+  /// Creates a group, and the groups above it.
   Handle create_group(const std::string& path);
-  /// Creates a dataset, with the groups that lead to it where `parent` is the file. At most
-  /// `threads` threads will write its chunks.
+  /// Creates a dataset; if `parent` is the file, also the groups above it. At most `threads`
+  /// threads will write its chunks.
   void create_dataset(hid_t parent, Output& output, const std::string& path, hid_t type,
                       int threads);
 

@@ -33,8 +33,8 @@ struct Output {
 std::vector<Output> plan_matrices(const OutputSpec& spec);
 /// The datasets of a report of solutions, in the order of OutputSpec::numbers.
 std::vector<Output> plan_numbers(const OutputSpec& spec);
-/// The datasets of the report of every matrix, in the order of OutputSpec::report_columns; none
-/// without a report.
+/// Returns the datasets of the report of every matrix, in the order of OutputSpec::report_columns;
+/// none without a report.
 std::vector<Output> plan_columns(const OutputSpec& spec);
 
 /// The bytes of the datasets in the file, without their headers.

@@ -23,12 +23,12 @@ using hdf5::Handle;
 using hdf5::Output;
 using hdf5::Session;
 
-// The bytes that are gathered at a time where matrices must be transposed or packed.
+// The bytes that are gathered at a time if matrices must be transposed or packed.
 constexpr index_t scratch_bytes = index_t{8} << 20;
 
 class Hdf5Writer final : public Writer {
  public:
-  /// Writes to a file of its own, or, as one of several, to `shared`.
+  /// Writes to a file of its own or, as one of several writers, to `shared`.
   explicit Hdf5Writer(const OutputSpec& spec, std::shared_ptr<CreatedFile> shared = nullptr)
       : threads_(spec.threads),
         name_(shared ? spec.name : ""),
@@ -37,7 +37,7 @@ class Hdf5Writer final : public Writer {
         report_columns_(spec.report_columns) {}
   ~Hdf5Writer() override;
 
-  /// Creates everything that is known in advance, the file too unless it is shared, with room for
+  /// Creates everything that is known in advance, also the file unless it is shared, with room for
   /// `more_bytes`. It is not part of the constructor, so that the destructor also runs after an
   /// error here.
   void create(const OutputSpec& spec, std::uint64_t more_bytes = 0);
@@ -124,7 +124,7 @@ class Hdf5Writer final : public Writer {
   std::shared_ptr<CreatedFile> open_;
   Handle& handle_;
   Handle report_group_;
-  // The datasets of factors, those of the report, and those of a report of solutions.
+  // The datasets of factors, of the report, and of a report of solutions.
   std::vector<Output> matrices_, columns_, numbers_;
   std::vector<NumberKind> kinds_;             // of numbers_
   std::vector<ReportColumn> report_columns_;  // of columns_
@@ -156,7 +156,8 @@ hid_t stored_type(NumberKind kind) {
   return kind == Kind::real ? H5T_IEEE_F64LE : kind == Kind::whole ? H5T_STD_I32LE : H5T_STD_U8LE;
 }
 
-/// The values of a status with their names; empty where HDF5 reports an error.
+/// Returns the type of a status, with the names of its values. It is empty if HDF5 reports an
+/// error.
 Handle enum_type(std::span<const std::string_view> names) {
   Handle type(H5Tenum_create(H5T_STD_U8LE), H5Tclose);
   std::uint8_t value = 0;
@@ -236,8 +237,8 @@ void Hdf5Writer::describe_matrices(const OutputSpec& spec) {
   }
 }
 
-/// Gives dimensions their names. The names of a matrix's dimensions are stored reversed where the
-/// matrix is.
+/// Gives dimensions their names. If a matrix is stored reversed, so are the names of its
+/// dimensions.
 void Hdf5Writer::name_dimensions(const OutputSpec& spec) {
   if (spec.dimensions.empty()) return;
   hdf5::DimensionScales scales;
@@ -409,7 +410,7 @@ void Hdf5Writer::write_numbers(std::string_view name, index_t first,
   append_numbers(to, kinds_[static_cast<std::size_t>(&to - numbers_.data())], first, values);
 }
 
-/// NaN becomes -1 in whole numbers.
+/// Whole numbers hold -1 for NaN.
 template <class T>
 std::vector<T> whole_numbers(std::span<const double> values) {
   std::vector<T> numbers;

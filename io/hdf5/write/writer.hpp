@@ -8,15 +8,15 @@
 
 namespace qrtool {
 
-/// Does create_output for HDF5. qrtool(5) describes the layout: chunks of whole matrices and the
-/// metadata of HDF5 1.10, both with checksums. No times are stored, so that equal results give
+/// Implements create_output for HDF5. qrtool(5) describes the layout: chunks of whole matrices and
+/// the metadata of HDF5 1.10, both with checksums. No times are stored, so that equal results give
 /// equal files.
 std::unique_ptr<Writer> create_hdf5(const OutputSpec& spec);
 
-/// Does output_workspace_bytes for HDF5.
+/// Implements output_workspace_bytes for HDF5.
 std::size_t hdf5_workspace_bytes(const OutputSpec& spec);
 
-/// Does create_output_file for HDF5.
+/// Implements create_output_file for HDF5.
 std::unique_ptr<OutputFile> create_hdf5_file(const OutputSpec& root,
                                              std::span<const OutputSpec> planned);
 
