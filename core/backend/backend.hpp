@@ -16,8 +16,8 @@
 
 namespace qrtool {
 
-/// The places for the factors of a chunk, row-major. A view is empty where the mode does not ask
-/// for that factor.
+/// The places for the factors of a chunk, row-major. The view of a factor that the mode does not
+/// ask for is empty.
 template <class T>
 struct Factors {
   BatchView<T> q;    // m x q_cols          reduced, complete
@@ -72,16 +72,16 @@ class Backend {
                       ArraysOf arrays = ArraysOf::backend) {
     return factor_any(plan, ChunkToFactor<T>{a, out, report, arrays});
   }
-  /// The same for each type of elements, which is that of `plan`.
+  /// Implements factor() for each type of elements, which is the type of `plan`.
   virtual ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) = 0;
 
   /// Frees the memory that is kept from one chunk to the next.
   virtual void free_workspace() {}
 
-  /// The bytes of a piece, where this backend takes a matrix in pieces; 0 where it does not.
+  /// Returns the bytes of a piece if this backend factors a matrix in pieces, else 0.
   virtual std::size_t piece_bytes() const { return 0; }
-  /// Makes room on the device for the one matrix of `plan`, which outlives the result. Only for a
-  /// backend with piece_bytes(). Errors: DeviceError, LimitError.
+  /// Reserves memory on the device for the one matrix of `plan`, which must outlive the result.
+  /// Only for a backend with piece_bytes(). Errors: DeviceError, LimitError.
   template <class T>
   HeldPointer<T> hold(const Plan& plan) {
     static_assert(!is_complex_number<T>);
@@ -90,8 +90,8 @@ class Backend {
   virtual AnyHeldMatrix hold_any(const Plan&) { return {}; }
 };
 
-/// A backend that does more than another one, which outlives it. It takes a pointer: given as a
-/// reference, another object of this class would be copied instead.
+/// A backend that adds to another one, which must outlive it. It stores a pointer: from a reference
+/// another object of this class would be copied instead.
 class BackendAround : public Backend {
  public:
   explicit BackendAround(Backend* backend) : backend_(*backend) {}

@@ -24,16 +24,17 @@ class HeldMatrix {
 
   /// Sends rows of A (rows x n) to the device, and returns when they are there.
   virtual void put(index_t first_row, MatrixView<const T> rows) = 0;
-  /// Factors A and measures the errors. May be called again, with another variant of the same
-  /// problem: A is still there. The report is that of report(), but for what no check measures.
+  /// Factors A and measures the errors. May be called again with another variant of the same
+  /// problem, since A is still on the device. Returns what report() returns, except for values that
+  /// no check measures.
   virtual MatrixReport factor(const Plan& plan) = 0;
   /// Brings rows of a factor from the device: "Q" (m x q_cols), "R" (r_rows x n), "V" (m x n) or
   /// "tau" (1 x k).
   virtual void get(std::string_view factor, index_t first_row, MatrixView<T> rows) = 0;
-  /// The line of the report, after every row of every factor has come. Errors: DeviceError where
-  /// the rows are not those that the device sent.
+  /// Returns the line of the report, after every row of every factor has come. Errors: DeviceError
+  /// if the rows are not the rows that the device sent.
   virtual MatrixReport report() = 0;
-  /// What all calls so far took.
+  /// Returns the time of all calls so far.
   virtual ChunkSeconds seconds() const = 0;
 };
 

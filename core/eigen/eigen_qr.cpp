@@ -21,8 +21,8 @@ template void householder::form_q_carefully<double>(const Matrix<double>&, const
 /// With fewer rows the rounding errors of float32 can exceed the bar of m 2^-23.
 constexpr index_t few_rows = 16;
 
-/// Without rows or columns there is nothing to compute but a complete Q, which is I. Nothing is
-/// allocated for the rows or columns that there are: a file may claim any number of them.
+/// Without rows or columns the only result is a complete Q, which is I. Nothing is allocated for
+/// the other dimension, since a file may claim any number of rows or columns.
 bool is_nothing(const Problem& problem) { return problem.k() == 0 && problem.q_cols() == 0; }
 
 bool computes_in_float64(const Problem& problem) {
@@ -64,7 +64,7 @@ class PowerOfTwo {
   R factor_;
 };
 
-/// The larger of |re x| and |im x|.
+/// Returns the larger of |re x| and |im x|.
 template <class T>
 Real<T> largest_part(T x) {
   if constexpr (is_complex_number<T>)
@@ -73,8 +73,8 @@ Real<T> largest_part(T x) {
     return std::abs(x);
 }
 
-/// Calls f(i, j) for every entry, in tiles of rows, so that row-major and column-major matrices
-/// both use whole cache lines.
+/// Calls f(i, j) for every entry, in tiles of rows, so that both row-major and column-major
+/// matrices use whole cache lines.
 template <class F>
 void by_tiles(index_t rows, index_t cols, F f) {
   constexpr index_t tile = 16;
@@ -167,8 +167,8 @@ class TypedWorker : public EigenQr<T>::Worker {
     return finite;
   }
 
-  /// Stores V below the diagonal and tau. Where V was rounded, tau is computed from the rounded V
-  /// (2 / v'v where it is real), so that I - tau v v^H is orthogonal to the last bit of T.
+  /// Stores V below the diagonal, and tau. If V was rounded, tau is computed from the rounded V (2
+  /// / v'v if it is real), so that I - tau v v^H is orthogonal to the last bit of T.
   void store_reflectors(MatrixView<T> v, MatrixView<T> tau) const {
     for (index_t j = 0; j < problem_.n; ++j) {
       R vv = 1;

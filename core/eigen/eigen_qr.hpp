@@ -11,7 +11,7 @@
 
 namespace qrtool {
 
-/// The arrays for the factors of one matrix. Factors (core/backend/backend.hpp) has those of a
+/// The arrays for the factors of one matrix. Factors (core/backend/backend.hpp) has the arrays of a
 /// chunk.
 template <class T>
 struct MatrixFactors {
@@ -32,8 +32,7 @@ class EigenQr {
   ~EigenQr();
   EigenQr(EigenQr&&) noexcept;
 
-  /// `a` is m x n and finite. Returns false where R exceeds the range of T; R then holds
-  /// infinities.
+  /// `a` is m x n and finite. Returns false if R exceeds the range of T; R then holds infinities.
   bool factor(MatrixView<const T> a, const MatrixFactors<T>& out);
 
   class Worker;

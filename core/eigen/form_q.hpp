@@ -8,7 +8,8 @@
 
 namespace qrtool {
 
-/// float64, or for few rows a wider type, which takes several times as long.
+/// The type in which Q is formed: float64 or, for few rows, a wider type that needs several times
+/// as long.
 enum class Forming { usual, careful };
 
 /// Forms Q (m x q_cols, row-major) from the reflectors of LAPACK's geqrf, and rounds it to float64.

@@ -22,8 +22,8 @@ using Matrix = Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic>;
 template <class C>
 using Vector = Eigen::Matrix<C, Eigen::Dynamic, 1>;
 
-/// The columns of a block of reflectors that form_q applies together. Where reflectors are nearly
-/// parallel a wider block loses digits.
+/// The number of columns of a block of reflectors that form_q applies together. If reflectors are
+/// nearly parallel, a wider block loses digits.
 inline constexpr index_t block_columns = 8;
 /// The next type with more digits than C. long double has them on x86-64 and on 64-bit Arm.
 template <class C>
@@ -31,11 +31,11 @@ using WiderType = std::conditional_t<
     std::is_same_v<C, float>, double,
     std::conditional_t<is_complex_number<C>, std::complex<long double>, long double>>;
 
-/// The rows in a plain sum before a compensated sum takes over.
+/// The number of rows in a plain sum, before a compensated sum is used.
 inline constexpr index_t sum_rows = 256;
 
-/// The error of a sum of m terms can be m u, and the bar is 30 k u. Where m is larger than this,
-/// sums are taken block by block.
+/// The error of a sum of m terms can be m u, and the bar is 30 k u. If m is larger than this, sums
+/// are taken block by block.
 inline bool is_tall(index_t m, index_t k) { return m > 32 * k; }
 
 /// w := C^H v, in blocks of rows, with a compensated sum over the blocks.
@@ -60,16 +60,16 @@ void apply_reflector(Eigen::Ref<Matrix<C>> c, const Eigen::Ref<const Vector<C>>&
   c.noalias() -= (tau * v) * w.adjoint();
 }
 
-/// The reflector that turns x into beta e_1, with v(1:) in `essential` (LAPACK larfg). beta is real
-/// even where tau is 0.
+/// Computes the reflector that turns x into beta e_1, with v(1:) in `essential` (LAPACK larfg).
+/// beta is real even if tau is 0.
 template <class C>
 struct Reflector {
   C beta, tau;
 };
 template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
-  // Squares of tiny entries would lose digits to underflow, so that x is then multiplied by a power
-  // of two.
+  // Squares of tiny entries would lose digits to underflow, so x is multiplied by a power of two
+  // first.
   using Limits = std::numeric_limits<Real<C>>;
   const Real<C> largest = x.cwiseAbs().maxCoeff();
   int exponent = 0;
@@ -88,8 +88,8 @@ Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential)
   return {beta / raise, (beta - alpha) / beta};
 }
 
-/// tau of the stored v, whose essential part has the square `sum`, near a computed one: the tau in
-/// its direction with 2 Re tau = |tau|^2 v^H v, with which H is unitary. For real tau it is 2 /
+/// Returns tau for the stored v, whose essential part has the sum of squares `sum`, near a computed
+/// tau: in its direction, with 2 Re tau = |tau|^2 v^H v, for which H is unitary. A real tau is 2 /
 /// v'v.
 template <class C>
 C tau_of_v(C tau, double sum) {
@@ -103,8 +103,8 @@ C tau_of_v(C tau, double sum) {
   }
 }
 
-/// tau_j := tau_of_v(), where H_j is not I: Q is only as orthogonal as the reflectors are. Without
-/// it the largest error of five million matrices of few rows was 0.995 of the bar.
+/// Replaces tau_j by tau_of_v() unless H_j is I: Q is only as orthogonal as the reflectors are.
+/// Without it the largest error of five million matrices of few rows was 0.995 of the bar.
 template <class C>
 void set_tau_from_v(const Matrix<C>& vr, Vector<C>& tau) {
   for (index_t j = 0; j < tau.size(); ++j) {
@@ -148,9 +148,9 @@ void factor(Matrix<C>& a, Vector<C>& tau) {
   }
 }
 
-/// The rows in a plain sum of such a block. Where rows are alike, all terms of a sum are equal and
-/// every addition rounds the same way: with plain sums Q of 200x64 had an error of two bars, as
-/// LAPACK's has, although V and tau are good to 0.15.
+/// The number of rows in a plain sum of such a block. If rows are alike, all terms of a sum are
+/// equal and every addition rounds the same way: with plain sums Q of 200x64 had an error of two
+/// bars, as LAPACK's has, although V and tau are good to 0.15.
 inline constexpr index_t part_rows = 16;
 
 /// X^H Y, the sum of the products of parts of the rows.
@@ -209,8 +209,8 @@ void form_q(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {
   }
 }
 
-/// form_q(), but Q of few rows is formed in the next wider type, and rounded once. Where rows are
-/// alike, products in float64 left 0.97 of the bar with AVX-512 and 1.19 with AVX2, whose sums have
+/// As form_q(), but Q of few rows is formed in the next wider type, and rounded once. With alike
+/// rows products in float64 left 0.97 of the bar with AVX-512, and 1.19 with AVX2, which adds in
 /// another order. In the wider type it is 0.43 with both.
 template <class C>
 void form_q_carefully(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {

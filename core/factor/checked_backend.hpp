@@ -10,7 +10,7 @@ namespace qrtool {
 
 class CheckedBackend {
  public:
-  /// `backend` outlives this object.
+  /// `backend` must outlive this object.
   explicit CheckedBackend(Backend& backend) : tries_(backend), ranks_(tries_) {}
 
   /// Factors what the problem asks for.

@@ -87,7 +87,7 @@ void RankAndOrder<S>::pivot() {
   if (k == 0) return;
   p.qr.compute(Eigen::Map<const typename Pivoted::RowMajor>(scaled.data, k, n));
   householder::Matrix<S> q(k, k);
-  // Eigen has tau of H^H.
+  // Eigen stores tau of H^H.
   householder::form_q<S>(p.qr.matrixQR(), p.qr.hCoeffs().conjugate(), q);
   p.q = q;
   p.r = p.qr.matrixR().topRows(k).template triangularView<Eigen::Upper>();
@@ -126,14 +126,15 @@ template <class T>
 void RankAndOrder<S>::store_r(MatrixView<T> r) const {
   for (index_t i = 0; i < r.rows; ++i)
     for (index_t j = 0; j < r.cols; ++j)
-      // + 0 turns -0 into +0, whose sign would be that of the R that was pivoted.
+      // Adding 0 turns -0 into +0. The sign of a zero would depend on the R that was pivoted.
       r(i, j) = j < i ? T(0) : static_cast<T>(scaled_by(pivoted_->r(i, j), scale_)) + T(0);
 }
 
 template <class S>
 template <class T>
 void RankAndOrder<S>::multiply(MatrixView<T> q, int threads) const {
-  // Rows of Q that are multiplied together, and all that a thread takes at a time.
+  // The number of rows of Q that are multiplied together, and the number that a thread multiplies
+  // at a time.
   constexpr index_t at_once = 4, piece = 64 * at_once;
   const index_t k = problem_.k();
   if (k == 0) return;

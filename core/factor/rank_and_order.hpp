@@ -21,11 +21,12 @@
 
 namespace qrtool {
 
-/// Column j of `a` := column permutation[j] of what `a` holds.
+/// Reorders columns: column j of `a` becomes the former column permutation[j].
 template <class T>
 void permute_columns(MatrixView<T> a, std::span<const index_t> permutation);
 
-/// A permutation from its stored numbers, which count from 0; empty where they are none.
+/// Returns a permutation from its stored numbers, which count from 0, or nothing if they are no
+/// permutation.
 std::vector<index_t> permutation_of(std::span<const double> numbers);
 
 /// Pivots R of one matrix after another, in ranking_bytes(problem) of memory; S is float64 or
@@ -37,22 +38,22 @@ class RankAndOrder {
   ~RankAndOrder();
   RankAndOrder(RankAndOrder&&) noexcept;
 
-  /// Takes r (k x n), whose type T has the Wide<T> S; entries below its diagonal do not count.
-  /// `scale` is that of A.
+  /// Sets r (k x n), whose type T has the Wide<T> S; entries below its diagonal are ignored.
+  /// `scale` is the scale of A.
   template <class T>
   void set(MatrixView<const T> r, int scale);
-  /// Enters rank and condition, as far as they are asked for.
+  /// Enters rank and condition, if they are asked for.
   void enter(MatrixReport& line) const;
-  /// Whether an R of A'A in float64 would decide on the rank of such a matrix where it has lost all
-  /// digits: with a condition number of 1e7, columns scaled to norm 1, it has few left.
+  /// Whether the rank may not be decided on an R from A'A in float64, which has few correct digits
+  /// left: the condition, with columns scaled to norm 1, is 1e7 or more.
   bool is_near_deficient() const { return !(factor_.scaled_condition() < 1e7); }
 
   /// Forms P, Q2 and R2, with a real r_ii >= 0.
   void pivot();
-  /// The signs of R2's rows and of Q2's columns change where `signs`, which has k entries, are -1.
+  /// Changes the signs of R2's rows and of Q2's columns for which `signs`, of k entries, is -1.
   void apply_signs(const std::vector<int>& signs);
   std::span<const index_t> permutation() const { return permutation_; }
-  /// Gives every rank what rank 0 knows of P and Q2.
+  /// Sends P and Q2 from rank 0 to every rank.
   void share(Comm& comm);
   /// Returns min |r_ii| / max |r_ii| of R2, and 0 for R2 = 0.
   double diagonal_ratio() const;

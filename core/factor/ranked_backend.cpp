@@ -50,7 +50,7 @@ index_t part_rows_of(const Plan& plan) {
 
 }  // namespace
 
-/// Looks at the matrices of one thread.
+/// Finds rank and condition of the matrices of one thread.
 template <class T>
 class RankedBackend::Worker {
  public:
@@ -140,7 +140,7 @@ class RankedBackend::Worker {
   RankAndOrder<Wide<T>> r_;
   Batch<T> permuted_;  // A[:, P]
   std::optional<EigenQr<T>> reference_;
-  // One of these where something is measured.
+  // Set if something is measured: one meter for whole matrices, or one for rows in parts.
   std::optional<ErrorMeter> meter_;  // of rows in parts
   std::optional<ErrorFinder> finder_;
 };
@@ -167,7 +167,7 @@ std::vector<RankedBackend::Worker<T>>& RankedBackend::workers(const Plan& plan) 
   return workers;
 }
 
-/// A matrix whose R comes from A'A in float64 and is close to rank-deficient.
+/// A matrix whose R comes from A'A in float64 and that is close to rank-deficient.
 template <class T>
 ChunkSeconds RankedBackend::decide_by_reflectors(const Plan& plan, BatchView<const T> a,
                                                  const Factors<T>& out,

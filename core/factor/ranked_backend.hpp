@@ -14,11 +14,11 @@
 
 namespace qrtool {
 
-/// Does what problem.pivots and problem.wants_condition ask for, on the host. Without them it does
-/// nothing else than that backend. Factors with pivoted columns are measured again, as A[:, P].
+/// Adds problem.pivots and problem.wants_condition on the host. Without them it is the inner
+/// backend. Factors with pivoted columns are measured again, as factors of A[:, P].
 class RankedBackend final : public BackendAround {
  public:
-  /// `backend` outlives this object.
+  /// `backend` must outlive this object.
   explicit RankedBackend(SecondTry& backend);
   ~RankedBackend() override;
 

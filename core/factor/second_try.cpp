@@ -16,7 +16,8 @@
 namespace qrtool {
 namespace {
 
-/// The largest error in units of its bar; infinite where an error is NaN or was not measured.
+/// Returns the largest error in units of its bar, or infinity if an error is NaN or was not
+/// measured.
 double worst_ratio(Mode mode, const MatrixReport& line) {
   double worst = std::max(line.residual / line.bars.residual, line.lower / line.bars.lower);
   if (mode != Mode::r) worst = std::max(worst, line.orthogonality / line.bars.orthogonality);
@@ -40,7 +41,7 @@ std::size_t room_beside(const Plan& plan, const Limits& limits, index_t count) {
   return left + each * static_cast<std::size_t>(count);
 }
 
-/// Whether the factors of the second try stay; its line then says whose they are.
+/// Whether the factors of the second try are kept; the line then says which they are.
 bool keeps_second(const Problem& problem, MatrixReport& second, const MatrixReport& first) {
   const bool is_judged = second.status == Status::ok || second.status == Status::above_bar;
   // Reflectors run in strict arithmetic and were held to its bar.
@@ -81,8 +82,8 @@ Backend& Reflectors::cpu() {
   return *cpu_;
 }
 
-/// The choice depends on the shape and the type, but not on how many matrices there are. Whether
-/// there is memory for it, by `limits`, does.
+/// The choice depends on the shape and the type, but not on the number of matrices. Only whether
+/// there is memory for it depends on `limits`.
 std::optional<Plan> Reflectors::plan_on(const Backend& backend, const Plan& plan, index_t count,
                                         const Plan* tried, Limits limits) {
   Problem problem = plan.problem;
@@ -212,7 +213,7 @@ template <class T>
 ChunkSeconds SecondTry::factor_twice(const Plan& plan, const ChunkToFactor<T>& chunk) {
   const std::span<MatrixReport> report = chunk.report;
   ChunkSeconds seconds = backend_.factor_any(plan, chunk);
-  // Neighbours that are above their bar go together.
+  // Neighbours that are above their bar are factored together.
   auto next = std::find_if(report.begin(), report.end(), needs_second_try);
   while (next != report.end()) {
     const auto end = std::find_if_not(next, report.end(), needs_second_try);
@@ -228,8 +229,8 @@ ChunkSeconds SecondTry::factor_any(const Plan& plan, const AnyChunk& any) {
   return std::visit([&](const auto& chunk) { return factor_twice(plan, chunk); }, any);
 }
 
-/// A matrix that the backend holds, with a second try there. Where reflectors are not better, the
-/// first way goes once more.
+/// A matrix that the backend holds, with a second try there. If reflectors are not better, it is
+/// factored by the first variant once more.
 template <class T>
 class HeldTwice final : public HeldMatrix<T> {
  public:

@@ -12,36 +12,36 @@
 
 namespace qrtool {
 
-/// Whether a fast way may have spoiled the factors of this line, so that reflectors may do better.
-/// True where an error is above its bar, and where a route by A'A gave an R that is not finite.
+/// Whether a fast variant may have spoiled the factors of this line, so that reflectors may be
+/// better. True if an error is above its bar, or if a route by A'A gave an R that is not finite.
 bool needs_second_try(const MatrixReport& line);
 
-/// Whether `second` has smaller errors, each measured in the bars of its line, than `first`. Errors
-/// that are NaN are the worst. Of Mode::r the orthogonality does not count.
+/// Whether `second` has smaller errors than `first`, each in units of the bars of its line. NaN is
+/// the worst error. For Mode::r the orthogonality does not count.
 bool is_better(Mode mode, const MatrixReport& second, const MatrixReport& first);
 
-/// Sends matrices to reflectors alone: to a variant of the given backend, or to the CPU where no
-/// variant there takes them. What a plan says of variant and arithmetic does not count; the
-/// arithmetic is that of the element type.
+/// Factors by reflectors alone: by a variant of the given backend, or on the CPU if no variant
+/// there can. The variant and the arithmetic of a plan are ignored; the arithmetic is that of the
+/// element type.
 class Reflectors final : public BackendAround {
  public:
-  /// `backend` outlives this object.
+  /// `backend` must outlive this object.
   explicit Reflectors(Backend& backend);
   ~Reflectors() override;
 
-  /// Errors: LimitError where no way succeeds, or the memory that `plan` leaves is too small for
-  /// it.
+  /// Errors: LimitError if no variant succeeds, or if the memory that `plan` leaves is too small.
   ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
-  /// What the device said where it failed and the CPU took its matrices; empty if it never failed.
+  /// Returns the device's error if it failed and the CPU factored its matrices; empty if it never
+  /// failed.
   const std::string& trouble() const { return trouble_; }
 
-  /// The plan of the second try of a matrix that the backend holds, after that of `plan`. Nothing
-  /// where the backend has no other way.
+  /// Returns the plan of the second try, after `plan`, of a matrix that the backend holds. Returns
+  /// nothing if the backend has no other variant.
   std::optional<Plan> other_plan(const Plan& plan) const;
 
-  /// The same, but not in the way of `plan`, which was tried already. Returns nothing, and leaves
-  /// factors and report undefined, where there is no other way or too little memory for it.
+  /// As factor_any(), without the variant of `plan`, which was tried already. Returns nothing, and
+  /// leaves factors and report undefined, if there is no other variant or too little memory for it.
   template <class T>
   std::optional<ChunkSeconds> factor_otherwise(const Plan& plan, BatchView<const T> a,
                                                const Factors<T>& out,
@@ -50,8 +50,8 @@ class Reflectors final : public BackendAround {
  private:
   /// A backend and the plan by which it factors `count` matrices of a problem.
   struct Way;
-  /// The plan by which `backend` factors `count` matrices by reflectors, within `limits`. Not that
-  /// of `tried`, where that is not null.
+  /// Returns the plan by which `backend` factors `count` matrices by reflectors, within `limits`.
+  /// It is never `tried`, if that is not null.
   static std::optional<Plan> plan_on(const Backend& backend, const Plan& plan, index_t count,
                                      const Plan* tried, Limits limits);
   static std::optional<Way> way_on(Backend& backend, const Plan& plan, index_t count,
@@ -72,12 +72,12 @@ class Reflectors final : public BackendAround {
   std::unique_ptr<Backend> cpu_;  // where backend_ is a device; made when it is needed
 };
 
-/// Puts the second try behind another backend: factor() gives the better of two results where the
-/// first is above its bar, and says in the report which one it is. Where a run has no such matrix,
-/// it does nothing else than that backend.
+/// Adds the second try to another backend: factor() keeps the better of two results if the first is
+/// above its bar, and says in the report which one it is. In a run without such matrices it is the
+/// inner backend.
 class SecondTry final : public BackendAround {
  public:
-  /// `backend` outlives this object.
+  /// `backend` must outlive this object.
   explicit SecondTry(Backend& backend) : BackendAround(&backend), reflectors_(backend) {}
 
   ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
@@ -85,7 +85,7 @@ class SecondTry final : public BackendAround {
   std::size_t piece_bytes() const override { return backend_.piece_bytes(); }
   AnyHeldMatrix hold_any(const Plan& plan) override;
 
-  /// The way of the second try, for those who decide on it themselves.
+  /// Returns the backend of the second try, for callers that decide on it themselves.
   Reflectors& reflectors() { return reflectors_; }
 
  private:

@@ -34,10 +34,10 @@ class Comm {
   virtual int size() const = 0;
   /// Returns the number of ranks on this machine.
   virtual int local_size() const { return 1; }
-  /// Rank 0 alone writes and prints.
+  /// Whether this is rank 0, which alone writes and prints.
   bool is_root() const { return rank() == 0; }
 
-  /// Moves bytes from one rank to another. Both state the same number of bytes, and either may wait
+  /// Move bytes from one rank to another. Both state the same number of bytes, and either may wait
   /// for the other.
   virtual void send(int to, std::span<const std::byte> bytes) = 0;
   virtual void receive(int from, std::span<std::byte> bytes) = 0;
@@ -76,7 +76,7 @@ void broadcast(Comm& comm, T* data, std::size_t count) {
   for (int to = 1; comm.is_root() && to < comm.size(); ++to) comm.send(to, bytes_of(data, count));
 }
 
-/// Calls body() on every rank. Where it fails on one rank, every rank throws that same error.
+/// Calls body() on every rank. If it fails on one rank, every rank throws the same error.
 template <class Body>
 void together(Comm& comm, Body body) {
   if (comm.size() == 1) return body();

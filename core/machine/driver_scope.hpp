@@ -8,8 +8,8 @@
 
 namespace qrtool {
 
-/// A driver's threads work for the caller, so that this is a property of the process, not of a
-/// thread.
+/// Marks the time in a driver. A driver's threads work for the caller, so this is a property of the
+/// process, not of a thread.
 class DriverScope {
  public:
   DriverScope() { ++depth_; }

@@ -24,7 +24,7 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 std::size_t room(std::size_t limit, std::size_t used) { return limit > used ? limit - used : 0; }
 
-/// The number that a file holds; nothing for "max" or where there is no such file.
+/// Returns the number in a file, or nothing for "max" or if there is no such file.
 std::optional<std::size_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t number = 0;
@@ -51,8 +51,8 @@ std::size_t address_space_room_bytes() {
   return room(limit.rlim_cur, pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
 }
 
-/// Threads whose stacks fit half of the address space that a limit leaves. OpenMP ends the process
-/// where it cannot make a thread.
+/// Returns the number of threads whose stacks fit half of the address space that a limit leaves.
+/// OpenMP ends the process if it cannot start a thread.
 int threads_with_room() {
   const std::size_t room = address_space_room_bytes();
   rlimit stack{};
@@ -92,14 +92,14 @@ void for_each_parent(const std::string& root, std::string directory, Use use) {
   }
 }
 
-/// The cores to which this process is bound.
+/// Returns the number of cores to which this process is bound.
 int bound_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
   return machine_cores();
 }
 
-/// Cached file contents count as used memory but are given up when memory is needed.
+/// Cached file contents count as used memory, but are given up if memory is needed.
 std::size_t reclaimable_bytes(const std::string& directory, std::string_view prefix) {
   std::size_t sum = 0;
   std::ifstream file(directory + "/memory.stat");
@@ -181,7 +181,7 @@ Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const
   Limits limits = host_limits(memory_bytes, threads);
   const int ranks_here = comm.local_size();
   if (!memory_bytes) limits.host_bytes /= static_cast<std::size_t>(ranks_here);
-  // Where mpirun has bound the ranks to cores, the cores are divided among them already.
+  // If mpirun has bound the ranks to cores, the cores are divided among them already.
   if (threads == 0 && bound_cores() >= machine_cores())
     limits.threads = std::max(1, limits.threads / ranks_here);
   limits.ranks = comm.size();

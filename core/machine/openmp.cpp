@@ -39,7 +39,7 @@ void wait_until_gone(const TrialThread& thread) {
 int start_for_trial(int count) {
   std::vector<TrialThread> threads(static_cast<std::size_t>(count));
   std::atomic<bool> is_over = false;
-  // Handlers of signals are for threads that stay.
+  // Signals are handled by threads that stay.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -58,7 +58,7 @@ int start_for_trial(int count) {
   return started;
 }
 
-/// OpenMP ends the process, too, where it has no memory for the state of a region.
+/// OpenMP also ends the process if it has no memory for the state of a region.
 bool has_room_for_region(int threads) {
   constexpr std::size_t bytes_of_thread = 4096;
   void* const room = std::malloc(bytes_of_thread * static_cast<std::size_t>(threads));
@@ -66,7 +66,7 @@ bool has_room_for_region(int threads) {
   return room != nullptr;
 }
 
-/// The threads, this one included, of which a region could consist now.
+/// Returns the number of threads, this one included, that a region could have now.
 int try_threads(int wanted) {
   try {
     return has_room_for_region(wanted) ? 1 + start_for_trial(wanted - 1) : 1;
@@ -81,7 +81,8 @@ int threads_for_region(int wanted) {
   using Clock = std::chrono::steady_clock;
   // Regions of different sizes may follow each other fast, and each larger one starts threads.
   constexpr auto trial_holds = std::chrono::seconds(1);
-  // OpenMP keeps the threads of the last region of a thread, but not of one within another.
+  // OpenMP keeps the threads of a thread's last region, but not the threads of a region within
+  // another.
   thread_local int last = 1, tried = 1;
   thread_local Clock::time_point tried_at{};
   if (wanted <= 1) return 1;

@@ -4,10 +4,10 @@
 
 namespace qrtool {
 
-/// Of `wanted` threads, those that the system gives to a region that this thread begins next: at
-/// least 1. OpenMP ends the process where it cannot start a thread, so that every region asks here
-/// first. Where a region needs more threads than the last one of this thread, as many are started
-/// for a trial, at most once a second, and have ended when the call returns.
+/// Returns how many of `wanted` threads the next region of this thread may have: at least 1. OpenMP
+/// ends the process if it cannot start a thread, so every region asks here first. If a region needs
+/// more threads than the last one of this thread, they are started for a trial, at most once a
+/// second, and have ended when the call returns.
 int threads_for_region(int wanted);
 
 }  // namespace qrtool

@@ -41,7 +41,7 @@ class Helpers {
     for (int i = 0; i < std::min(sleeping_, loop.most_helpers_); ++i) has_opened_.notify_one();
   }
 
-  /// Returns false where the system gives no more threads. The others do the work.
+  /// Returns false if the system gives no more threads. The others then do the work.
   bool add_helper() {
     try {
       std::thread([this] { help(); }).detach();
@@ -52,7 +52,7 @@ class Helpers {
     return true;
   }
 
-  /// Null where no loop has work for one more.
+  /// Returns null if no loop has work for one more thread.
   SharedLoop* find_loop() const {
     SharedLoop* found = nullptr;
     for (SharedLoop* loop : loops_) {
@@ -81,8 +81,9 @@ class Helpers {
     }
   }
 
-  /// Until the next loop opens. For some time without sleep: to be woken takes longer than the
-  /// pause between the chunks of a batch in memory. Not for long, because others need the core.
+  /// Waits until the next loop opens. It spins for a short time first: being woken takes longer
+  /// than the pause between the chunks of a batch in memory. It does not spin for long, because
+  /// others need the core.
   void wait(std::unique_lock<std::mutex>& lock) {
     constexpr auto awake = std::chrono::microseconds(50);
     const std::uint64_t opened = opened_;

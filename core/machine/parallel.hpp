@@ -22,7 +22,7 @@ class SharedLoop {
  protected:
   /// Runs the loop on this thread, as worker 0, and on helpers. Returns when all have ended.
   void run();
-  /// Returns the next index. There are more as long as it is below count().
+  /// Returns the next index. It is valid if it is below count().
   index_t take() { return next_.fetch_add(1); }
   index_t count() const { return count_; }
   void stop() { next_ = count_; }
@@ -37,10 +37,10 @@ class SharedLoop {
   std::vector<int> free_workers_;  // numbers from 1 on that no helper has
 };
 
-/// Calls body(i, worker) once for every i < count. No two threads use the same worker number
-/// (< threads) at one time. The calling thread takes part, and helpers do that have nothing else
-/// to do: of all loops together never more than the largest `threads` so far less one. The indices
-/// are begun in ascending order. The first exception stops the loop and is thrown again.
+/// Calls body(i, worker) once for every i < count. No two threads use the same worker number (<
+/// threads) at one time. The calling thread takes part, and so do idle helpers, of which all loops
+/// together have at most the largest `threads` so far less one. The indices are begun in ascending
+/// order. The first exception stops the loop and is thrown again.
 template <class Body>
 void parallel_for(index_t count, int threads, Body body) {
   class Loop final : public SharedLoop {

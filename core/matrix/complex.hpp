@@ -30,7 +30,7 @@ struct RealOf<const std::complex<T>> {
 };
 }  // namespace detail
 
-/// The type of the real and the imaginary part of T; T itself where T is real.
+/// The type of the real and the imaginary part of T; T itself if T is real.
 template <class T>
 using Real = typename detail::RealOf<T>::type;
 
@@ -38,7 +38,7 @@ using Real = typename detail::RealOf<T>::type;
 template <class T>
 inline constexpr index_t parts_of = is_complex_number<std::remove_const_t<T>> ? 2 : 1;
 
-/// The matrix of the real and imaginary parts; a real matrix as it is.
+/// Returns the matrix of the real and imaginary parts, or a real matrix unchanged.
 template <class T>
 MatrixView<Real<T>> interleaved(const MatrixView<T>& a) {
   constexpr index_t parts = parts_of<T>;
@@ -55,8 +55,8 @@ BatchView<Real<T>> interleaved(const BatchView<T>& a) {
           parts * a.stride};
 }
 
-/// to := every entry of `from` as [re im; -im re], so that rows of parts, re, im, re, im, .., times
-/// `to` are the parts of complex rows times `from`.
+/// to := every entry of `from` as [re im; -im re]. Rows of parts, re, im, re, im, .., times `to`
+/// are then the parts of complex rows times `from`.
 template <class C, class R>
 void embed(MatrixView<const C> from, const MatrixView<R>& to) {
   for (index_t i = 0; i < from.rows; ++i) {
@@ -74,7 +74,7 @@ template <class T>
 using Complex = std::conditional_t<std::is_const_v<T>, const std::complex<std::remove_const_t<T>>,
                                    std::complex<T>>;
 
-/// The complex matrix whose real and imaginary parts a real one has in turn.
+/// Returns the complex matrix whose real and imaginary parts alternate in a real one.
 template <class T>
 MatrixView<Complex<T>> as_complex(const MatrixView<T>& a) {
   return {reinterpret_cast<Complex<T>*>(a.data), a.rows, a.cols / 2, a.ld / 2};

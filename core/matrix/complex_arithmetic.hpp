@@ -13,7 +13,7 @@
 
 namespace qrtool {
 
-/// float64 or complex128: the type in which sums of numbers of type T are taken.
+/// The type in which numbers of type T are summed: float64 or complex128.
 template <class T>
 using Wide = std::conditional_t<is_complex_number<T>, std::complex<double>, double>;
 
@@ -39,8 +39,8 @@ T conjugate(T x) {
     return x;
 }
 
-/// x y. The operator of std::complex looks for infinities in each product, which takes several
-/// times as long.
+/// Returns x y. The operator of std::complex looks for infinities in each product, which needs
+/// several times as long.
 template <class T>
 T product(T x, T y) {
   if constexpr (is_complex_number<T>)
@@ -49,7 +49,7 @@ T product(T x, T y) {
     return x * y;
 }
 
-/// |x|^2
+/// Returns |x|^2.
 template <class T>
 Real<T> square_of(T x) {
   if constexpr (is_complex_number<T>)
@@ -58,7 +58,7 @@ Real<T> square_of(T x) {
     return x * x;
 }
 
-/// x 2^exponent
+/// Returns x 2^exponent.
 template <class T>
 T scaled_by(T x, int exponent) {
   if constexpr (is_complex_number<T>)
@@ -85,7 +85,7 @@ bool is_finite(T x) {
     return std::isfinite(x);
 }
 
-/// NaN in every part.
+/// Returns NaN in every part.
 template <class T>
 T not_a_number() {
   constexpr Real<T> nan = std::numeric_limits<Real<T>>::quiet_NaN();

@@ -238,8 +238,8 @@ void fill_cond(const MatrixRequest& request, std::uint64_t b, MatrixView<T> a) {
   }
 }
 
-/// The kind of matrix b, where `kinds` has one or several joined by "+", which matrices take in
-/// turn.
+/// Returns the kind of matrix b. `kinds` is one kind or several joined by "+", which the matrices
+/// have in turn.
 std::string_view kind_of(std::string_view kinds, index_t b) {
   index_t at = b % (std::ranges::count(kinds, '+') + 1);
   for (; at > 0; --at) kinds.remove_prefix(kinds.find('+') + 1);
@@ -281,28 +281,29 @@ std::span<const MatrixKind> matrix_kinds() {
 
 namespace {
 
-/// exp(i phase) of row or column `index`.
+/// Returns exp(i phase) for row or column `index`.
 std::complex<double> phase(std::uint64_t seed, std::uint64_t stream, index_t index) {
   return std::polar(
       1.0, 2 * std::numbers::pi * uniform(seed, stream, static_cast<std::uint64_t>(index)));
 }
 
-/// What makes a complex matrix of real ones.
+/// Makes a complex matrix from real ones.
 class ComplexKind {
  public:
   ComplexKind(const MatrixRequest& request, index_t b)
       : other_(request), stream_(2 * static_cast<std::uint64_t>(b)) {
     const std::string_view kind = kind_of(request.kind, b);
     has_two_ = kind == "gauss" || kind == "uniform" || kind == "integers";
-    // The streams of the phases, and of Y, are those of no matrix that is drawn from the seed.
+    // The streams of the phases and of Y differ from the streams of every matrix that is drawn from
+    // the seed.
     other_.seed = mix_bits(request.seed ^ 0xc0);
   }
 
   /// Whether the matrix is X + iY; else it is X with random phases.
   bool has_two() const { return has_two_; }
-  /// The request of Y.
+  /// Returns the request for Y.
   const MatrixRequest& other() const { return other_; }
-  /// Entry (i, j) with its phase, where that of X is x.
+  /// Returns entry (i, j) with its phase; x is the entry of X.
   template <class T>
   std::complex<T> turned(T x, index_t i, index_t j) const {
     const std::complex<double> turn =
@@ -316,7 +317,7 @@ class ComplexKind {
   bool has_two_;
 };
 
-/// A kind with singular values of its own, with phases.
+/// Fills a matrix of a kind that has its own singular values, with phases.
 template <class T>
 void fill_complex_cond(const MatrixRequest& request, index_t b, MatrixView<std::complex<T>> a) {
   const Batch<T> real(1, a.rows, a.cols);
@@ -351,7 +352,7 @@ void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t
                                         : named.value({from, number, i, j, a.rows, a.cols}));
   };
   const auto fill = [&](const auto& entry) {
-    // So many columns of a product stay in the cache.
+    // The number of columns of a product that stay in the cache.
     constexpr index_t strip = 32;
     for (index_t begin = 0; begin < a.cols; begin += strip) {
       for (index_t i = first; i < first + rows; ++i)

@@ -26,22 +26,22 @@ std::span<const MatrixKind> matrix_kinds();
 bool uses_cond(std::string_view kind);
 
 struct MatrixRequest {
-  // One of matrix_kinds(), or several joined by "+", which the matrices of a batch take in turn.
+  // One of matrix_kinds(), or several joined by "+", which the matrices of a batch have in turn.
   std::string_view kind = "gauss";
-  // Kind "cond": the largest singular value over the smallest. Graded kinds: the same of the
-  // scales. "offset" and "near-duplicates": what columns have in common over what differs.
+  // The ratio of the largest singular value to the smallest (kind "cond"), or of the scales (graded
+  // kinds), or of the common part of columns to their differences ("offset", "near-duplicates").
   double cond = 1e6;
   std::uint64_t seed = 0;
 };
 
-/// Fills matrix number b of a batch. Complex gauss, uniform and integers are X + iY of two such
+/// Fills matrix number b of a batch. Complex gauss, uniform and integers are X + iY of two real
 /// matrices; every other kind is real with random phases of its rows and columns, which keep sizes
 /// and singular values. Errors: UsageError for an unknown kind.
 template <class T>
 void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a);
 
-/// Fills the rows first .. first + rows - 1 of a matrix whose kind computes each entry alone: all
-/// kinds but the one with singular values of its own.
+/// Fills the rows first .. first + rows - 1 of a matrix whose kind computes each entry alone, as
+/// all kinds do except the one with its own singular values.
 template <class T>
 void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t first,
                index_t rows);

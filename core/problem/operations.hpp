@@ -24,8 +24,8 @@ inline double operations_of_r(double m, double n) { return 2 * m * n * n - 2.0 /
 constexpr double operations_in(ElementType type) { return is_complex(type) ? 4 : 1; }
 
 /// Counts the real operations of the whole batch as LAPACK does: 2 m n^2 - 2 n^3 / 3 for R (with m
-/// and n exchanged where m < n), the same again, with k columns, for Q (m x k), and four times as
-/// many of complex matrices.
+/// and n exchanged if m < n), and as many again, with k columns, for Q (m x k). Complex matrices
+/// count four times.
 inline double lapack_operations(const Problem& p) {
   const auto k = static_cast<double>(p.k());
   double flops = operations_of_r(static_cast<double>(std::max(p.m, p.n)), k);

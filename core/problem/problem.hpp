@@ -29,11 +29,11 @@ constexpr ElementType real_of(ElementType type) {
   const bool is_single = type == ElementType::float32 || type == ElementType::complex64;
   return is_single ? ElementType::float32 : ElementType::float64;
 }
-/// The complex type whose parts have the real type `type`.
+/// Returns the complex type whose parts have the real type `type`.
 constexpr ElementType complex_of(ElementType type) {
   return real_of(type) == ElementType::float32 ? ElementType::complex64 : ElementType::complex128;
 }
-/// The real numbers in an element.
+/// Returns the number of real numbers in an element.
 constexpr index_t parts_in(ElementType type) { return is_complex(type) ? 2 : 1; }
 constexpr std::size_t size_of(ElementType type) {
   return (real_of(type) == ElementType::float32 ? 4 : 8) * static_cast<std::size_t>(parts_in(type));
@@ -82,9 +82,9 @@ std::string_view name_of(Sign sign);
 enum class Arithmetic { any, strict, mixed };
 std::string_view name_of(Arithmetic arithmetic);
 
-/// How the errors are found. full: measured; probe: estimated with random vectors, where that is
-/// faster, and measured where the estimate does not exclude that they are above the bar; none: not
-/// at all.
+/// How the errors are found. full: measured; probe: estimated with random vectors if that is
+/// faster, and measured if the estimate does not exclude that they are above the bar; none: not at
+/// all.
 enum class Check { full, probe, none };
 std::string_view name_of(Check check);
 
@@ -101,7 +101,7 @@ struct Problem {
 
   index_t k() const { return std::min(m, n); }
   bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }
-  /// The number of columns of Q; 0 where Q is not asked for.
+  /// Returns the number of columns of Q, or 0 if Q is not asked for.
   index_t q_cols() const { return mode == Mode::complete ? m : wants_q() ? k() : 0; }
   /// The number of rows of R, or of V\R in mode raw.
   index_t r_rows() const { return mode == Mode::reduced || mode == Mode::r ? k() : m; }
@@ -114,13 +114,13 @@ struct Problem {
   std::size_t output_bytes() const;
 };
 
-/// "single", "double" or "mixed", the values of --precision.
+/// Returns "single", "double" or "mixed", the values of --precision.
 std::string_view precision_name(const Problem& problem);
 
 /// The memory, threads and device that a backend may use. The host fields come from --memory and
 /// --threads.
 struct Limits {
-  /// Sets aside, of the host's memory, what reading and writing files take.
+  /// Sets aside the part of the host's memory that reading and writing files needs.
   void reserve_for_files(std::size_t bytes) {
     file_bytes = std::min(bytes, host_bytes);
     host_bytes -= file_bytes;

@@ -17,7 +17,7 @@
 
 namespace qrtool {
 
-/// The shape of the tree over an m x n matrix, where m and n are positive.
+/// The shape of the tree over an m x n matrix; m and n are positive.
 class TallShape {
  public:
   TallShape(index_t m, index_t n)
@@ -47,8 +47,8 @@ class TallShape {
     return std::min(leaf_rows(), m_ - leaf * leaf_rows());
   }
 
-  /// The rows of all R factors, one below the other, where `rows` rows are cut into blocks of
-  /// `block_rows` >= n rows.
+  /// Returns the number of rows of all R factors, one below the other, if `rows` rows are cut into
+  /// blocks of `block_rows` >= n rows.
   index_t stacked_rows(index_t rows, index_t block_rows) const {
     return rows / block_rows * n_ + std::min(rows % block_rows, n_);
   }
@@ -59,8 +59,8 @@ class TallShape {
   static bool is_narrow(index_t n) { return n <= 128; }
 
  private:
-  /// A pack of 16 blocks of float32 and its panel take half a MiB, which fits in the cache, unless
-  /// a block would then have fewer than 4 n rows: combining the R factors would cost too much.
+  /// Sixteen blocks of float32 and their panel need half a MiB, which fits in the cache. A block
+  /// has at least 4 n rows, because combining the R factors of smaller ones would cost too much.
   static index_t choose_block_rows(index_t n) {
     return is_narrow(n) ? std::max(9216 / (n + 4) / 16 * 16, 4 * n) : 8 * n;
   }

@@ -9,9 +9,9 @@ namespace qrtool {
 
 namespace {
 
-/// sqrt(mn) denormals over ||A||. It is 0 where it is negligible beside the bar of any shape, as
-/// for all float64 numbers of common size: arithmetic with denormals takes as long as measuring a
-/// small matrix.
+/// Returns sqrt(mn) denormals over ||A||, or 0 if that is negligible beside the bar of any shape,
+/// as for all float64 numbers of common size: arithmetic with denormals takes as long as measuring
+/// a small matrix.
 double rounding_to_denormals(double entries, Precision precision, const Errors& errors) {
   constexpr int negligible_exponent = -300;
   constexpr double least_norm = 0x1p-100;

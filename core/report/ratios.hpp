@@ -15,8 +15,8 @@
 
 namespace qrtool {
 
-/// The rounding unit and the smallest number of the type that Q and R are stored in. Complex types
-/// have those of their parts.
+/// The rounding unit and the smallest number of the type that Q and R are stored in. A complex type
+/// has the precision of its parts.
 struct Precision {
   double u;
   int denormal_exponent;  // smallest positive number is 2^denormal_exponent
@@ -65,8 +65,8 @@ void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& re
 /// The errors in a line of the report, which does not hold ||A||.
 Errors errors_of(const MatrixReport& line);
 
-/// Holds the errors in a line to the precision of `problem`, where other arithmetic than that of
-/// `problem` has made and judged the factors. What the bar allows for denormal numbers stays.
+/// Judges the errors in a line by the precision of `problem`, if other arithmetic has made and
+/// judged the factors. The part of the bar for denormal numbers stays.
 void judge_again(const Problem& problem, MatrixReport& line);
 
 }  // namespace qrtool

@@ -31,8 +31,8 @@ inline std::string_view name_of(Status status) {
   return status_names[static_cast<std::size_t>(status)];
 }
 
-/// How a matrix was factored where the variant has a choice, the fastest way first. A matrix that
-/// is factored in parts has the route of its slowest part.
+/// How a matrix was factored if the variant has a choice, the fastest way first. A matrix that is
+/// factored in parts has the route of its slowest part.
 enum class Route : std::uint8_t {
   only = 0,            // the variant has one way, or does not say which it took
   first_pass = 1,      // by A'A, in one pass

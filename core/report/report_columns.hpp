@@ -25,14 +25,14 @@ struct ReportColumn {
   NumberKind kind = NumberKind::real;
   double (*value)(const MatrixReport& line) = nullptr;  // the number of a matrix
   std::string_view bar_formula;                         // "none" where nothing is held to a bar
-  /// The largest value that passes; NaN where there is none. The residual of a matrix of denormal
+  /// The largest value that passes, or NaN if there is none. The residual of a matrix of denormal
   /// numbers may be larger, as the formula says.
   double bar;
 };
 
 /// Describes residual, orthogonality, lower, diagonal_ratio, status, scale and tries, in this
-/// order, and then rank and condition where they are asked for, for matrices that are factored in
-/// this way. Definitions: core/report/ratios.hpp, core/factor/ranked_backend.hpp.
+/// order, and then rank and condition if the problem asks for them. Definitions:
+/// core/report/ratios.hpp, core/factor/ranked_backend.hpp.
 std::vector<ReportColumn> report_columns(const Problem& problem);
 
 }  // namespace qrtool

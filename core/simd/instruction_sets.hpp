@@ -19,8 +19,8 @@
 
 namespace qrtool {
 
-/// The number of the `compiled` instruction sets that the processor lacks, where they are the last
-/// ones of AVX-512, AVX2, plain x86-64.
+/// Returns how many of the `compiled` instruction sets the processor lacks. They are the last ones
+/// of AVX-512, AVX2, plain x86-64.
 std::size_t unsupported_sets(std::size_t compiled);
 
 /// Those of the kernels of QRTOOL_EACH_SET that this processor can run, the widest first.
@@ -30,7 +30,7 @@ std::span<const Kernels* const> supported(const std::array<const Kernels*, sets>
 }
 
 /// Whether this process may use the tile registers of AMX with bfloat16, beside AVX-512. The first
-/// call asks the system for them.
+/// call asks the system for permission.
 bool has_tile_registers();
 
 }  // namespace qrtool

@@ -22,8 +22,8 @@ constexpr index_t tile_rows = 8;
 /// smaller error than one long sum: with 64 rows the error of a constant 130x160 matrix was 1.14
 /// times its bar, and with 32 rows it is 0.6 times.
 constexpr index_t sum_rows = 32;
-/// A tile of V'C has so many reflectors. With two vectors of columns it has 16 sums, or 8 on
-/// processors with 16 registers.
+/// The number of reflectors in a tile of V'C. With two vectors of columns a tile has 16 sums, or 8
+/// on processors with 16 registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile_reflectors = 8;
 #else
@@ -51,7 +51,7 @@ struct Products : Lanes<C, C> {
     const C* t;  // T transposed: t[q * width + p] = T(p, q)
   };
 
-  /// Says in which rows C can have entries other than zero; V'C skips the other rows.
+  /// The rows in which C may have nonzero entries. V'C skips the other rows.
   struct Rows {
     bool in_top, in_rest;
   };

@@ -24,8 +24,8 @@ double backward_error_bound(const SolutionNorms& norms, double transposed_norm) 
 
 namespace {
 
-/// R := R of the QR factorization of R with one more row below it, whose entries before `first` are
-/// zero, by a rotation for each entry. The row becomes zero.
+/// Updates R by one more row, whose entries before `first` are zero, with a rotation for each
+/// entry. The row becomes zero.
 template <class S>
 void append_row(MatrixView<S> r, S* row, index_t first) {
   for (index_t j = first; j < r.cols; ++j) {

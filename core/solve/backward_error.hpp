@@ -25,7 +25,7 @@
 
 namespace qrtool {
 
-/// The norms of one right side's problem, all on data that are scaled in the same way.
+/// The norms of one right side's problem, all of data scaled by the same powers of two.
 struct SolutionNorms {
   double a = 0, b = 0, x = 0, r = 0, g = 0;
 
@@ -33,14 +33,15 @@ struct SolutionNorms {
   double consistent_error() const;
 };
 
-/// The least of the three bounds. transposed_norm is ||R^-H g||, infinite where it is not known.
+/// Returns the least of the three bounds. transposed_norm is ||R^-H g||, or infinity if it is not
+/// known.
 double backward_error_bound(const SolutionNorms& norms, double transposed_norm);
 
 /// The estimate of Karlson and Walden. r: R of A (k x n).
 template <class S>
 double karlson_walden(const SolutionNorms& norms, MatrixView<const S> r, const std::vector<S>& g);
 
-/// Where a bound is below this part of the bar, no closer bound is computed.
+/// If a bound is below this fraction of the bar, no closer bound is computed.
 constexpr double clear_of_bar = 0.5;
 
 /// u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52 of the parts of `type`: the largest backward

@@ -28,8 +28,8 @@ struct ColumnSizes {
   explicit ColumnSizes(index_t columns)
       : largest(static_cast<std::size_t>(columns)), squares(largest.size()) {}
 
-  /// Adds a row times `factor`. It has no branches, so that it runs in vectors; a number that is
-  /// not finite makes the sum infinite or NaN.
+  /// Adds a row times `factor` to a sum. It has no branches, so that it is vectorised; a number
+  /// that is not finite makes the sum infinite or NaN.
   template <class R>
   void add(const R* row, double factor) {
     double *most = largest.data(), *sums = squares.data();
@@ -52,8 +52,8 @@ void for_rows(MatrixView<const R> a, const RowFactors& rows, Use use) {
     if (rows[i] != 0) use(&a(i, 0), rows[i]);
 }
 
-/// Sums of the squares of columns whose own sums left the range of float64: each is divided by
-/// 2^exponents[j] first.
+/// Sums the squares of columns whose sums left the range of float64, after dividing each by
+/// 2^exponents[j].
 template <class R>
 std::vector<double> scaled_squares(MatrixView<const R> a, const RowFactors& rows,
                                    const std::vector<int>& exponents) {
@@ -67,8 +67,8 @@ std::vector<double> scaled_squares(MatrixView<const R> a, const RowFactors& rows
   return squares;
 }
 
-/// Finds the e_j with the norm of column j, and of what the ridge adds to it, in [2^(e_j - 1),
-/// 2^e_j). Returns false where A is not finite.
+/// Finds the e_j such that the norm of column j, with the row that the ridge adds to it, is in
+/// [2^(e_j - 1), 2^e_j). Returns false if A is not finite.
 template <class R>
 bool find_column_scales(const SolveProblem& problem, MatrixView<const R> a, const RowFactors& rows,
                         std::vector<int>& scales) {
@@ -143,7 +143,7 @@ bool pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFa
   const index_t parts = parts_of<T>, cols = parts_of_a.cols;
   const bool is_finite = find_column_scales(problem, parts_of_a, rows, scales);
   if (!is_finite) scales.assign(static_cast<std::size_t>(problem.n), 0);
-  // Powers of two in two factors, either of which is in range.
+  // A power of two is applied as two factors, each of which is in range.
   std::vector<double> half(static_cast<std::size_t>(cols)), rest(half.size());
   for (index_t j = 0; j < cols; ++j) {
     const int down = -scales[j / parts];

@@ -17,7 +17,7 @@
 
 namespace qrtool {
 
-/// Says what is solved for every A (m x n) of a run.
+/// The problem that is solved for every A (m x n) of a run.
 struct SolveProblem {
   ElementType type = ElementType::float64;
   index_t m = 0, n = 0;
@@ -30,7 +30,7 @@ struct SolveProblem {
   bool wants_se = false;
   bool wants_covariance = false;  // with wants_se
   bool only_checks = false;       // X is given
-  /// x of least norm, not NaN, where the rows that count do not determine x.
+  /// Whether x is the solution of least norm, not NaN, if the rows that count do not determine it.
   bool takes_few_rows = false;
 
   /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b; the
@@ -39,8 +39,8 @@ struct SolveProblem {
   /// Returns the entry on the diagonal of row `j` of the ridge.
   double penalty(index_t j) const { return has_intercept && j == 0 ? 0 : std::sqrt(ridge); }
   index_t k() const { return std::min(packed_rows(), n); }
-  /// The rows that must count for a right side, or it has no solution. With a ridge, or where A has
-  /// fewer rows than columns as a whole, one row says more than none.
+  /// Returns the least number of rows that must count for a right side to have a solution. With a
+  /// ridge, or if A itself has fewer rows than columns, one row is enough.
   index_t least_rows() const {
     if (takes_few_rows) return 0;
     return ridge > 0 || m < n ? std::min({m, n, index_t{1}}) : n;
@@ -55,7 +55,7 @@ struct SolveProblem {
   }
 };
 
-/// Says where vectors lie in an array: entry i of vector s is at (s / group) group_stride + (s %
+/// The places of vectors in an array: entry i of vector s is at (s / group) group_stride + (s %
 /// group) stride + i step.
 struct VectorPlaces {
   index_t group = 1, group_stride = 0, stride = 0, step = 1;
@@ -67,8 +67,8 @@ struct VectorPlaces {
   static VectorPlaces rows(index_t m) { return {1, m, 0, 1}; }
 };
 
-/// Right sides in memory, and the places for what is found out about each. If one vector of weights
-/// serves all right sides, w_places is {1, 0, 0, step}.
+/// Right sides in memory, and the places of their results. If one vector of weights serves all
+/// right sides, w_places is {1, 0, 0, step}.
 template <class T>
 struct RightSideBlock {
   index_t count = 0;
@@ -92,7 +92,7 @@ class RowFactors {
  public:
   explicit RowFactors(index_t m) : roots_(m, 1.0) {}
 
-  /// All rows count once.
+  /// Makes all rows count once.
   void reset();
   /// Multiplies the rows by the roots of m weights, `step` apart. No weight is negative.
   template <class R>
@@ -110,7 +110,7 @@ class RowFactors {
   std::vector<double> roots_;
 };
 
-/// A power of two in two factors, either of which is in range.
+/// A power of two as two factors, each of which is in range.
 class PowerOfTwoFactor {
  public:
   explicit PowerOfTwoFactor(int exponent)
@@ -128,7 +128,7 @@ struct PackedScale {
 };
 
 /// to := A with factored rows and the rows of the ridge (packed_rows x n), and column j times
-/// 2^-scales[j], which brings its norm to [1/2, 1). Returns false, with `to` zero, where A is not
+/// 2^-scales[j], which brings its norm to [1/2, 1). Returns false, with `to` zero, if A is not
 /// finite.
 template <class T>
 bool pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,

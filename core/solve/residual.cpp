@@ -9,7 +9,7 @@
 namespace qrtool {
 namespace {
 
-/// The rows in a plain sum.
+/// The number of rows in a plain sum.
 constexpr index_t block_rows = 256;
 /// The right sides that are taken together: X and the gradient of 64 columns of A stay in the
 /// second-level cache.
@@ -71,7 +71,7 @@ void add(std::vector<S>& to, const std::vector<S>& from) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
-/// Unevaluated sums of two float64 numbers each, side by side, so that the processor adds to
+/// Several unevaluated sums of two float64 numbers, side by side, so that the processor adds to
 /// several at a time.
 struct Twofolds {
   double *high, *low;
@@ -157,8 +157,8 @@ void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const
 
 namespace {
 
-/// The rows of the real matrix [Re -Im; Im Re] that a row of a complex one is, for x as its real
-/// and imaginary parts in turn. Sums for both rows are those for the complex row.
+/// The two rows of the real matrix [Re -Im; Im Re] that stand for one row of a complex matrix, for
+/// x as its real and imaginary parts in turn. The sums over both are the sums for the complex row.
 class RealRows {
  public:
   explicit RealRows(index_t n) : first_(static_cast<std::size_t>(2 * n)), second_(first_.size()) {}

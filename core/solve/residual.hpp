@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// The sums of some rows: for each of the p right sides r^H r and b^H b, and the gradient g = A^H r
+/// Sums over some rows: for each of the p right sides r^H r and b^H b, and the gradient g = A^H r
 /// (n x p, row-major). The rows below `data_rows` are not data but terms of a penalty;
 /// `data_squares` holds r^H r without them.
 template <class S>
@@ -31,7 +31,7 @@ void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const
                   index_t data_rows, ResidualSums<Wide<T>>& sums);
 
 /// Adds rows for one right side in twice the precision of float64, rounded at the end: r is
-/// accurate to the last bit even where b and A x nearly agree. b: null: zeros.
+/// accurate to the last bit even if b and A x nearly agree. A null b means zeros.
 template <class S>
 void add_precise_residual(MatrixView<const S> a, const S* b, index_t b_step, const S* x,
                           std::vector<S>& gradient, double& r_squares);

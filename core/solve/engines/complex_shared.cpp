@@ -11,7 +11,7 @@
 namespace qrtool {
 namespace {
 
-/// The right sides that a thread takes at a time.
+/// The number of right sides that a thread solves for at a time.
 constexpr index_t tile_sides = 32;
 
 /// z := Q^H B for the rows of B's tile.
@@ -53,7 +53,8 @@ std::size_t SharedEngine<std::complex<R>>::workspace_bytes(const SolveProblem& p
                                                            int threads) {
   const auto rows = static_cast<std::size_t>(problem.packed_rows());
   const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k());
-  // A, Q, and what factoring A takes; the tile of each thread with what its solutions take.
+  // A, Q and the memory of factoring A; and for each thread a tile of right sides with its
+  // solutions.
   const std::size_t of_a = rows * n * (sizeof(T) + 6 * sizeof(S)) + 4 * k * n * sizeof(S);
   const std::size_t of_thread =
       rows * tile_sides * sizeof(T) + (12 * tile_sides + 6 * n) * n * sizeof(S);
@@ -109,7 +110,8 @@ void SharedEngine<std::complex<R>>::solve_tile(const RightSideBlock<T>& block, i
     for (index_t i = 0; problem_.skips_missing && i < problem_.m; ++i)
       has_gap = has_gap || (rows_[i] != 0 && is_nan(from[i * step]));
     if (has_gap) worker.gaps.push_back(first + j);
-    // What is found here of a side with a gap is replaced, but an x that is given must stay.
+    // For a right side with a gap, everything found here is replaced later, but a given x must
+    // stay.
     packed.b_is_finite[j] = of_b.is_finite || has_gap;
   }
   const MatrixView<S> tile = worker.z.view()[0];

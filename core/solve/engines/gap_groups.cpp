@@ -9,7 +9,8 @@
 namespace qrtool {
 namespace {
 
-/// Returns the numbers of the right sides, sorted so that those with one mask are neighbours.
+/// Returns the numbers of the right sides, sorted so that right sides with equal masks are
+/// neighbours.
 std::vector<std::size_t> sort_by_mask(std::size_t sides, const GapMasks& masks) {
   std::vector<std::size_t> order(sides);
   std::iota(order.begin(), order.end(), std::size_t{0});

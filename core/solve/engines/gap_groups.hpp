@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// One bit for each of `rows` rows of each right side, set where the row is left out.
+/// One bit per row and right side, set if the right side leaves the row out.
 class GapMasks {
  public:
   GapMasks(std::size_t sides, index_t rows)
@@ -30,9 +30,9 @@ class GapMasks {
   std::vector<std::uint64_t> bits_;
 };
 
-/// Orders the numbers of right sides, `gaps`, whose masks are given in their order, and cuts them
-/// into groups: at most `most` with one mask where 2 `lanes` or more have it, and else `lanes` in
-/// ascending order. The groups are parts of `gaps`.
+/// Orders the numbers of right sides, `gaps`, whose masks are given in the same order, and cuts
+/// them into groups. A mask that 2 `lanes` or more right sides have gets groups of at most `most`;
+/// the others get groups of `lanes` in ascending order. The groups are parts of `gaps`.
 std::vector<std::span<const index_t>> group_by_mask(std::vector<index_t>& gaps,
                                                     const GapMasks& masks, std::size_t lanes,
                                                     std::size_t most);

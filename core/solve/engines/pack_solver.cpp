@@ -129,8 +129,9 @@ bool PackSolver<T>::take_in_place(std::span<const SystemRef<T>> systems,
   return true;
 }
 
-/// Scales only the systems that must be packed: their neighbours get the bits that they get in
-/// place, whose exponents decide what needs care, and lose no digits of small columns.
+/// Scales only the systems that must be packed. Their neighbours get the bits that they get without
+/// a copy, because their exponents decide which systems need care, and they lose no digits of small
+/// columns.
 template <class T>
 void PackSolver<T>::pack(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
   for (std::size_t l = 0; l < systems.size(); ++l) {

@@ -16,12 +16,12 @@ namespace qrtool {
 /// are always among them.
 std::span<const systems::Kernels* const> systems_kernels();
 
-/// Whether systems with p right sides each should be solved in packs that factor A themselves, also
-/// where factors alone would pay otherwise: packs copy no A, and measure nothing but x.
+/// Whether systems with p right sides each should be solved in packs that factor A themselves, even
+/// if factoring alone would be faster otherwise: packs copy no A, and measure only x.
 bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p);
 
-/// Solves packs of systems. Not thread-safe: each thread needs its own object. What is found about
-/// a system does not depend on its lane or on the other systems.
+/// Solves packs of systems. Not thread-safe: each thread needs its own object. The result for a
+/// system does not depend on its lane or on the other systems.
 template <class T>
 class PackSolver {
  public:
@@ -39,7 +39,7 @@ class PackSolver {
   /// Solves at most lanes() systems. A system that A'A cannot solve is put off. The findings of a
   /// matrix go to the place of its first right side.
   void run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
-  /// Solves what run() has put off.
+  /// Solves the systems that run() has postponed.
   void finish(const RightSideBlock<T>& block);
 
   /// Systems that are packed as [A B], and R of each of them.
@@ -47,7 +47,7 @@ class PackSolver {
     BatchView<const T> ab, r;
     std::span<const PackedSystem> packed;
   };
-  /// Solves systems whose R is given. Calls with_care(i) for every system i that is not solved.
+  /// Solves systems whose R is given. Calls with_care(i) for every system i that it does not solve.
   template <class WithCare>
   void run_factored(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block,
                     const Factored& factored, WithCare with_care) {
@@ -63,8 +63,8 @@ class PackSolver {
   void solve_factored(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block,
                       const Factored& factored);
   bool must_be_packed(const SystemRef<T>& system, const RightSideBlock<T>& block) const;
-  /// Makes inputs_ of the systems where they are, where they are at equal distances; false: they
-  /// are not.
+  /// Makes inputs_ refer to the systems without copying. Returns false if they are not at equal
+  /// distances.
   bool take_in_place(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
   void pack(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
   void take_packed(BatchView<const T> ab, std::span<const PackedSystem> packed);

@@ -18,12 +18,12 @@
 namespace qrtool {
 namespace {
 
-/// The right sides that a thread takes at a time.
+/// The number of right sides that a thread solves for at a time.
 constexpr index_t tile = shared::most_right_sides;
 /// Beyond this the kernel's plain sums would err by more than a small part of the bar.
 constexpr index_t most_kernel_rows = 4096;
 
-/// The scales of columns up to which the kernel, and a device, take A.
+/// The largest scales of columns with which the kernel, and a device, can use A.
 constexpr int most_kernel_exponent = 500, most_device_exponent = 300;
 
 const shared::Kernels& best_kernels() {
@@ -40,9 +40,9 @@ const systems::Routine<T>& gap_routine() {
 constexpr index_t most_same_mask = 128;
 static_assert(most_same_mask >= tile);
 
-/// Columns up to which A'WA of each right side is formed, and the condition up to which R of A'WA
-/// and one correction are as good as reflectors: the error is then about kappa u (16 kappa^2 u),
-/// where kappa is that of A with scaled columns, float64 data.
+/// The most columns for which A'WA of each right side is formed, and the condition up to which R of
+/// A'WA and one correction are as good as reflectors: the error is then about kappa u (16 kappa^2
+/// u), where kappa is the condition of A with scaled columns, float64 data.
 constexpr index_t most_gap_columns = 128;
 constexpr double most_gap_condition = 1e4;
 
@@ -74,7 +74,7 @@ Problem factored_problem(const SolveProblem& problem) {
 bool forms_own_grams(const SolveProblem& problem) {
   const SolveRules rules = problem.rules();
   const index_t n = problem.n;
-  // The kernel keeps no R for the covariance of each right side, and takes real numbers.
+  // The kernel keeps no R for the covariance of each right side, and computes in real numbers.
   return !is_complex(problem.type) && !problem.wants_covariance && n > 0 && n <= most_gap_columns &&
          rules.m >= n && rules.m <= most_kernel_rows;
 }
@@ -117,7 +117,7 @@ template <class T>
 std::size_t SharedEngine<T>::workspace_bytes(const SolveProblem& problem, int threads) {
   const auto rows = static_cast<std::size_t>(problem.packed_rows());
   const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k());
-  // A twice, Q, and what factoring A takes; the tile of each thread, twice.
+  // A twice, Q and the memory of factoring A; and for each thread a tile, twice.
   const std::size_t of_a = rows * n * (sizeof(T) + 6 * sizeof(double)) + 4 * k * n * sizeof(double);
   const std::size_t of_tile = (2 * rows + 12 * n) * tile * sizeof(double) +
                               (problem.skips_missing || problem.weighs_each
@@ -197,7 +197,7 @@ bool SharedEngine<T>::is_within(int exponent) const {
   return std::ranges::all_of(scales_, [&](int scale) { return std::abs(scale) <= exponent; });
 }
 
-/// The kernel takes matrices of full column rank whose solutions need no correction.
+/// The kernel solves with matrices of full column rank if their solutions need no correction.
 template <class T>
 void SharedEngine<T>::prepare_kernel() {
   const RankedFactor<double>& factor = workers_.front().solver.factor();
@@ -243,7 +243,7 @@ std::optional<SharedFactors> SharedEngine<T>::factors() const {
                        .scales = scales_};
 }
 
-/// Right sides are taken where they are, or, where they lie apart, are copied to rows.
+/// Right sides are read in place or, if their entries are not contiguous, copied to rows.
 template <class T>
 shared::Tile<T> SharedEngine<T>::place_tile(const RightSideBlock<T>& block, index_t first,
                                             index_t count, Worker& worker) const {
@@ -387,7 +387,7 @@ index_t SharedEngine<T>::rows_of(const T* b, const T* w) const {
   return rows;
 }
 
-/// Solves for as many right sides as the kernel takes. The other right sides stay in worker.gaps.
+/// Solves for the right sides that the kernel can solve. The others stay in worker.gaps.
 template <class T>
 void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block,
                                  Worker& worker) {

@@ -16,7 +16,7 @@
 
 namespace qrtool {
 
-/// Whether SharedEngine takes weights of its own for every right side.
+/// Whether SharedEngine can solve with a weight for every row of every right side.
 bool takes_own_weights(const SolveProblem& problem);
 
 /// Solves for many right sides of one real A on the CPU. Not thread-safe: it has threads of its
@@ -26,20 +26,20 @@ class SharedEngine {
  public:
   SharedEngine(const SolveProblem& problem, const Limits& limits);
 
-  /// The host bytes that the engine takes at the most.
+  /// Returns the most host memory that the engine uses.
   static std::size_t workspace_bytes(const SolveProblem& problem, int threads);
 
-  /// Takes a (m x n) and m weights w, which are `step` apart; null: no weights. Both are copied.
-  /// Returns what was found about A, which is nothing where each right side has its own weights.
+  /// Factors a (m x n) with m weights w, which are `step` apart, or null. Both are copied. Returns
+  /// the findings about A, which are empty if each right side has its own weights.
   MatrixFindings take_matrix(MatrixView<const T> a, const T* w, index_t step);
-  /// A = QR for a device; none where some solutions would need more care than products give.
+  /// Returns A = QR for a device, or nothing if some solutions would need more care than products
+  /// give.
   std::optional<SharedFactors> factors() const;
-  /// Solves for the block's right sides. Where rows with missing entries are skipped, the right
-  /// sides with such entries are solved by Cholesky's method, with A'WA of their own, and so are
-  /// all that have weights of their own; those that need more care are left out, and their numbers
-  /// returned in ascending order.
+  /// Solves for the block's right sides. A right side with missing entries, if they are skipped, or
+  /// with weights of its own is solved by Cholesky's method from its own A'WA. Right sides that
+  /// need more care are left out; their numbers are returned in ascending order.
   std::vector<index_t> run(const RightSideBlock<T>& block);
-  /// Does what run() does for the right sides with the numbers `sides`, in ascending order.
+  /// As run(), for the right sides with the numbers `sides`, in ascending order.
   std::vector<index_t> run_some(const RightSideBlock<T>& block, std::span<const index_t> sides);
 
  private:
@@ -89,9 +89,9 @@ class SharedEngine {
   std::vector<Worker> workers_;
 };
 
-/// The same for complex matrices, without kernels of its own: Q and R are complex128, and every
-/// solution is made and judged as that of a system with a matrix of its own. A right side with
-/// missing entries, or weights of its own, is left to the caller.
+/// The engine for complex matrices. It has no kernels: Q and R are complex128, and every solution
+/// is made and judged like the solution of a system with a matrix of its own. A right side with
+/// missing entries, or with weights of its own, is left to the caller.
 template <class R>
 class SharedEngine<std::complex<R>> {
  public:

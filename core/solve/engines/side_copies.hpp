@@ -12,8 +12,8 @@
 
 namespace qrtool {
 
-/// Right sides, their weights where they have some of their own, and room for the results. A is no
-/// part of them.
+/// Copies of right sides, of their weights if they have their own, and of their results. A is not
+/// copied.
 template <class T>
 class SideCopies {
  public:
@@ -52,7 +52,7 @@ class SideCopies {
     return of;
   }
 
-  /// Copies the results to where those of the right sides belong.
+  /// Copies the results back to the right sides that they belong to.
   void give_back() {
     for_neighbours([&](index_t first, index_t end) {
       for (index_t j = 0; j < n_; ++j) {

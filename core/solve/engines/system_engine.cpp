@@ -40,7 +40,7 @@ SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, con
                         Batch<Wide<T>>(1, std::max<index_t>(problem.k(), 1), p_)});
 }
 
-/// Systems are solved in packs where R of [A B] would be computed in packs on the CPU.
+/// Systems are solved in packs if R of [A B] would be computed in packs on the CPU.
 template <class T>
 typename SystemEngine<T>::Packs SystemEngine<T>::packs_for(const SolveProblem& problem,
                                                            const Plan& plan) {
@@ -114,7 +114,7 @@ void SystemEngine<T>::solve_chunk(std::span<const SystemRef<T>> systems,
   if constexpr (!is_complex_number<T>) solve_in_packs(systems, block);
 }
 
-/// Systems whose R is in factors_.
+/// Solves the systems whose R is in factors_.
 template <class T>
 void SystemEngine<T>::solve_in_packs(
     std::span<const SystemRef<T>> systems,

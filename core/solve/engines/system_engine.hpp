@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// The seconds that packing and factoring took, and those of solving and checking.
+/// The seconds for packing and factoring, and the seconds for solving and checking.
 struct SolveSeconds {
   double factor = 0, solve = 0;
 
@@ -34,7 +34,7 @@ class SystemEngine {
 
   /// The shape and type that the plan is made for.
   static Problem factored_problem(const SolveProblem& problem, index_t systems, index_t p);
-  /// The bytes of a system in addition to those that the plan counts.
+  /// Returns the bytes of a system in addition to the bytes that the plan counts.
   static std::size_t workspace_bytes(const SolveProblem& problem, index_t p);
 
   /// Solves the systems, each with p right sides of the block. The findings of a matrix go to its
@@ -48,8 +48,7 @@ class SystemEngine {
     Batch<Wide<T>> z;
   };
 
-  /// Says whether systems are solved in packs, and whether packs compute R themselves or take the
-  /// backend's.
+  /// Whether systems are solved in packs, and whether packs compute R or use the R of a backend.
   enum class Packs { none, own_factor, given_factor };
   static Packs packs_for(const SolveProblem& problem, const Plan& plan);
   SolveSeconds run_packs(std::span<const SystemRef<T>> systems,

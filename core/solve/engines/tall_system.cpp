@@ -17,7 +17,7 @@ namespace {
 /// The squares of numbers up to 2^most_unscaled_exponent can be summed within the range of float64.
 constexpr int most_unscaled_exponent = 300;
 
-/// The exponent to scale by: 0 where sums of squares need none.
+/// Returns the exponent to scale by, which is 0 if sums of squares are in range without it.
 int scale_of(double norm) {
   int exponent = 0;
   std::frexp(norm, &exponent);
@@ -58,8 +58,8 @@ LeafOutcome TallSystem<T>::factor(bool by_reflectors, MatrixView<T> r) {
   return outcome;
 }
 
-/// Computes R of [A B] in the range of T. Rows whose R exceeds the range, and right sides that are
-/// not finite, take another sweep.
+/// Computes R of [A B] in the range of T. If R of some rows exceeds the range, or a right side is
+/// not finite, there is another sweep.
 template <class T>
 LeafOutcome TallSystem<T>::factor_in_range(MatrixView<T> r) {
   LeafOutcome outcome = factor(/*by_reflectors=*/false, r);

@@ -13,14 +13,14 @@
 
 namespace qrtool {
 
-/// Takes rows [A B] (rows x (n + p)), beginning with row `first_row`. Every call but the last
+/// Receives rows [A B] (rows x (n + p)), beginning with row `first_row`. Every call except the last
 /// brings whole leaves.
 template <class T>
 using VisitRows = std::function<void(index_t first_row, MatrixView<const T> ab)>;
 
-/// Calls a visitor for all rows, in order. A row that counts nothing is zero. Entries are
-/// multiplied by powers of two: 2^-scale_a in A, 2^-scale_b[j] in right side j; a column of B that
-/// `is_zero` names is zero.
+/// Calls a visitor for all rows, in order. A row that is left out is zero. Entries are multiplied
+/// by powers of two: 2^-scale_a in A, 2^-scale_b[j] in right side j; a column of B is zero if
+/// `is_zero` names it.
 struct RowScales {
   int a = 0;
   std::vector<int> b;
@@ -29,7 +29,7 @@ struct RowScales {
 template <class T>
 using SweepRows = std::function<void(const RowScales& scales, const VisitRows<T>& visit)>;
 
-/// What the first sweep found out about the rows.
+/// The findings of the first sweep over the rows.
 struct SweepFindings {
   bool a_is_finite = true;
   std::vector<char> b_is_finite;
@@ -42,7 +42,7 @@ class TallSystem final : private SystemRows<Wide<T>> {
   using S = Wide<T>;
 
  public:
-  /// `sweep` fills `found` whenever it is called.
+  /// Each call of `sweep` fills `found`.
   TallSystem(const SolveProblem& problem, index_t p, int threads, SweepRows<T> sweep,
              const SweepFindings& found);
 

@@ -14,9 +14,10 @@ namespace {
 
 /// Smaller entries of N are no pivots: they would make large ones of the others.
 constexpr double least_pivot = 0x1p-30;
-/// What a column of N has of rounding errors at least, relative to its norm.
+/// The least rounding error of a column of N, relative to its norm.
 constexpr double least_error = 4 * std::numeric_limits<double>::epsilon();
-/// Of the exponents of two columns, whose square still is far from the ends of float64.
+/// The largest difference between the exponents of two columns at which its square is still far
+/// from the ends of float64.
 constexpr int most_distance = 400;
 constexpr int most_exchange_exponent = 1;  // of |n_ij| D_j / D_i
 
@@ -56,9 +57,9 @@ LeastNorm<S>::LeastNorm(Matrix n, double error, std::span<const int> sizes)
   factor();
 }
 
-/// An entry that is a rounding error beside its column would count where D is large. Beside columns
-/// that are far apart the error of all of N decides, because the squares of D leave the range
-/// there.
+/// Clears entries that are only rounding errors beside their column, because they would count where
+/// D is large. For columns that are far apart the error of all of N decides, because the squares of
+/// D leave the range there.
 template <class S>
 void LeastNorm<S>::clear_rounding_errors(double error) {
   for (index_t j = 0; j < others_; ++j) {
@@ -123,7 +124,7 @@ void LeastNorm<S>::factor() {
   qr_.emplace(std::move(product), 0, /*is_complete=*/true);
 }
 
-/// The solution for the factored matrix.
+/// Returns the solution of (I + M N) x = v.
 template <class S>
 auto LeastNorm<S>::solved(Vector v) const -> Vector {
   const Matrix& r = qr_->triangle();

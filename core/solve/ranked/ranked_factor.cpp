@@ -23,13 +23,13 @@ double frobenius(MatrixView<const S> r) {
   return std::sqrt(sum);
 }
 
-/// Columns of norm 1 whose condition looks larger than this are dependent: R holds rounding errors
-/// of rounding errors there, whose size says nothing.
+/// Columns of norm 1 whose estimated condition is larger than this are dependent: entries of R are
+/// then rounding errors of rounding errors, and their size means nothing.
 constexpr double most_condition = 0x1p64;
-/// Of a column of N that was corrected in twice the precision, relative to its norm.
+/// The error of a column of N that was corrected in twice the precision, relative to its norm.
 constexpr double error_of_products = 4 * std::numeric_limits<double>::epsilon();
-/// The largest condition of U up to which [U V] is factored where rows are dependent. Beyond it x
-/// of 64x64 had up to 2.3 times the bar of the least norm.
+/// The largest condition of U up to which [U V] is factored if rows are dependent. Beyond it x of
+/// 64x64 had up to 2.3 times the bar of the least norm.
 constexpr double most_wide_condition = 1e4;
 double infinite_beyond(double scaled_condition, double condition) {
   return scaled_condition <= most_condition ? condition : std::numeric_limits<double>::infinity();
@@ -50,13 +50,13 @@ struct RankedFactor<S>::Complete {
   TruncatedQr<S> pivoted;
   Batch<S> u = {}, v = {};  // rank x rank, rank x others
   Matrix n = {};            // N = U^-1 V, rank x others, once it is needed
-  /// Computed from N where others are fewer than the rank, or where rows are dependent and U is
-  /// ill-conditioned; `wide`, from [U V], else.
+  /// Set, and computed from N, if there are fewer others than the rank, or if rows are dependent
+  /// and U is ill-conditioned. Otherwise `wide` is set, from [U V].
   std::optional<LeastNorm<S>> least_norm = {};
   std::vector<double> norms_of_n = {};  // of its columns
   std::optional<WideLeastNorm<S>> wide = {};
-  /// The Cholesky factor of I + N^H N, or of I + N N^H where that is smaller, once it is needed:
-  /// for the part of a vector in the null space of [I N], which [-N; I] spans.
+  /// The Cholesky factor of I + N^H N, or of I + N N^H if that is smaller, once it is needed: it
+  /// gives the part of a vector in the null space of [I N], which [-N; I] spans.
   Batch<S> gram = {};
 
   void find_dependencies() {
@@ -76,7 +76,7 @@ struct RankedFactor<S>::Complete {
     norms_of_n.resize(static_cast<std::size_t>(n.cols()));
     for (index_t j = 0; j < n.cols(); ++j) norms_of_n[j] = norm_of(n.col(j).data(), rank());
   }
-  /// Prepares for x of least norm. condition: of U, whose errors N has.
+  /// Prepares for x of least norm. condition: the condition of U, by which the errors of N grow.
   void prepare(const std::vector<int>& sizes, double condition, bool has_all_rows) {
     const MatrixView<S> left = u.view()[0], right = v.view()[0];
     const bool is_hard = !has_all_rows && condition > most_wide_condition;
@@ -91,7 +91,7 @@ struct RankedFactor<S>::Complete {
     }
     wide.emplace(adjoint, permuted(sizes));
   }
-  /// [U V] [y; t]
+  /// Returns [U V] [y; t].
   std::vector<S> product_with(const std::vector<S>& y, const std::vector<S>& t) const {
     const MatrixView<S> left = u.view()[0], right = v.view()[0];
     std::vector<S> c(y.size());
@@ -123,7 +123,7 @@ struct RankedFactor<S>::Complete {
     solve_upper_adjoint(gram.view()[0], column(c));
     solve_upper(gram.view()[0], column(c));
   }
-  /// N t, and N^H y.
+  /// Returns N t.
   std::vector<S> dependent(const std::vector<S>& t) const {
     std::vector<S> y(static_cast<std::size_t>(rank()), S(0));
     for (index_t j = 0; j < std::ssize(t); ++j) subtract(y.data(), -t[j], n.col(j).data(), rank());
@@ -147,7 +147,7 @@ struct RankedFactor<S>::Complete {
     }
     return t;
   }
-  /// The c for which [-N; I] c is the part of [y; t] in its range, for c = outside(y, t).
+  /// Returns the c for which [-N; I] c is the part of [y; t] in its range, for c = outside(y, t).
   std::vector<S> part_in_null_space(std::vector<S> c) {
     form_gram();
     if (has_few()) {
@@ -177,7 +177,7 @@ struct RankedFactor<S>::Complete {
     for (index_t i = 0; i < std::ssize(t); ++i) t[i] = x[place(rank() + i)];
     return t;
   }
-  /// P [y - N t; t]
+  /// Returns P [y - N t; t].
   std::vector<S> combined(std::vector<S> y, const std::vector<S>& t) const {
     std::vector<S> x(pivoted.permutation().size());
     const std::vector<S> of_t = dependent(t);
@@ -186,8 +186,9 @@ struct RankedFactor<S>::Complete {
     for (index_t i = 0; i < rank(); ++i) x[place(i)] = y[i];
     return x;
   }
-  /// P [y - N t; t] for the solution [.; t] of least norm, whose other entries are taken where y -
-  /// N t differs by rounding errors of y and N alone: it has the A x of y, but cancels.
+  /// Returns P [y - N t; t] for the solution [.; t] of least norm. An entry of y - N t that differs
+  /// from the least-norm solution only by rounding errors of y and N is replaced by it: y - N t
+  /// keeps A x, but cancels.
   std::vector<S> merged(const std::vector<S>& y, const std::vector<S>& least) const {
     const std::vector<S> t(least.begin() + rank(), least.end());
     double size = norm_of(y.data(), rank());
@@ -200,7 +201,7 @@ struct RankedFactor<S>::Complete {
     }
     return x;
   }
-  /// P x
+  /// Returns P x.
   std::vector<S> in_place(const std::vector<S>& x) const {
     std::vector<S> to(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) to[place(static_cast<index_t>(i))] = x[i];
@@ -246,7 +247,8 @@ void RankedFactor<S>::take_columns(MatrixView<const S> r, std::span<const int> s
   r_ = to;
 }
 
-/// The condition of A as it is: its columns, up to one power of two, are those of r 2^scales.
+/// Estimates the condition of A in its own units: up to one power of two its columns are the
+/// columns of r 2^scales.
 template <class S>
 void RankedFactor<S>::find_condition(MatrixView<const S> r, std::span<const int> scales) {
   const bool is_even =
@@ -258,7 +260,7 @@ void RankedFactor<S>::find_condition(MatrixView<const S> r, std::span<const int>
   const int most = *std::ranges::max_element(sizes_);
   const Batch<S> memory(1, r.rows, r.cols);
   const MatrixView<S> of_a = memory.view()[0];
-  // What is too small for float64 is nothing beside the largest column.
+  // An entry that is too small for float64 is negligible beside the largest column.
   for (index_t j = 0; j < r.cols; ++j) {
     const double factor = std::ldexp(1.0, sizes_[j] - most);
     for (index_t i = 0; i <= j; ++i) of_a(i, j) = r_(i, j) * factor;
@@ -351,7 +353,7 @@ std::vector<S> RankedFactor<S>::over_sizes(std::vector<S> g) const {
   return g;
 }
 
-/// (Q2^H z)[:rank]
+/// Returns (Q2^H z)[:rank].
 template <class S>
 std::vector<S> RankedFactor<S>::reduced(MatrixView<const S> z) const {
   typename TruncatedQr<S>::Vector c(r_.rows);
@@ -487,8 +489,8 @@ std::vector<double> RankedFactor<S>::inverse_row_norms() const {
   return norms;
 }
 
-/// x has the least norm where v = D^-1 x = (A D^-1)^H w for the sizes D. Where a part of v is left,
-/// a change of A D^-1 of rank one makes w fit.
+/// x has the least norm if v = D^-1 x = (A D^-1)^H w for the sizes D. If a part of v is left, a
+/// change of A D^-1 of rank one makes w fit.
 template <class S>
 double RankedFactor<S>::least_norm_error(const S* x, double clear) const {
   if (!has_least_norm()) return 0;

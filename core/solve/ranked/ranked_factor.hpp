@@ -29,9 +29,9 @@ namespace qrtool {
 /// are independent stay so however many rows they have.
 double default_rank_tolerance(ElementType type, index_t n);
 
-/// Where the estimate of the smallest singular value is this many times the tolerance, the rank is
-/// full and nothing needs pivoting: no pivot is smaller than the smallest singular value, and the
-/// estimate, after three steps of inverse iteration, is above that by much less than this factor.
+/// If the estimate of the smallest singular value is this many times the tolerance, the rank is
+/// full and no pivoting is needed: no pivot is smaller than the smallest singular value, and the
+/// estimate, after three steps of inverse iteration, exceeds it by much less than this factor.
 constexpr double rank_margin = 10;
 
 struct RankRule {
@@ -40,7 +40,7 @@ struct RankRule {
 };
 
 /// Decides the rank of one R after another, and solves with it. Each thread needs its own object.
-/// `r` must stay while the object is used. Solutions and gradients are those of r's columns.
+/// `r` must outlive its use here. Solutions and gradients belong to r's columns.
 template <class S>
 class RankedFactor {
  public:
@@ -48,8 +48,8 @@ class RankedFactor {
   ~RankedFactor();
   RankedFactor(RankedFactor&&) noexcept;
 
-  /// Takes the upper trapezoidal r (k x n), k = min(m, n), of the columns of A 2^-scales. The least
-  /// norm is that of x in A's columns, and so is the condition. Empty: all scales are 0.
+  /// Sets the upper trapezoidal r (k x n), k = min(m, n), of the columns of A 2^-scales. The least
+  /// norm and the condition refer to A's own columns. Empty scales mean that all are 0.
   void set(MatrixView<const S> r, const RankRule& rule, std::span<const int> scales = {});
 
   index_t rank() const { return rank_; }
@@ -59,32 +59,32 @@ class RankedFactor {
   /// Whether solutions could gain from a correction: the rank is not full, and the condition of the
   /// independent columns is above `least`.
   bool has_hard_basis(double least) const;
-  /// ||R D^-1||, and ||W||, the part that is taken for zero where the rank is less than k.
-  /// Frobenius.
+  /// Return the Frobenius norms ||R D^-1|| and ||W||, the part that is taken as zero if the rank is
+  /// less than k.
   double norm() const { return norm_; }
   double dropped_norm() const { return dropped_norm_; }
-  /// Estimates of the condition number, and of that with columns scaled to norm 1; both are
-  /// infinite where the second is beyond 2^64.
+  /// Return estimates of the condition number, and of the condition number with columns scaled to
+  /// norm 1; both are infinite if the second is beyond 2^64.
   double condition() const { return condition_; }
   double scaled_condition() const { return scaled_condition_; }
-  /// R D^-1, and the exponents of D.
+  /// Return R D^-1 and the exponents of D.
   MatrixView<const S> r() const { return r_; }
   std::span<const int> exponents() const { return exponents_; }
 
   /// X (n x p) for Z = Q^H B (its first k rows).
   void solve(MatrixView<const S> z, MatrixView<S> x) const;
-  /// Where two ways to compute an entry of the solution of least norm differ: the one that keeps A
-  /// x, or the one that keeps the norm.
+  /// Which of two ways gives an entry of the least-norm solution if they differ: the way that keeps
+  /// A x, or the way that keeps the norm.
   enum class Choice { fit, least };
   /// g := the d that minimises ||A d - r||, for g = A^H r; of least norm, or basic, like solve().
   void correct(std::vector<S>& g, Choice choice = Choice::fit) const;
-  /// The basic solution for z, and d, where the rank is not full.
+  /// Return the basic solution for z, and correct() for basic solutions. The rank must not be full.
   std::vector<S> basic_solution(MatrixView<const S> z) const;
   void correct_basic(std::vector<S>& g) const;
-  /// x := the solution that solve() gives, for any x with the same A x.
+  /// Replaces x by the solution that solve() gives, for any x with the same A x.
   void choose_among_equals(std::vector<S>& x, Choice choice = Choice::fit) const;
-  /// Corrects the dependencies N, whose errors are those of R times the condition of the
-  /// independent columns. gradient(x) returns -A^H A x, whose columns are those of r.
+  /// Corrects the dependencies N, whose errors are the errors of R times the condition of the
+  /// independent columns. gradient(x) returns -A^H A x in r's columns.
   void correct_dependencies(const std::function<std::vector<S>(const std::vector<S>& x)>& gradient);
 
   /// D x and D^-1 g, by which x is judged.

@@ -76,7 +76,7 @@ Reflector<S> make_reflector(S* v, index_t count) {
   return {conjugate((beta - v[0]) / beta), beta};
 }
 
-/// [first; rest] := H [first; rest], where `rest` has `count` entries.
+/// [first; rest] := H [first; rest]; `rest` has `count` entries.
 template <class S>
 void apply_reflector(S& first, S* rest, S c, const S* w, index_t count) {
   const S sum = product(c, first + conjugate_dot(w, rest, count));

@@ -53,8 +53,8 @@ S moved_from_zero(S y) {
   }
 }
 
-/// A vector v for which R^-H v is large: in forward substitution each sign is chosen so that the
-/// next entry grows. Source: LINPACK trco.
+/// Returns a vector v for which R^-H v is large: in forward substitution each sign is chosen so
+/// that the next entry grows. Source: LINPACK trco.
 template <class S>
 std::vector<S> growing_solution(MatrixView<const S> r) {
   const index_t n = r.cols;

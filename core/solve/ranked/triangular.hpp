@@ -27,13 +27,13 @@ std::vector<double> inverse_row_norms(MatrixView<const S> r);
 template <class S>
 std::vector<S> inverse_row_correlations(MatrixView<const S> r);
 
-/// sqrt(x^H x), also where x^H x would overflow or underflow.
+/// Returns sqrt(x^H x), even if x^H x would overflow or underflow.
 template <class S>
 double norm_of(const S* x, index_t count, index_t step = 1);
 
 /// Estimates of the largest and the smallest singular value of R by a few steps of the power method
-/// and of inverse iteration. The true largest is not smaller, the true smallest not larger; usually
-/// they agree to a few percent. The smallest is 0 where R is singular in float64.
+/// and of inverse iteration. The true largest value is not smaller, and the true smallest not
+/// larger; usually they agree to a few percent. The smallest is 0 if R is singular in float64.
 struct SingularValues {
   double largest = 0, smallest = 0;
   double condition() const;

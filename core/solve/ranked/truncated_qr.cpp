@@ -16,7 +16,7 @@ namespace qrtool {
 namespace {
 
 constexpr index_t block_columns = 64, sample_rows = block_columns + 8;
-/// Blocks of columns pay from so many columns on.
+/// The least number of columns from which on blocks of columns are faster.
 constexpr index_t least_columns = 256;
 /// Blocks are taken while their diagonal is this many times the tolerance.
 constexpr double margin = 8;
@@ -37,7 +37,7 @@ Matrix signs(index_t rows, index_t cols) {
   return matrix;
 }
 
-/// A^H B and C -= A B. Each product of other types would take the compiler seconds.
+/// A^H B and C -= A B for one type each. More instantiations would take the compiler seconds each.
 template <class Matrix>
 Matrix adjoint_product(const Matrix& a, const Eigen::Ref<const Matrix>& b) {
   return a.adjoint() * b;
@@ -61,7 +61,7 @@ void reflect(Matrix& s, index_t k, S& coefficient) {
   }
 }
 
-/// V of the reflectors below the diagonal.
+/// Returns V of the reflectors below the diagonal.
 template <class Matrix>
 Matrix unit_lower(const Matrix& reflectors) {
   Matrix v = reflectors;
@@ -145,8 +145,8 @@ void TruncatedQr<S>::swap_columns(index_t i, index_t j) {
   std::swap(permutation_[i], permutation_[j]);
 }
 
-/// sample = G A for what is left of S, A = Q [R11 R12; 0 R22] with R11 of a block. Then that of R22
-/// is sample2 - sample1 R11^-1 R12.
+/// Updates the sample. sample = G A for the rest A of S; A = Q [R11 R12; 0 R22] with R11 of a
+/// block, and the sample of R22 is sample2 - sample1 R11^-1 R12.
 template <class S>
 void TruncatedQr<S>::choose_by_blocks() {
   Matrix sample = adjoint_product<Matrix>(signs<Matrix>(s_.rows(), sample_rows), s_);
@@ -159,8 +159,8 @@ void TruncatedQr<S>::choose_by_blocks() {
   }
 }
 
-/// Factors the first columns of `chosen`, and returns false, with nothing factored, where their
-/// diagonal is too small.
+/// Factors the first columns of `chosen`. Returns false, with nothing factored, if their diagonal
+/// is too small.
 template <class S>
 bool TruncatedQr<S>::factor_block(const std::vector<int>& chosen, Matrix& sample) {
   const index_t left = s_.cols() - steps_, rows = s_.rows() - steps_;

@@ -29,9 +29,9 @@ class TruncatedQr {
   TruncatedQr(Matrix s, double tolerance, bool is_complete);
 
   index_t rank() const { return rank_; }
-  /// Returns R, with zeros below the diagonal. R22 is triangular only where the factor is complete.
+  /// Returns R, with zeros below the diagonal. R22 is triangular only if the factor is complete.
   Matrix r() const;
-  /// The same with the reflectors below the diagonal.
+  /// Returns R with the reflectors below the diagonal.
   const Matrix& triangle() const { return s_; }
   /// Column j of S P is column permutation()[j] of S.
   const std::vector<int>& permutation() const { return permutation_; }
@@ -39,7 +39,7 @@ class TruncatedQr {
   void apply_adjoint(Vector& c) const;
 
  private:
-  /// Only takes the longest columns, at most `most_steps`.
+  /// Only swaps the longest columns to the front, at most `most_steps`.
   TruncatedQr(Matrix s, index_t most_steps);
 
   void choose_by_blocks();

@@ -12,7 +12,7 @@
 namespace qrtool {
 namespace {
 
-/// A row of T^H whose remaining part is not longer than this holds only rounding errors.
+/// A row of T^H holds only rounding errors if its remaining part is not longer than this.
 constexpr double least_row = 8 * std::numeric_limits<double>::epsilon();
 /// The squares of a column that lost more digits than this are summed again.
 constexpr double least_kept = 0x1p-20;
@@ -23,7 +23,7 @@ std::vector<index_t> counted(index_t count) {
   return numbers;
 }
 
-/// The sum of w_i |x_i|^2.
+/// Returns the sum of w_i |x_i|^2.
 template <class S>
 double weighted_squares(const S* x, const double* w, index_t count) {
   double sum = 0;
@@ -51,7 +51,7 @@ WideLeastNorm<S>::WideLeastNorm(const Matrix& adjoint, std::span<const int> size
   factor(std::move(sorted));
 }
 
-/// Where nothing is left of row k but rounding errors, makes it the last one, and returns true.
+/// If only rounding errors are left of row k, makes it the last row, and returns true.
 template <class S>
 bool WideLeastNorm<S>::clear_small_row(index_t k) {
   double squares = 0;

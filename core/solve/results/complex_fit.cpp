@@ -14,9 +14,8 @@ namespace {
 constexpr int most_exponent = 1000;
 int limited(int exponent) { return std::clamp(exponent, -most_exponent, most_exponent); }
 
-/// x as a number of type P holds it. This is a call, since GCC 12 at -O2 leaves out the rounding of
-/// two neighbours that go to float32 and back: it makes one vector of them, and takes that as it
-/// was.
+/// Returns x rounded to type P. It is a function that is not inlined, because GCC 12 at -O2 drops
+/// the rounding of two neighbours that go to float32 and back: it makes one vector of them.
 template <class P>
 [[gnu::noinline]] double rounded(double x) {
   return static_cast<P>(x);
@@ -28,7 +27,8 @@ std::complex<double> rounded_parts(std::complex<double> x) {
   return {rounded<Real<Out>>(x.real()), rounded<Real<Out>>(x.imag())};
 }
 
-/// Adds how far a given number is from the one that it must be, in a row of weight w.
+/// Adds the squared distance between a given number and the number that it must be, in a row of
+/// weight w.
 void add_apart(double& squares, double w, std::complex<double> given, std::complex<double> own) {
   if (w > 0) squares += w * square_of(given - own);
   if (is_nan(own) && !is_nan(given)) squares = HUGE_VAL;
@@ -36,7 +36,7 @@ void add_apart(double& squares, double w, std::complex<double> given, std::compl
 
 }  // namespace
 
-/// One right side, and its sums of data that are multiplied by powers of two: the exponents bring
+/// One right side and its sums, of data that are multiplied by powers of two: the exponents bring
 /// the largest parts of A and b, with their weights, to about 1.
 template <class R>
 struct FitEngine<std::complex<R>>::Side {
@@ -82,7 +82,7 @@ auto FitEngine<std::complex<R>>::side_of(const FitBlock<T>& block, index_t s) co
   return side;
 }
 
-/// A row of A that is not finite does not count: where its weight is not 0, x is NaN unless missing
+/// A row of A that is not finite does not count. If its weight is not 0, x is NaN unless missing
 /// rows are skipped.
 template <class R>
 void FitEngine<std::complex<R>>::find_weights(Side& side) const {
@@ -118,7 +118,7 @@ void FitEngine<std::complex<R>>::scale(Side& side) const {
   for (S& xj : side.x) xj = scaled_by(xj, side.exponent_of_b - side.exponent_of_a);
 }
 
-/// Sums up |b - mean|^2 for R^2 with an intercept; exactly 0 where b is constant.
+/// Sums |b - mean|^2 for R^2 with an intercept; exactly 0 if b is constant.
 template <class R>
 void FitEngine<std::complex<R>>::spread_around_mean(Side& side) const {
   fit::Spread& spread = side.sums.b;
@@ -128,7 +128,7 @@ void FitEngine<std::complex<R>>::spread_around_mean(Side& side) const {
   };
   std::optional<S> first;
   for_rows([&](double, S b) { first = first.value_or(b); });
-  // Differences from one of them lose nothing where the mean is far from 0.
+  // Differences from one of the values lose nothing if the mean is far from 0.
   S sum = 0;
   for_rows([&](double w, S b) { sum += w * (b - *first); });
   const S mean = sum / spread.weight;

@@ -21,10 +21,11 @@ const fit::Kernels& best_fit_kernels() {
   return *supported(all).front();
 }
 
-/// A kernel's vectors have at most so many numbers.
+/// The most numbers in a vector of a kernel.
 constexpr index_t vector_numbers = 8;
 
-/// The rows of a tile: A stays in the second-level cache, beside three copies of the right sides.
+/// Returns the rows of a tile: A stays in the second-level cache, beside three copies of the right
+/// sides.
 index_t tile_rows(index_t n) {
   constexpr index_t numbers = 1 << 13, least = 64, most = 256;
   return std::clamp(numbers / std::max<index_t>(n, 1) / least * least, least, most);
@@ -62,7 +63,7 @@ void clear(std::span<FitSums> all) {
   }
 }
 
-/// The place of entry (i, side) of what is wanted, or given.
+/// Returns the place of entry (i, side) of an array that is wanted or given.
 template <class Void>
 Void* place_in(Void* all, ElementType type, index_t entry) {
   using Byte = std::conditional_t<std::is_const_v<Void>, const std::byte, std::byte>;
@@ -305,7 +306,7 @@ void FitWorker<T>::add(const FitRows<T>& rows, std::span<FitSums> sums) {
 template <class T>
 bool FitWorker<T>::needs_scales(const FitSums& sums, const SolutionReport& report) const {
   const bool is_solved = report.status == Status::ok || report.status == Status::above_bar;
-  // Columns whose squares vanish beside those of others would be lost.
+  // Columns whose squares vanish beside the squares of others would be lost.
   const double of_a = std::accumulate(sums.columns.begin(), sums.columns.end(), 0.0);
   const bool fits = is_in_range(sums.sums.b.b_squares) &&
                     (!wishes_.any() || is_in_range(of_a) || problem_.n == 0);
