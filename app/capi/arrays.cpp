@@ -38,12 +38,12 @@ void require_extent(index_t count, index_t rows, index_t cols, std::size_t bytes
         fmt::format("{}: {} x {} x {} is larger than any memory", name, count, rows, cols));
 }
 
-/// Whether two of the places of a shape are one, as far as sorted strides show it: each stride must
-/// step over all that the smaller ones reach.
+/// Whether two places of a shape share memory, as far as sorted strides show it: each stride must
+/// be larger than the range that the smaller ones reach.
 bool overlaps(index_t count, index_t rows, index_t cols, index_t stride, index_t row_stride,
               index_t col_stride) {
   if (count == 0 || rows == 0 || cols == 0) return false;
-  // In floating point, because nothing else bounds the strides.
+  // The product is computed in floating point, because nothing bounds the strides.
   struct Step {
     double size, stride;
   };

@@ -20,12 +20,12 @@ struct Strided {
     return data[b * stride + i * row_stride + j * col_stride];
   }
   bool is_there() const { return data != nullptr; }
-  /// Whether core can take them as they are.
+  /// Whether core can use the arrays without a copy.
   bool is_by_rows() const {
     const bool has_rows = (cols <= 1 || col_stride == 1) && (rows <= 1 || row_stride >= cols);
     return has_rows && (count <= 1 || stride >= rows * ld());
   }
-  /// Where is_by_rows().
+  /// Returns the arrays as a batch. They must be is_by_rows().
   BatchView<T> view() const { return {data, count, rows, cols, ld(), batch_stride()}; }
   Strided slice(index_t first, index_t number) const {
     Strided part = *this;
@@ -35,18 +35,19 @@ struct Strided {
   }
 
  private:
-  // One row, or one matrix, may have any stride; core wants one that leaves it room.
+  // Returns the distance of rows for core, which wants room for a row. With one row the caller may
+  // give any stride.
   index_t ld() const { return rows <= 1 && row_stride < cols ? cols : row_stride; }
   index_t batch_stride() const { return count <= 1 ? rows * ld() : stride; }
 };
 
-/// The shape of what the caller gives, once it is checked.
+/// Returns the element type of the caller's matrices, after checking it.
 ElementType type_of(const qrtool_matrices& given, const char* name);
-/// Errors: UsageError with the name where counts are negative or too large, data is missing or not
-/// aligned, or reserved members are not 0.
+/// Checks the caller's matrices. Errors: UsageError, which names them, if counts are negative or
+/// too large, data is missing or not aligned, or reserved members are not 0.
 void require_valid(const qrtool_matrices& given, const char* name);
 
-/// Valid matrices of type T.
+/// Returns valid matrices of type T.
 template <class T>
 Strided<const T> strided(const qrtool_matrices& given) {
   const bool is_packed = given.row_stride == 0 && given.column_stride == 0;
@@ -59,8 +60,8 @@ Strided<const T> strided(const qrtool_matrices& given) {
           is_packed ? given.rows * given.columns : given.matrix_stride};
 }
 
-/// A place for count matrices of rows x cols. Errors: UsageError where entries would share memory
-/// as far as the strides alone show it, or where data is not aligned.
+/// Returns a place for count matrices of rows x cols. Errors: UsageError if entries would share
+/// memory, as far as the strides alone show it, or if data is not aligned.
 template <class T>
 Strided<T> place_for(const qrtool_place& place, const char* name, index_t count, index_t rows,
                      index_t cols);

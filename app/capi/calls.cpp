@@ -14,8 +14,9 @@
 namespace qrtool::capi {
 namespace {
 
-/// What a thread was told last. It is memory of fixed size without a destructor, since a thread may
-/// have none left when it is told so, and registering a destructor ends the process then.
+/// The last error text of a thread. It is memory of fixed size without a destructor: a thread may
+/// have no memory left when an error is recorded, and registering a destructor would end the
+/// process then.
 thread_local char last_error[2048];
 
 int code_of(ExitCode code) { return static_cast<int>(code); }
@@ -24,7 +25,7 @@ int code_of(ExitCode code) { return static_cast<int>(code); }
 
 int failed(int code, std::string_view what) noexcept {
   copy_text(what, last_error);
-  // A build log, say, has several lines.
+  // Some texts, such as a build log, have several lines.
   std::replace(std::begin(last_error), std::end(last_error), '\n', ' ');
   return code;
 }

@@ -21,7 +21,7 @@ struct CodeError {
   std::string what;
 };
 
-/// Keeps the text for qrtool_error() of this thread.
+/// Keeps the text for qrtool_error() of this thread. Returns `code`.
 int failed(int code, std::string_view what) noexcept;
 /// A text, or as much of it as there is room for, and zeros.
 void copy_text(std::string_view text, std::span<char> to) noexcept;
@@ -41,9 +41,9 @@ int guarded(Body body) noexcept {
 /// Throws UsageError unless all bytes are 0.
 void require_zeros(const char* name, const std::byte* bytes, std::size_t count);
 
-/// A struct of the caller's, whose first member is its size there: what the caller does not know is
-/// zero. Null: all is zero. Errors: UsageError where size is no size of such a struct, or where it
-/// asks for what this library does not know.
+/// Copies a struct of the caller, whose first member is its size. Members that the caller does not
+/// know are zero, and so are all for a null pointer. Errors: UsageError if no such struct has this
+/// size, or if it asks for something that this library does not know.
 template <class Struct>
 Struct taken(const Struct* given, const char* name) {
   Struct own{};
@@ -56,7 +56,7 @@ Struct taken(const Struct* given, const char* name) {
   return own;
 }
 
-/// Throws UsageError where a number is none of an enum's 0 .. last.
+/// Throws UsageError if a number is not one of an enum's 0 .. last.
 void require_within(const char* name, std::int32_t number, std::int32_t last);
 
 }  // namespace qrtool::capi

@@ -17,8 +17,8 @@ namespace qrtool::capi {
 namespace {
 
 /// Whether threads, or drivers, of this library may have run in this process, and whether they were
-/// lost because this process is a child of one where they had. Threads of the parent are not there,
-/// and what waits for them would wait for ever, so that a child works on one thread.
+/// lost because this process is a child of one in which they had run. Threads of the parent do not
+/// exist in a child, and waiting for them would never end, so a child works on one thread.
 std::atomic<bool> has_worked = false, has_lost_threads = false;
 
 void note_child() {
@@ -43,7 +43,7 @@ const Plan& PlannedBackend::plan_for(const Problem& problem) {
   plan.reset();
   checked.emplace(*backend);
   Limits limits = backend->limits();
-  // The arrays are the caller's: what one matrix and its factors take is not counted.
+  // The arrays belong to the caller, so the memory of one matrix and its factors is not counted.
   limits.host_bytes += problem.input_bytes() + problem.output_bytes();
   plan = make_plan(problem, backend->variants(), limits);
   if (plan->by_rows())
@@ -176,8 +176,8 @@ void qrtool_close(qrtool_context* context) {
 
 namespace {
 
-/// The texts that a thread was given last: those of the context change with its next call, which
-/// another thread may make at any time.
+/// The texts that a thread was given last. The texts of the context change with its next call,
+/// which another thread may make at any time.
 struct RunTexts {
   char backend[16], device[256], variant[128], arithmetic[128], reason[1024];
 };

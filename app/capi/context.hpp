@@ -23,8 +23,8 @@ struct PlannedBackend {
   explicit PlannedBackend(std::shared_ptr<Backend> its_backend)
       : backend(std::move(its_backend)), device(backend->device()) {}
 
-  /// make_plan(), or the last plan where the problem is the same. Nothing that a plan depends on
-  /// changes while a context is open.
+  /// Returns make_plan() for a problem, or the last plan if the problem is the same. A plan depends
+  /// on nothing that changes while a context is open.
   const Plan& plan_for(const Problem& problem);
 
   std::shared_ptr<Backend> backend;
@@ -52,8 +52,8 @@ struct qrtool_context {
   /// Says that threads of this process will have worked.
   static void note_work();
 
-  /// Calls body(planned) with the backend that takes the work, and keeps what it says of it. Where
-  /// a device was chosen, not named, and fails, the CPU does everything again.
+  /// Calls body(planned) with the backend that does the work, and keeps its texts. If a device that
+  /// was chosen, not named, fails, the CPU does everything again.
   void on_backend(const qrtool::Work& work,
                   const std::function<void(qrtool::capi::PlannedBackend&)>& body);
 

@@ -39,7 +39,7 @@ Problem problem_of(const qrtool_matrices& a, const qrtool_factor_options& o) {
           .wants_condition = o.condition == 1};
 }
 
-/// Errors: UsageError for what is not offered.
+/// Refuses combinations of options that do not exist. Errors: UsageError.
 void require_offered(const Problem& p, const qrtool_factor_options& o) {
   if (p.mode == Mode::raw && o.sign == QRTOOL_POSITIVE)
     throw UsageError("mode raw has LAPACK's signs; sign may not be positive");
@@ -73,7 +73,7 @@ Places<T> places_of(const Problem& p, const qrtool_factors& out) {
   return places;
 }
 
-/// Errors: UsageError.
+/// Checks that no output shares memory with another output or with an input. Errors: UsageError.
 template <class T>
 void require_apart(const Problem& p, const Strided<const T>& a, const Places<T>& places,
                    const Reports& reports) {
@@ -146,9 +146,9 @@ class ChunkFactors {
   Batch<double> p_;
 };
 
-/// The matrices of a chunk. Between chunks a call may be stopped, and a device has nothing to do.
-/// Where all arrays are the caller's, chunks for a device are therefore larger than those that the
-/// plan has memory for: our memory is that of the reports then.
+/// Returns the number of matrices of a chunk. Between chunks a call may be stopped, and a device is
+/// idle. If all arrays are the caller's, only the reports need our memory, and chunks for a device
+/// are larger than in the plan.
 template <class T>
 index_t matrices_at_once(const Plan& plan, const Backend& backend, const Places<T>& places) {
   constexpr std::size_t bytes_at_once = std::size_t{1} << 30;

@@ -43,9 +43,9 @@ index_t Footprint::reach(std::size_t next) const {
   return bytes;
 }
 
-/// Two parts with the same stride share memory where one slice of one does with one of the other,
-/// of which only the difference of their numbers counts. Else the longer part is cut into its
-/// slices.
+/// Two parts with the same stride share memory if one slice of one shares memory with one slice of
+/// the other; only the difference of their numbers matters. Parts with different strides are
+/// compared slice by slice of the longer one.
 bool Footprint::share(const Part& part, const Footprint& other, const Part& its_part) const {
   const index_t bytes = reach(part.next), its_bytes = other.reach(its_part.next);
   if (part.first >= its_part.first + its_bytes || its_part.first >= part.first + bytes)

@@ -14,8 +14,8 @@ namespace qrtool::capi {
 /// The bytes of an array: runs without a gap, repeated in up to three dimensions.
 class Footprint {
  public:
-  /// `name` is that of the array in messages. Where data is NULL, or there are no entries, there
-  /// are no bytes.
+  /// `name` is the name of the array in messages. A null `data`, or an array without entries, has
+  /// no bytes.
   template <class T>
   Footprint(const char* name, const Strided<T>& array)
       : Footprint(name, array.data, sizeof(T),

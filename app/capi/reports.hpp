@@ -26,11 +26,11 @@ inline qrtool_report report_of(const MatrixReport& line) {
           .scale = line.scale};
 }
 
-/// An array of structs that the caller knows as so many bytes each, which may be fewer than ours.
+/// An array of structs, each of the size that the caller knows, which may be smaller than ours.
 template <class Struct>
 class ReportArray {
  public:
-  /// Null: nobody wants them. Errors: UsageError.
+  /// A null pointer means that no reports are wanted. Errors: UsageError.
   ReportArray(Struct* first, std::size_t size)
       : first_(reinterpret_cast<std::byte*>(first)), size_(size == 0 ? sizeof(Struct) : size) {
     if (size_ < sizeof(std::int64_t)) throw UsageError("report_size is no size of a report");
@@ -47,7 +47,7 @@ class ReportArray {
   const void* first() const { return first_; }
   /// The bytes of one, as the caller knows it.
   std::size_t size() const { return size_; }
-  /// All reports come again.
+  /// Starts over: all reports will come again.
   void restart() { are_good_ = true; }
   int code() const { return are_good_ ? QRTOOL_OK : QRTOOL_NOT_ALL_GOOD; }
 

@@ -34,7 +34,7 @@ qrtool_solution report_of(const SolutionReport& line, const MatrixFindings& foun
           .reserved = 0};
 }
 
-/// A call's arrays, whose shapes fit each other.
+/// The arrays of a call, whose shapes fit each other.
 template <class T>
 struct Systems {
   Strided<const T> a = {}, b = {};
@@ -45,7 +45,7 @@ struct Systems {
   bool shares_weights = false;
 
   bool shares_a() const { return a.count == 1; }
-  /// One A or one B for every place.
+  /// Return the A and the B of a place. One A, or one B, may serve all places.
   Strided<const T> a_of(index_t place) const { return a.slice(a.count == 1 ? 0 : place, 1); }
   Strided<const T> b_of(index_t place) const { return b.slice(b.count == 1 ? 0 : place, 1); }
 };
@@ -103,7 +103,7 @@ Systems<T> systems_of(const qrtool_matrices& a, const qrtool_matrices& b,
   return systems;
 }
 
-/// Errors: UsageError.
+/// Checks that no output shares memory with another output or with an input. Errors: UsageError.
 template <class T>
 void require_apart(const Systems<T>& s, const Solutions& solutions) {
   const Footprint outputs[] = {{"x", s.x},
@@ -113,8 +113,8 @@ void require_apart(const Systems<T>& s, const Solutions& solutions) {
   require_apart(outputs, inputs);
 }
 
-/// Refuses an A whose column 0 is not that of an intercept. NaN is a missing number. Errors:
-/// InputError.
+/// Refuses an A whose column 0 is not all ones if the problem has an intercept. NaN is a missing
+/// number. Errors: InputError.
 template <class T>
 void require_ones(const Strided<const T>& a) {
   if (a.cols == 0) throw UsageError("intercept: a has no columns");
@@ -171,7 +171,7 @@ SystemsShape shape_of(const Systems<T>& s) {
           .name = "b"};
 }
 
-/// to := from, in packed memory.
+/// Copies `from` to packed memory.
 template <class T>
 Batch<T> copied(const Strided<const T>& from, int threads) {
   const Batch<T> to(from.count, from.rows, from.cols);
@@ -190,7 +190,7 @@ struct SolveCall {
   SolveDevice* device = nullptr;
 };
 
-/// What is found about some places of the batch, in packed memory.
+/// The results for some places of the batch, in packed memory.
 template <class T>
 struct Found {
   Found(const SolveProblem& problem, index_t places, index_t p)
@@ -223,7 +223,7 @@ struct Found {
   std::vector<MatrixFindings> findings;
 };
 
-/// Copies where core wants matrices without gaps.
+/// Copies matrices that core needs without gaps.
 template <class T>
 class Matrices {
  public:
@@ -286,7 +286,7 @@ void solve_groups(const SolveCall<T>& call) {
   const bool is_for_device = call.device != nullptr;
   Matrices<T> matrices(s.a, is_for_device, threads);
   MatrixView<const T> shared;
-  // A matrix without entries has no memory, but there is one.
+  // A matrix without entries has no memory, but core needs an address.
   static constexpr T none = 0;
   if (s.shares_a()) shared = matrices.take(0, 1)[0];
   if (s.shares_a() && shared.data == nullptr) shared.data = &none;
@@ -329,7 +329,7 @@ void solve_groups(const SolveCall<T>& call) {
   }
 }
 
-/// One tall system after another, all threads on each.
+/// Solves one tall system after another, with all threads on each.
 template <class T>
 void solve_tall(const SolveCall<T>& call) {
   const Systems<T>& s = call.systems;
@@ -398,7 +398,7 @@ void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& sys
          const SolveProblem& problem, Solutions& solutions) {
   const SystemsShape shape = shape_of(systems);
   Limits limits = context.limits;
-  // The arrays are the caller's: what one system takes is not counted.
+  // The arrays belong to the caller, so the memory of one system is not counted.
   limits.host_bytes +=
       2 * static_cast<std::size_t>(problem.m * (problem.n + systems.p)) * sizeof(T);
   SolvePlan plan = plan_solve(shape, problem, limits);

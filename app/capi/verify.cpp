@@ -23,7 +23,7 @@ template <class T>
 class GivenMatrices {
  public:
   GivenMatrices() = default;
-  /// `is_changed`: the matrices are to be changed, so that each is copied.
+  /// With `is_changed` each matrix is copied, because it will be changed.
   GivenMatrices(const qrtool_matrices& given, bool is_changed) {
     using Narrow = std::conditional_t<is_complex_number<T>, std::complex<float>, float>;
     if (size_of(type_of(given, "")) == sizeof(T))
@@ -51,7 +51,7 @@ class GivenMatrices {
   Batch<T> copy_;
 };
 
-/// A call's arrays, whose shapes fit each other.
+/// The arrays of a call, whose shapes fit each other.
 struct Given {
   qrtool_matrices a;
   std::optional<qrtool_matrices> q, r, v, tau;
@@ -109,7 +109,7 @@ Given given_of(const qrtool_matrices& a, const qrtool_given_factors& f) {
   return given;
 }
 
-/// Errors: UsageError.
+/// Checks that no reports share memory with the arrays. Errors: UsageError.
 void require_apart(const Given& given, const Reports& reports) {
   std::vector<Footprint> inputs;
   const auto add = [&](const char* name, const qrtool_matrices& matrices) {
@@ -134,7 +134,7 @@ Precision precision_of(const Given& given, bool is_mixed) {
   return double_precision;
 }
 
-/// What a thread has.
+/// The memory of one thread.
 template <class T>
 struct Worker {
   Worker(const Given& g, int threads, Check check, const BarsOf& bars_of)
@@ -170,7 +170,7 @@ struct Worker {
   }
 };
 
-/// The threads that take matrices, and those that share one.
+/// The number of threads over matrices, and the number that share a matrix.
 template <class T>
 std::pair<int, int> threads_for(const Given& g, Check check, const Limits& limits) {
   const auto most = static_cast<int>(std::min<index_t>(limits.threads, g.a.count));
@@ -187,7 +187,7 @@ std::pair<int, int> threads_for(const Given& g, Check check, const Limits& limit
           sharing};
 }
 
-/// So many matrices are measured before the caller is asked whether to go on.
+/// The entries that are measured before the caller is asked whether to go on.
 constexpr index_t entries_at_once = index_t{1} << 24;
 
 template <class T>

@@ -30,14 +30,14 @@ void refuse_standard_output(const std::string& output) {
     throw UsageError("OUT cannot be standard output", "name a file");
 }
 
-/// Standard input is one file.
+/// Refuses standard input as two files.
 void refuse_two_standard_inputs(const std::vector<std::string>& inputs) {
   if (std::count(inputs.begin(), inputs.end(), "-") > 1)
     throw UsageError("A, B and the weights cannot be standard input together",
                      "name files for all but one of them");
 }
 
-/// Gives standard output the name of its format.
+/// Sets the name of standard output that its format needs.
 template <class Options>
 void choose_stream(Options& o) {
   if (o.format == StreamFormat::automatic) return;
@@ -54,7 +54,8 @@ void refuse_one_report_of_several(const std::vector<std::string>& datasets,
                      "leave it away: OUT holds a report of each dataset");
 }
 
-/// Standard input has no name that an output could take, and is read once.
+/// Refuses standard input among several inputs: an output cannot be named after it, and it can be
+/// read only once.
 void refuse_standard_input_among(const std::vector<std::string>& inputs) {
   if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end())
     throw UsageError("--into names outputs as their inputs, and standard input has no name",
@@ -66,7 +67,7 @@ void refuse_dry_run_of_several() {
                    "name one input and OUT, without --into");
 }
 
-/// Every word is an IN.
+/// With --into every word is an IN.
 void place_words_into(FactorOptions& o) {
   o.output.clear();
   refuse_standard_input_among(o.inputs);
@@ -119,7 +120,7 @@ void place_words_into(SolveOptions& o) {
   o.inputs.erase(o.inputs.begin());
 }
 
-/// Finds out which words are A, B and OUT. A table takes the place of A and B.
+/// Decides which words are A, B and OUT. A table replaces A and B.
 void place_words(SolveOptions& o) {
   const bool is_table = !o.system.response.empty();
   if (is_table && !o.output.empty())
@@ -131,7 +132,7 @@ void place_words(SolveOptions& o) {
   if (is_table) o.output = std::exchange(o.b, "");
 }
 
-/// Refuses what one regression for each group does not have. Errors: UsageError.
+/// Refuses options that do not exist for one regression per group. Errors: UsageError.
 void check_by(const SolveOptions& o) {
   const bool is_table = !o.by.empty();
   if (is_table && !o.groups.empty())
@@ -168,7 +169,8 @@ void check_by(const SolveOptions& o) {
       throw UsageError(fmt::format("{} contradicts {}", name, what), "leave one of them away");
 }
 
-/// What solving by groups writes, and where it may keep rows. Errors: UsageError, OutputError.
+/// Checks what solving by groups writes, and where it may keep rows. Errors: UsageError,
+/// OutputError.
 void check_places_of_groups(const SolveOptions& o) {
   const bool has_groups = !o.by.empty() || !o.groups.empty();
   if (!has_groups && !o.scratch.empty())

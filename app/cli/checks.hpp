@@ -7,7 +7,7 @@
 namespace qrtool {
 
 /// Refuses options that contradict each other, and moves the files of a line with --response to the
-/// members where they belong. `Options` says which command it is. Errors: UsageError.
+/// members that they belong to. `Options` is the struct of the command. Errors: UsageError.
 template <class Options>
 void check_options(Options& options);
 

@@ -14,7 +14,7 @@
 namespace qrtool {
 namespace {
 
-/// Breaks `text` into lines of at most 80 columns and indents all but the first.
+/// Breaks `text` into lines of at most 80 columns and indents all except the first.
 std::string wrap(std::string_view text, std::size_t column, std::size_t indent) {
   std::string out;
   while (!text.empty()) {
@@ -32,7 +32,7 @@ std::string wrap(std::string_view text, std::size_t column, std::size_t indent) 
   return out + "\n";
 }
 
-/// What stands between the values of a repeated option, which CLI11 passes on together.
+/// The separator of the values of a repeated option, which CLI11 passes as one text.
 constexpr char between_values = '\n';
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
@@ -116,7 +116,7 @@ void CommandLine::optional_value(const std::string& name, const std::string& pla
 
 void CommandLine::list(const std::string& name, const std::string& placeholder,
                        const std::string& help, const Setter& set) {
-  // At a comma CLI11 would take the list apart and drop its empty items.
+  // CLI11 would split the list at commas and drop its empty items.
   const auto set_joined = [set](std::string text) {
     std::replace(text.begin(), text.end(), between_values, ',');
     set(text);
@@ -209,7 +209,7 @@ bool CommandLine::has_many() const {
   return many_ != nullptr && parser_->app.get_option(many_option_)->count() > 0;
 }
 
-/// The flag right before the last word; empty where there is another word.
+/// Returns the flag right before the last word, or an empty text if there is another word.
 std::string CommandLine::flag_before_last(const Args& args) const {
   if (args.size() < 2) return {};
   const std::string& word = args[args.size() - 2];
@@ -218,8 +218,8 @@ std::string CommandLine::flag_before_last(const Args& args) const {
   return option != nullptr && is_flag(*option) ? word : "";
 }
 
-/// Checks the words of the line that are no options. `extra` has the words that no argument of the
-/// command takes, and `flag` is what stands before the last word.
+/// Checks the words of the line that are no options. `extra` has the words for which the command
+/// has no argument, and `flag` is the flag before the last word.
 void CommandLine::take_words(Args extra, const std::string& flag) const {
   for (const std::string& arg : extra) {
     if (arg == "--") break;
@@ -251,7 +251,7 @@ bool CommandLine::takes_next_word(const std::string& word) const {
 }
 
 bool CommandLine::parse(Args args) {
-  // As a value "--" does not end the options.
+  // As the value of an option, "--" does not end the options.
   for (std::size_t i = 0; i + 1 < args.size(); ++i) {
     if (args[i] == "--") break;
     if (!takes_next_word(args[i])) continue;
@@ -273,7 +273,7 @@ bool CommandLine::parse(Args args) {
   }
   take_words(parser_->app.remaining(), flag);
   for (const auto& [name, text, set] : parser_->values) {
-    // CLI11 takes the next word as the value even where it is an option.
+    // CLI11 takes the next word as the value even if it is an option.
     if (text.empty() || (text.starts_with("--") && text != "--"))
       throw usage_error(fmt::format("option '{}' needs a value", name));
     set(text);

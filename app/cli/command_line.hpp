@@ -16,7 +16,7 @@
 namespace qrtool {
 
 using Args = std::vector<std::string>;
-/// Takes the text of an option's value.
+/// Receives the text of an option's value.
 using Setter = std::function<void(const std::string&)>;
 
 /// The words that follow the program's name on the command line, and the name that it was started
@@ -26,18 +26,17 @@ struct Invocation {
   Args args;
 };
 
-/// First declare all arguments and options, then call parse() or help(). The help lists what was
-/// declared.
+/// The arguments and options of a command. First declare all of them, then call parse() or help().
 class CommandLine {
  public:
-  /// `name`: the command after the program. `about`: what the command does, and examples.
+  /// `name`: the words before the arguments. `about`: what the command does, and examples.
   CommandLine(std::string name, std::string_view positionals, std::string_view about);
   ~CommandLine();
 
-  /// A file that must be given.
+  /// A required file.
   void positional(const std::string& name, std::string& target, const std::string& help);
 
-  /// A file that may be left out.
+  /// An optional file.
   void optional_positional(const std::string& name, std::string& target, const std::string& help);
 
   /// With the option `name`, every word of the line is one of `files`; at least one must be given.
@@ -45,11 +44,11 @@ class CommandLine {
 
   void flag(const std::string& names, bool& target, const std::string& help);
 
-  /// Passes the text of the value to `set`; where an option is repeated, the last value counts.
+  /// Passes the text of the value to `set`. If an option is repeated, the last value counts.
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
              const Setter& set);
 
-  /// As value(), but the name alone has the value `usual`.
+  /// As value(), but the option without a value means `usual`.
   void optional_value(const std::string& name, const std::string& placeholder,
                       const std::string& usual, const std::string& help, const Setter& set);
 
@@ -57,7 +56,7 @@ class CommandLine {
   void list(const std::string& name, const std::string& placeholder, const std::string& help,
             const Setter& set);
 
-  /// As value(), but an option that is repeated passes each of its values to `set`.
+  /// As value(), but each value of a repeated option is passed to `set`.
   void repeated(const std::string& name, const std::string& placeholder, const std::string& help,
                 const Setter& set);
 
@@ -79,32 +78,31 @@ class CommandLine {
   /// The values that a shell may offer for an option. They are listed when they are needed.
   void suggest(const std::string& name, std::function<std::vector<Candidate>()> list);
 
-  /// Where the line does not give the option, and the environment has this variable, its text is
+  /// If the line does not have the option, but the environment has this variable, its text is
   /// passed to the option's setter, or to `set`.
   void environment(const std::string& name, const char* variable, Setter set = nullptr);
 
-  /// Says that an option does not change what is computed from which data, so that every rank of a
-  /// run may have a value of its own.
+  /// Marks an option that does not change the result, so that each rank of a run may have its own
+  /// value.
   void not_deciding(const std::string& name);
 
-  /// Says what to do where somebody gives `name`, an option of other programs that this command
-  /// does not have.
+  /// Adds a hint for `name`, an option of other programs that this command does not have.
   void elsewhere(std::string_view name, std::string_view instead);
 
-  /// Whether the word is an option that takes the next word as its value.
+  /// Whether the word is an option whose value is the next word.
   bool takes_next_word(const std::string& word) const;
 
-  /// Returns false where the line asks for help; then no value is set. Errors: UsageError.
+  /// Returns false if the line asks for help; then no value is set. Errors: UsageError.
   bool parse(Args args);
 
-  /// After parse(): the options that the line gave, without those that are not deciding, in the
-  /// order in which they were declared.
+  /// Returns the options that the line gave, except those that are not deciding, in the order in
+  /// which they were declared. Call it after parse().
   std::vector<GivenOption> deciding_options() const;
 
   std::string help() const;
 
-  /// Returns what may stand at the end of a line: values of the option `before`, or options where
-  /// `typed` begins one. An empty list means names of files, or nothing that is known.
+  /// Returns candidates for the end of a line: values of the option `before`, or options if `typed`
+  /// begins one. An empty list means names of files, or that nothing is known.
   std::vector<Candidate> complete(const std::string& before, const std::string& typed) const;
 
  private:

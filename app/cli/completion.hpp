@@ -17,7 +17,8 @@ struct Candidate {
 std::vector<Candidate> device_candidates();
 std::vector<Candidate> variant_candidates();
 
-/// One line for each candidate that begins with `typed`: the word, a tab and the description.
+/// Returns one line for each candidate that begins with `typed`: the word, a tab and the
+/// description.
 std::string candidate_lines(const std::vector<Candidate>& candidates, const std::string& typed);
 
 }  // namespace qrtool

@@ -108,7 +108,7 @@ void add_raw_values(CommandLine& line, bool& raw_values) {
             "add_offset, _FillValue and missing_value");
 }
 
-/// The options that `factor` and `verify` share.
+/// Adds the input options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
   line.repeated(
@@ -167,7 +167,7 @@ void add_dry_run(CommandLine& line, bool& dry_run) {
             "expected time");
 }
 
-/// Several inputs in one run. `words` says what the words of the line are then.
+/// Adds --into, for several inputs in one run. `words` says what the words of the line mean then.
 template <class Options>
 void add_into(CommandLine& line, Options& o, std::string_view words) {
   line.value("--into", "DIR",
@@ -383,7 +383,7 @@ void describe(CommandLine& line, BenchOptions& o) {
   describe_exports(line, o);
 }
 
-/// The option that `devices` and `generate` share.
+/// Adds the option that `devices` and `generate` share.
 template <class Options>
 void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
   line.value("--shape", "BxMxN", help, [&o](const std::string& text) {

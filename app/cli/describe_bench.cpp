@@ -29,7 +29,7 @@ constexpr std::pair<std::string_view, Mode> bench_modes[] = {
 constexpr std::pair<std::string_view, std::optional<Sign>> bench_signs[] = {
     {"positive", Sign::positive}, {"lapack", Sign::lapack}};
 
-/// A case has at most so many elements. A larger one is taken for a typing mistake.
+/// The most elements of a case. A larger number is taken for a typing mistake.
 constexpr double most_elements = 0x1p50;
 
 std::vector<std::pair<index_t, index_t>> parse_shapes(const std::string& text) {
@@ -69,7 +69,7 @@ const Baseline* parse_baseline(std::string_view name) {
   throw not_one_of("--against", name, names);
 }
 
-/// The kinds of matrices, as `generate` makes them.
+/// Returns the kinds of matrices, as `generate` makes them.
 std::vector<std::string_view> kinds() {
   std::vector<std::string_view> names;
   for (const MatrixKind& kind : matrix_kinds()) names.push_back(kind.name);
@@ -101,7 +101,8 @@ void parse_baselines(const std::string& text, BenchOptions& o) {
   }
 }
 
-/// What --portable, --first-run, --tolerance and the measurements beside the table need.
+/// Checks the options that --portable, --first-run, --tolerance and the measurements beside the
+/// table need.
 void check_surroundings(const BenchOptions& o) {
   if ((o.backend.portable || o.first_run) && !o.backend.asks_for_device())
     throw UsageError("--portable and --first-run need --backend opencl, --backend gpu or --device");
@@ -117,7 +118,7 @@ void check_surroundings(const BenchOptions& o) {
         "--gemm and --rates take no --seeds, --runs, --cold, --first-run or --compare");
 }
 
-/// What is there for real matrices alone.
+/// Refuses options that exist only for real matrices.
 void refuse_complex(const BenchOptions& o) {
   const std::pair<bool, std::string_view> real_only[] = {
       {o.gemm, "--gemm"},

@@ -11,11 +11,11 @@ namespace qrtool {
 class CommandLine;
 
 extern const std::string_view bench_about;
-/// Describe the options for what is measured and for where the result goes. Other commands share
-/// --backend, --memory and the like.
+/// Describe the options that choose cases, and the options for the files of the result. Other
+/// commands share --backend, --memory and the like.
 void describe_cases(CommandLine& line, BenchOptions& options);
 void describe_exports(CommandLine& line, BenchOptions& options);
-/// Errors: UsageError, LimitError.
+/// Checks the options. Errors: UsageError, LimitError.
 void check(const BenchOptions& options);
 
 }  // namespace qrtool

@@ -16,7 +16,7 @@
 namespace qrtool {
 namespace {
 
-/// Parses `text` as a number; nothing where a part of it is left over.
+/// Parses all of `text` as a number, or returns nothing.
 std::optional<double> parse_all(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -20,11 +20,11 @@ namespace qrtool {
 UsageError not_one_of(std::string_view option, std::string_view value,
                       std::span<const std::string_view> allowed);
 
-/// The word of this tool for one that other programs have, such as "double" for "float64"; any
-/// other word as it is.
+/// Returns this tool's word for a word of other programs, such as "double" for "float64", or the
+/// word itself.
 std::string_view our_word(std::string_view option, std::string_view word);
 
-/// The value that `text` names.
+/// Returns the value that `text` names.
 template <class T, std::size_t N>
 T choose(std::string_view option, const std::string& text,
          const std::pair<std::string_view, T> (&choices)[N]) {
@@ -40,11 +40,11 @@ T choose(std::string_view option, const std::string& text,
 /// binary).
 std::uint64_t parse_size(std::string_view option, const std::string& text);
 
-/// A whole number, least <= number <= most.
+/// Parses a whole number, least <= number <= most.
 std::int64_t parse_whole(std::string_view option, const std::string& text, std::int64_t least,
                          std::int64_t most);
 
-/// A finite number >= least.
+/// Parses a finite number >= least.
 double parse_number(std::string_view option, const std::string& text, double least);
 
 struct Shape {
@@ -52,8 +52,8 @@ struct Shape {
   index_t m = 0, n = 0;
 };
 
-/// Parses "64x32" or "1000x64x32", where rows and columns come last. `allowed` says what the option
-/// takes. Errors: UsageError; LimitError where the number of bytes overflows.
+/// Parses "64x32" or "1000x64x32", in which rows and columns come last. `allowed` says which values
+/// are allowed. Errors: UsageError; LimitError if the number of bytes overflows.
 Shape parse_shape(std::string_view option, const std::string& text, std::string_view allowed);
 
 }  // namespace qrtool

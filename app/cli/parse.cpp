@@ -111,7 +111,7 @@ bool contains(const Args& args, std::string_view name) {
 }
 bool asks_for_help(const Args& args) { return contains(args, "--help") || contains(args, "-h"); }
 
-/// A command's name, and what its help says first. `Options` says which command it is.
+/// A command: its name and the first text of its help. `Options` is its struct.
 template <class Options>
 struct CommandText {
   std::string_view name, positionals, about;
@@ -220,7 +220,7 @@ UsageError unknown_command(const std::string& word) {
                     commands_hint());
 }
 
-/// The first text of --help.
+/// Returns the first text of --help.
 std::string overview_of(const std::string& program) {
   if (program == "qrtool-mpi") return std::string(overview_over_mpi);
   return std::string(overview);
@@ -247,8 +247,8 @@ std::vector<Candidate> complete_help(const std::string&, const std::string&) {
   return complete_command_name();
 }
 
-/// What may follow a line, for the completion of shells: `words` are those after the program's
-/// name, of which the last is being typed.
+/// Returns candidates for the end of a line, for the completion of shells: `words` are the words
+/// after the program's name, the last of which is being typed.
 std::string complete_line(Args words) {
   std::erase(words, "=");  // bash takes it for a word
   if (words.empty()) words.emplace_back();

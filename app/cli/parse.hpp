@@ -25,7 +25,7 @@ using Command =
 /// The program names itself by argv[0]. Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);
 
-/// Whether the line has --json, also where the rest of it is wrong.
+/// Whether the line has --json, even if the rest of it is wrong.
 bool asks_for_json(int argc, const char* const* argv);
 
 }  // namespace qrtool

@@ -9,7 +9,7 @@ namespace qrtool {
 struct BackendRequest {
   std::string name = "auto";  // auto, cpu, gpu, opencl
   std::string device;         // --device, implies opencl; empty: the GPUs; "all"
-  // The device where one is used and `device` is empty; empty: the first GPU.
+  // The device to use if `device` is empty. Empty: the first GPU.
   std::string usual_device = {};
   std::string variant;    // --variant BACKEND/NAME, implies its backend
   bool portable = false;  // only kernel bodies that run on any device; bench alone asks for it
@@ -21,7 +21,7 @@ struct BackendRequest {
   bool asks_for_device() const {
     return name == "gpu" || name == "opencl" || !device.empty() || variant.starts_with("opencl/");
   }
-  /// The device that is meant where one is used.
+  /// Returns the device to use, if one is used.
   const std::string& wanted_device() const { return device.empty() ? usual_device : device; }
 };
 

@@ -23,7 +23,7 @@ struct PrecisionWord {
   bool is_mixed = false;
 };
 
-/// Says what standard output gets where OUT is -; automatic: text.
+/// What standard output gets if OUT is -; automatic: text.
 enum class StreamFormat { automatic, csv, npy };
 
 struct FactorOptions : PrintOptions {
@@ -53,15 +53,15 @@ struct DevicesOptions : PrintOptions {
   bool timings = false, forget = false;  // show, or remove, what earlier runs took
   bool builds = false;                   // builds kernels ahead, on `device`
   std::string build_file, device;        // whose shapes; empty: `has_shape`, or the usual ones
-  // The problem that the answer is about.
+  // Whether the command was given a problem, about which it then prints more.
   bool has_shape = false;
   std::vector<index_t> leading{15000};
   index_t m = 64, n = 64;
   ElementType type = ElementType::float32;
 };
 
-/// Which problems `solve` and `verify` read from A and B. An option that is not given is taken from
-/// what the solutions record, by `verify`.
+/// The problems that `solve` and `verify` read from A and B. `verify` takes options that are not
+/// given from the record of the solutions.
 struct SystemOptions {
   std::string response;  // the column of a table that is b; empty: B is a file
   bool intercept = false;

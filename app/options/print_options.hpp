@@ -21,7 +21,7 @@ struct PrintOptions {
   // The options of the line that decide its result. The ranks of a run compare them.
   std::vector<GivenOption> deciding = {};
 
-  /// When a progress line is shown.
+  /// Returns when a progress line is shown.
   ProgressMode progress_mode() const { return quiet ? ProgressMode::never : progress; }
 };
 

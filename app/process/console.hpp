@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// Writes nothing from now on. The ranks other than 0 call it.
+/// Stops all output of this process. Ranks other than 0 call it.
 void silence_console();
 
 /// Makes results go to standard error from now on, since standard output belongs to the factors.
@@ -20,10 +20,10 @@ void write_stdout(std::string_view text);
 /// Writes a JSON document and a newline. It replaces bytes that are not UTF-8.
 void write_json(const nlohmann::ordered_json& document);
 
-/// Flushes standard output. Errors: OutputError where any write has failed.
+/// Flushes standard output. Errors: OutputError if any write has failed.
 void finish_stdout();
 
-/// Writes the text as it is. It ignores failures, as no stream is left that could report them.
+/// Writes the text unchanged. It ignores failures, since no stream is left to report them.
 void write_stderr(std::string_view text);
 
 /// Writes one line: `qrtool: message`.
@@ -31,20 +31,20 @@ void print_message(std::string_view message);
 /// Prints a failure, which is red on a terminal.
 void print_failure(std::string_view message);
 
-/// The text, red where standard output is a terminal that shows colours. The environment variable
+/// Returns the text, in red if standard output is a terminal with colours. The environment variable
 /// NO_COLOR forbids them.
 std::string in_red(std::string_view text);
 
-/// Appends what is printed from now on, but no progress lines, to a file, each line with the time.
-/// `command` is its first line. Errors: OutputError where the file cannot be written; UsageError
-/// where it holds something else than such lines.
+/// Appends everything that is printed from now on, except progress lines, to a file, each line with
+/// the time. `command` is the first line. Errors: OutputError if the file cannot be written;
+/// UsageError if it holds other lines than a log's.
 void open_log(const std::string& path, const std::string& command);
-/// Writes the last line of the log, where there is one.
+/// Writes the last line of the log, if there is one.
 void close_log(int exit_code);
-/// Ends the log. Errors: OutputError where a line of it could not be written.
+/// Ends the log. Errors: OutputError if a line of it could not be written.
 void finish_log();
 
-/// Writes one line, `hint: action`; nothing where `action` is empty.
+/// Writes one line, `hint: action`, unless `action` is empty.
 void print_hint(std::string_view action);
 
 }  // namespace qrtool

@@ -33,7 +33,7 @@ constexpr const char* hint_to_install =
   throw OutputError(fmt::format("gnuplot cannot draw: {}", why));
 }
 
-/// Returns where the PATH leads to a program, or an empty text.
+/// Returns the path of a program in PATH, or an empty text.
 std::string find_program(const char* name) {
   const char* path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "" : path;
@@ -95,7 +95,7 @@ pid_t start_gnuplot(int input, int output, int errors) {
   return child;
 }
 
-/// Runs a script, and returns what gnuplot writes to its standard output.
+/// Runs a script, and returns gnuplot's standard output.
 std::string run_gnuplot(const std::string& script) {
   if (!has_gnuplot()) throw OutputError("gnuplot is not installed", hint_to_install);
   const Descriptor input = file_with(script), errors = file_with("");

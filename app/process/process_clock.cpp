@@ -20,8 +20,8 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// When the process was made, in ticks since the system started: field 22 of /proc/self/stat; 0
-/// where that is not known.
+/// Returns when the process was made, in ticks since the system started: field 22 of
+/// /proc/self/stat; 0 if it is not known.
 double ticks_of_process() {
   std::array<char, 1024> text{};
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -39,12 +39,12 @@ double ticks_of_process() {
 
 /// At least so much time has passed since the process was made.
 double seconds_before_main() {
-  // The loader takes a hundredth of a second, and more where a disk must wake up. A process that is
+  // The loader needs a hundredth of a second, and more if a disk must wake up. A process that is
   // older than this was another program before, which became this one by exec().
   constexpr double most = 0.25;
   const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   const double made = ticks_of_process();
-  // The tick in which it was made may have been at its end.
+  // The process may have been made at the end of its tick.
   const double passed =
       made > 0 ? seconds_of(CLOCK_BOOTTIME) - (made + 1) / ticks_per_second : most;
   const double busy = std::min(seconds_of(CLOCK_PROCESS_CPUTIME_ID), most);

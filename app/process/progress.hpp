@@ -17,14 +17,14 @@ enum class ProgressMode { automatic, always, never };
 /// by line into a pipe. One thread at a time may use it.
 class Progress {
  public:
-  /// `unit` names what is counted.
+  /// `unit`: what is counted, such as "matrices".
   Progress(std::string_view label, index_t total, ProgressMode mode,
            std::string_view unit = "matrices");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Says that `count` more are done.
+  /// Counts `count` more as done.
   void add(index_t count);
 
  private:

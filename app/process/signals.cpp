@@ -26,15 +26,15 @@ namespace {
 
 std::atomic<const char*> message = "qrtool: interrupted\n";
 static_assert(std::atomic<const char*>::is_always_lock_free);
-/// Of count_outputs(); 0: outputs are not counted.
+/// The counts of count_outputs(); 0: outputs are not counted.
 std::atomic<int> outputs = 0, complete_outputs = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 std::atomic<bool> is_one_of_several = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<bool> is_exit_ours = false;
 
-/// Chooses the message. Of several ranks, the one that removes rank 0's files prints it for all,
-/// since rank 0 itself may have been killed.
+/// Returns the message. If rank 0 was killed, another rank removes its files and prints the message
+/// for all.
 const char* choose_text(Removed removed) {
   const char* own = message.load();
   if (!is_one_of_several || removed == Removed::none) return own;
@@ -58,7 +58,7 @@ char* append_number(char* to, int number) {
 }
 char* append(char* to, const char* text) { return std::strcpy(to, text) + std::strlen(text); }
 
-/// "qrtool: interrupted; 3 of 9 outputs are complete".
+/// Writes "qrtool: interrupted; 3 of 9 outputs are complete".
 void write_count() {
   std::array<char, 160> line{};
   char* to = append(line.data(), "qrtool: interrupted");
@@ -129,8 +129,8 @@ extern "C" void clean_up_after_crash(int signal_number) {
   raise(signal_number);
 }
 
-// Some libraries end the process: HDF5 where it has no memory for an identifier, PoCL where it
-// cannot write its cache, and that of OpenMP where it cannot start a thread.
+// Some libraries end the process: HDF5 if it has no memory for an identifier, PoCL if it cannot
+// write its cache, and OpenMP's if it cannot start a thread.
 void clean_up_at_exit() {
   remove_temporary_files();
   if (is_exit_ours) return;
@@ -162,7 +162,7 @@ void clean_up_at_exit() {
   _exit(static_cast<int>(ExitCode::internal));
 }
 
-/// Ends the process where it would soon crash for want of stack.
+/// Ends the process if it would soon crash for lack of stack.
 void require_stack() {
   rlimit stack{};
   if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= rlim_t{256} << 10) return;
@@ -170,8 +170,8 @@ void require_stack() {
   _exit(static_cast<int>(ExitCode::limit));
 }
 
-/// Runs before the constructors of global objects of the program and of the headers it includes,
-/// some of which allocate. What the loader and the shared libraries do before is theirs.
+/// Runs before the constructors of global objects of the program and of the headers that it
+/// includes, some of which allocate. The loader and the shared libraries run before it.
 [[gnu::constructor(101)]] void prepare_before_main() {
   require_stack();
   std::set_terminate(end_with_uncaught_exception);

@@ -11,15 +11,15 @@ namespace qrtool {
 /// error and the name of the file that the library was reading.
 void install_signal_handlers();
 
-/// To be called after a driver was loaded: LLVM, which PoCL is built on, takes SIGABRT for itself,
-/// and its handler keeps ours from running.
+/// Call it after a driver was loaded: LLVM, which PoCL is built on, replaces the handler of
+/// SIGABRT.
 void take_back_abort();
 
-/// To be called before the program ends the process itself by exit() or by returning from main().
-/// Where exit() runs without this, a library has called it, and the exit code says so.
+/// Call it before the program itself ends by exit() or by returning from main(). If exit() runs
+/// without it, a library has called it, and the exit code says so.
 void expect_exit();
 
-/// The lines of a run whose output is being committed, and of one whose output is there.
+/// The message of a run whose output is being committed, and of a run whose output is complete.
 inline constexpr const char* interrupted_while_finishing =
     "qrtool: interrupted while the output was being finished\n";
 inline constexpr const char* interrupted_when_complete =
@@ -33,8 +33,8 @@ void set_interrupt_message(const char* literal);
 /// set_interrupt_message(interrupted_when_complete) is one more.
 void count_outputs(int all);
 
-/// Called where several ranks share the temporary files of rank 0. The rank that removes them
-/// prints its line; where it has no line, it prints that nothing is written.
+/// Call it if several ranks share the temporary files of rank 0. The rank that removes them prints
+/// its message, or that nothing was written.
 void share_interrupt_message();
 
 }  // namespace qrtool

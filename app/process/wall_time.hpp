@@ -16,9 +16,9 @@ struct SecondsColumn {
   std::string rate = {};  // after the seconds, such as " (905 MB/s)"
 };
 
-/// All columns together, less `overlap`, are the wall time `total`, from the start of the process
-/// or of the work on one input to the last step before the result is printed. What two columns
-/// count at the same time is in `overlap` once; what three count, twice.
+/// The columns and the wall time `total`, which is their sum less `overlap`, from the start of the
+/// process or of the work on one input to the last step before the result is printed. Time that two
+/// columns count is in `overlap` once; time that three count, twice.
 struct WallTime {
   std::vector<SecondsColumn> columns;
   double overlap = 0, total = 0;

@@ -17,21 +17,21 @@ namespace qrtool {
 /// Returns the text of rank 0 on every rank.
 std::string text_of_root(Comm& comm, std::string text);
 
-/// `options` begin with the command (its name as an option's). Errors: UsageError where ranks were
-/// given different ones.
+/// Compares the options of all ranks, which begin with the command (its name as an option's).
+/// Errors: UsageError if ranks were given different ones.
 void agree_on_options(Comm& comm, const std::vector<GivenOption>& options);
 
-/// Compares what the ranks read: its shape, type and order, the part of the file, and a hash of the
+/// Compares the inputs of the ranks: shape, type and order, the part of the file, and a hash of the
 /// file's content. The file's name may differ, since each machine may have a copy of its own.
-/// `path`: as the rank was given it. Errors: InputError where two ranks differ.
+/// `path`: the name that the rank was given. Errors: InputError if two ranks differ.
 void agree_on_source(Comm& comm, const Reader& input, const std::string& path);
 
-/// Compares the backends of the ranks. Errors: DeviceError where they differ.
+/// Compares the backends of the ranks. Errors: DeviceError if they differ.
 void agree_on_backend(Comm& comm, const Backend& backend);
 
-/// Gives every rank the variant and the sizes of rank 0's plan. A rank's own plan may differ, as
-/// the free memory changes from moment to moment. Errors: DeviceError where a rank does not have
-/// the variant, or has a device that would run it with other parameters.
+/// Gives every rank the variant and the sizes of rank 0's plan. A rank's own plan may differ,
+/// because the free memory changes from moment to moment. Errors: DeviceError if a rank does not
+/// have the variant, or has a device that would run it with other parameters.
 void agree_on_plan(Comm& comm, const Backend& backend, Plan& plan);
 
 }  // namespace qrtool

@@ -25,9 +25,9 @@ bool answer_of_root(Comm& comm, bool answer) {
   return number != 0;
 }
 
-/// Each rank chooses for itself, since each has a device of its own or none. Results of two
-/// backends are never mixed: where the choices differ, this is a failure of all, after which `auto`
-/// takes the CPU on all.
+/// Each rank chooses for itself, since each has its own device or none. Results of two backends are
+/// never mixed: if the choices differ, it is a failure of all ranks, after which `auto` uses the
+/// CPU on all.
 BackendChoice choose_together(BackendRequest request, const Problem& problem, const Limits& limits,
                               bool says_why, Comm& comm) {
   request.rank = comm.rank();
@@ -38,7 +38,7 @@ BackendChoice choose_together(BackendRequest request, const Problem& problem, co
   return choice;
 }
 
-/// If rank 0 is killed, another rank removes what rank 0 was writing, and says so.
+/// If rank 0 is killed, another rank removes the files that rank 0 was writing, and says so.
 void share_temporary_files(Comm& comm) {
   std::string paths;
   if (comm.is_root()) {

@@ -9,11 +9,11 @@
 
 namespace qrtool {
 
-/// Every rank reads and factors its share. Rank 0 alone writes and says what came of it; its plan
-/// and its backend are those of all. A failure of one rank is thrown on all.
+/// Factors on all ranks. Every rank reads and factors its share. Rank 0 decides plan and backend
+/// for all, and alone writes and prints. A failure of one rank is thrown on all.
 ExitCode factor_on_ranks(const FactorOptions& options, Comm& comm);
 
-/// The steps of one run, in which every rank calls it with the backend that all have agreed on.
+/// The steps of one run. Every rank calls it with the backend on which all have agreed.
 FactorResult factor_together(FactorRun run, Comm& comm);
 
 }  // namespace qrtool

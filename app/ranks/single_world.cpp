@@ -17,7 +17,8 @@ std::string_view variable(const char* name) {
   return text == nullptr ? "" : text;
 }
 
-/// Open MPI, and MPICH and those that follow it, say to each process how many there are.
+/// Refuses to run as several processes. Open MPI, and MPICH and its descendants, tell each process
+/// how many there are.
 void refuse_copies() {
   const bool is_open_mpi = !variable("OMPI_COMM_WORLD_SIZE").empty();
   const std::string_view size = variable(is_open_mpi ? "OMPI_COMM_WORLD_SIZE" : "PMI_SIZE");

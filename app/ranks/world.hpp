@@ -9,11 +9,11 @@
 
 namespace qrtool {
 
-/// Must be called once, before anything else. The destructor leaves the world, on every rank.
+/// Call it once, before anything else. The destructor of the result leaves the world, on every
+/// rank.
 std::unique_ptr<Comm> join_world();
 
-/// Ends every rank after a failure that the others do not know of. Returns where there are no
-/// others.
+/// Ends every rank after a failure that the others do not know of. Returns if there are no others.
 void abandon_world(const Comm& world, int exit_code);
 
 }  // namespace qrtool
