@@ -24,14 +24,14 @@ using hdf5::InputFile;
 using hdf5::Session;
 
 /// The place of factors in a file, and the way to read them.
-struct Place {
+struct FactorsPlace {
   std::string name;  // of one of several datasets; empty: the file holds factors of one
   Order order = Order::row;
   int threads = 1;
 };
 
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
-                                    const char* lower, const Place& place) {
+                                    const char* lower, const FactorsPlace& place) {
   const bool is_vector = std::string_view(upper) == "/tau" || std::string_view(upper) == "/P";
   const auto vector = is_vector ? hdf5::VectorAs::row : hdf5::VectorAs::no;
   Order order = place.order;
@@ -130,7 +130,7 @@ StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& s
   const Session session(file->shown);
   const std::string report = hdf5::report_of(source);
   const hdf5::Recorded recorded = hdf5::read_recorded(*file, source.empty() ? "/" : report);
-  const Place place{
+  const FactorsPlace place{
       .name = name_in_output(source),
       .order = source.empty() || recorded.order == Order::automatic ? order : recorded.order,
       .threads = threads};

@@ -224,7 +224,8 @@ std::string Archive::text(index_t member) {
 }
 
 /// Has libzip read the whole member, and compares it with the file at the place that was found.
-Place Archive::check_in_place(index_t member, const Header& header, const std::string& shown) {
+NumbersPlace Archive::check_in_place(index_t member, const Header& header,
+                                     const std::string& shown) {
   const std::lock_guard lock(mutex_);
   const OpenMember open = open_member(member, shown);
   std::vector<std::byte> piece(spooled_bytes), in_file(spooled_bytes);
@@ -242,8 +243,8 @@ Place Archive::check_in_place(index_t member, const Header& header, const std::s
   return {.scratch = {}, .start = start + header.bytes};
 }
 
-Place Archive::unpack(index_t member, const Header& header, const std::string& shown) {
-  Place place{.scratch = scratch_for(shown, scratch_, header.data_bytes())};
+NumbersPlace Archive::unpack(index_t member, const Header& header, const std::string& shown) {
+  NumbersPlace place{.scratch = scratch_for(shown, scratch_, header.data_bytes())};
   const std::lock_guard lock(mutex_);
   const OpenMember open = open_member(member, shown);
   std::string before(header.bytes, '\0');

@@ -58,8 +58,8 @@ class Archive : public std::enable_shared_from_this<Archive> {
   std::size_t read(const OpenMember& open, void* to, std::size_t bytes,
                    const std::string& shown) const;
   void require_end(const OpenMember& open, const std::string& shown) const;
-  Place check_in_place(index_t member, const Header& header, const std::string& shown);
-  Place unpack(index_t member, const Header& header, const std::string& shown);
+  NumbersPlace check_in_place(index_t member, const Header& header, const std::string& shown);
+  NumbersPlace unpack(index_t member, const Header& header, const std::string& shown);
 
   std::shared_ptr<const OpenFile> file_;
   std::string scratch_;

@@ -129,7 +129,7 @@ bool StoredArray::is_interleaved() const {
   return std::ranges::count_if(dims, [](index_t extent) { return extent > 1; }) > 1;
 }
 
-void StoredArray::load_from(const Place& place, std::uint64_t offset, std::size_t bytes,
+void StoredArray::load_from(const NumbersPlace& place, std::uint64_t offset, std::size_t bytes,
                             std::byte* to) const {
   if (place.scratch) {
     place.scratch.read(offset, to, bytes);
@@ -146,7 +146,7 @@ void StoredArray::load(std::uint64_t offset, std::size_t bytes, std::byte* to) {
   load_from(place_, offset, bytes, to);
 }
 
-Place StoredArray::separate(const Place& interleaved) const {
+NumbersPlace StoredArray::separate(const NumbersPlace& interleaved) const {
   switch (header().element_bytes()) {
     case 1:
       return separate_words<std::uint8_t>(interleaved);
@@ -162,8 +162,8 @@ Place StoredArray::separate(const Place& interleaved) const {
 }
 
 template <class Word>
-void StoredArray::separate_tile(const Tile& tile, const Place& interleaved,
-                                const Place& separated) const {
+void StoredArray::separate_tile(const Tile& tile, const NumbersPlace& interleaved,
+                                const NumbersPlace& separated) const {
   const auto& [table, p0, ps, f0, fs, l0, ls, middle] = tile;
   constexpr std::uint64_t word = sizeof(Word);
   std::vector<Word> in(static_cast<std::size_t>(ps * ls * fs)), out(in.size());
@@ -203,9 +203,9 @@ std::size_t StoredArray::block_bytes() const {
 /// Tiles have about as many bytes in a run of the table as in a run of the result, so that neither
 /// reading nor writing needs many calls.
 template <class Word>
-Place StoredArray::separate_words(const Place& interleaved) const {
+NumbersPlace StoredArray::separate_words(const NumbersPlace& interleaved) const {
   const Interleaved table = table_of(header().dims, matrix_rank_);
-  Place separated{.scratch = scratch_for(shown(), means_.scratch, header().data_bytes())};
+  NumbersPlace separated{.scratch = scratch_for(shown(), means_.scratch, header().data_bytes())};
   const auto words = static_cast<index_t>(block_bytes() / sizeof(Word));
   const auto root = static_cast<index_t>(std::sqrt(static_cast<double>(words)));
   // A run of the result is several whole matrices if they are small, else a part of one.
@@ -253,7 +253,7 @@ ArrayParts open_array(const std::string& path) {
                    .find_numbers = {},
                    .needs_copy = false};
   parts.find_numbers = [start = parts.header.bytes] {
-    return Place{.scratch = {}, .start = start};
+    return NumbersPlace{.scratch = {}, .start = start};
   };
   return parts;
 }

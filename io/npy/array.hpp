@@ -29,7 +29,7 @@ struct OpenFile {
 
 /// The place of an array's contiguous numbers: a scratch file, or the array's own file from `start`
 /// on.
-struct Place {
+struct NumbersPlace {
   ScratchFile scratch;  // none: in the array's own file
   std::uint64_t start = 0;
 };
@@ -40,7 +40,7 @@ struct ArrayParts {
   std::string shown;  // "a.npy", "a.npz: x"
   Header header;
   /// Called once, before the first number is read. It may copy the numbers to scratch memory.
-  std::function<Place()> find_numbers;
+  std::function<NumbersPlace()> find_numbers;
   bool needs_copy = false;  // that it does
 };
 
@@ -77,19 +77,21 @@ class StoredArray {
  private:
   index_t matrix_elements() const;
   bool is_interleaved() const;
-  void load_from(const Place& place, std::uint64_t offset, std::size_t bytes, std::byte* to) const;
+  void load_from(const NumbersPlace& place, std::uint64_t offset, std::size_t bytes,
+                 std::byte* to) const;
   std::size_t block_bytes() const;
-  Place separate(const Place& interleaved) const;
+  NumbersPlace separate(const NumbersPlace& interleaved) const;
   template <class Word>
-  Place separate_words(const Place& interleaved) const;
+  NumbersPlace separate_words(const NumbersPlace& interleaved) const;
   template <class Word>
-  void separate_tile(const Tile& tile, const Place& interleaved, const Place& separated) const;
+  void separate_tile(const Tile& tile, const NumbersPlace& interleaved,
+                     const NumbersPlace& separated) const;
 
   ArrayParts parts_;
   std::size_t matrix_rank_;
   CopyMeans means_;
   std::once_flag is_found_;
-  Place place_;
+  NumbersPlace place_;
 };
 
 /// Creates a scratch file for the numbers of an array. `shown` names it in messages. Errors:
