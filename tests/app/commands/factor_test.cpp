@@ -12,7 +12,7 @@
 #include "io/read/reader.hpp"
 #include "tests/app/commands/factor_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::factor_test {
 namespace {
 
 TEST_F(Factor, GivesQAndRWithinTheirBars) {
@@ -448,4 +448,4 @@ TEST_F(Factor, NoPrivatePathInTheOutput) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::factor_test
