@@ -8,7 +8,7 @@
 #   avx2         tests of core with the code of processors that have AVX2 and no AVX-512
 #   no-opencl    a build without OpenCL
 #   no-mpi       a build without MPI
-#   long         the release's tests with the label `long`, which tests/run.sh leaves out
+#   long         the release's tests with the labels `long` and `seldom`, which tests/run.sh leaves out, always or often
 #   portable     the release's tests of gpu with the kernel bodies of any device
 #
 # Without a name it takes all of them. It goes on after a failure, says at the end what failed and what was skipped,
@@ -39,7 +39,7 @@ run_tests() {
   case $1 in
     tsan) export TSAN_OPTIONS=ignore_noninstrumented_modules=1 ;;
     generic | avx2) set -- "$1" -R '^core/' ;;
-    long) set -- "$1" -L long ;;
+    long) set -- "$1" -L 'long|seldom' ;;
     portable) export QRTOOL_TEST_PORTABLE=1 && set -- "$1" -R '^gpu/' ;;
   esac
   name=$1

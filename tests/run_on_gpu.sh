@@ -15,26 +15,21 @@ else
   "$root/install-deps.sh"
   (cd "$root" && cmake --preset release -DQRTOOL_TESTS=ON >/dev/null)
   build=$root/build/release/tests
-  targets=""
-  for test in attack buffers company constant device engine local_memory product program_cache registry second_try systems variants; do
-    targets="$targets gpu_${test}_test"
-  done
-  # shellcheck disable=SC2086 # the list is meant to be split
-  (cd "$root" && cmake --build --preset release --target $targets)
+  (cd "$root" && cmake --build --preset release --target gpu_test)
 fi
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-for test in "$build"/gpu_*_test; do
-  name=$(basename "$test")
+for file in $(cd "$root/tests" && find gpu -name '*_test.cpp'); do
+  name=$(basename "$file" .cpp)
   parts=1
-  [ "$name" = gpu_variants_test ] && parts=$shards
+  [ "$name" = variants_test ] && parts=$shards
   part=0
   while [ "$part" -lt "$parts" ]; do
     (
       export GTEST_TOTAL_SHARDS="$parts" GTEST_SHARD_INDEX="$part"
       log=$logs/$name.$part
-      timeout "$seconds" "$test" >"$log" 2>&1 || echo "exit code $? of $name, part $part" >>"$log"
+      timeout "$seconds" "$build/gpu_test" "$file" >"$log" 2>&1 || echo "exit code $? of $name, part $part" >>"$log"
     ) &
     part=$((part + 1))
   done

@@ -17,7 +17,7 @@
 #include "tests/app/faults_fixture.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::faults_test {
 namespace {
 
 void sleep_for(double seconds) {
@@ -510,4 +510,4 @@ TEST_F(Faults, TwoRunsForOneOutputLeaveOneCompleteFile) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::faults_test

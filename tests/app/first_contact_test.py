@@ -65,22 +65,27 @@ class FirstContact(FolderTest):
                                ("u8", "f8")):
             out = self.factors(np.abs(a).astype(kind))
             self.assertEqual((out["Q"].dtype, out["R"].dtype), (np.dtype(expected),) * 2, kind)
-        self.assertEqual(self.factors(a.astype("f4"), "--precision", "double")["Q"].dtype,
-                         np.float64)
+        for kind, precision, expected in (("f4", "double", "f8"), ("f8", "single", "f4"),
+                                          ("f8", "input", "f8"), ("f4", "input", "f4")):
+            out = self.factors(a.astype(kind), "--precision", precision)
+            self.assertEqual(out["Q"].dtype, np.dtype(expected), (kind, precision))
+            qrtool("verify", "a.npy", "q.npz")
         large = np.array([[2**24 + 1, 1], [1, 2**24 + 3]])  # no float32 holds them
         out = self.factors(large)
         np.testing.assert_allclose(out["Q"] @ out["R"], large, rtol=1e-15)
 
-    def test_nan_stays_in_its_matrix(self):
-        a = self.random.standard_normal((3, 6, 4))
+    def test_a_bad_matrix_stays_alone(self):
+        a = self.random.standard_normal((8, 6, 4))
         alone = self.factors(a)
-        a[1, 2, 3] = np.nan
+        a[2, 2, 3], a[5, 0, 0] = np.nan, -np.inf
         out = self.factors(a, status=1)
-        self.assertIn("1 of 3 matrices contains NaN or Inf", self.said)
-        self.assertEqual(list(out["report_status"]), [0, 2, 0])
-        self.assertTrue(np.isnan(out["Q"][1]).all() and np.isnan(out["R"][1]).all())
+        self.assertIn("a.npy: 2 of 8 matrices contain NaN or Inf (first: 2); "
+                      "their Q and R are NaN\n", self.said)
+        bad = np.isin(np.arange(8), (2, 5))
+        np.testing.assert_array_equal(out["report_status"], np.where(bad, 2, 0))
         for name in "QR":
-            np.testing.assert_array_equal(out[name][[0, 2]], alone[name][[0, 2]])
+            self.assertTrue(np.isnan(out[name][bad]).all())
+            np.testing.assert_array_equal(out[name][~bad], alone[name][~bad])
 
     def test_empty_shapes_are_numpys(self):
         for shape in ((0, 3), (3, 0), (0, 6, 4), (2, 0, 3)):
@@ -128,6 +133,10 @@ class FirstContact(FolderTest):
         with h5py.File("q.h5") as file:
             self.assertEqual(sorted(file), ["Q", "R", "report"])
             np.testing.assert_array_equal(file["Q"][:], np.load("q.Q.npy"))
+        qrtool("factor", "a.npy", "p.h5", "--report", "r.csv")
+        with open("r.csv", encoding="ascii") as file:
+            self.assertEqual(len(file.readlines()), 4)
+        qrtool("factor", "a.npy", "p.h5", "-f", "--report", "r.txt", status=2)
 
     def test_verify_says_yes_or_no(self):
         a = self.random.standard_normal((3, 6, 4))
@@ -147,10 +156,19 @@ class FirstContact(FolderTest):
         with h5py.File("m.h5", "w") as file:
             file["a"] = a.T  # as h5write of MATLAB and Julia stores a
         self.assertIn("/a is read as 5x30", qrtool("factor", "m.h5", "q.h5"))
-        self.assertNotIn("note", qrtool("factor", "m.h5", "q.h5", "--force", "--order", "column"))
+        for options in (("-q",), ("--order", "row"), ("--order", "column")):
+            self.assertNotIn("note", qrtool("factor", "m.h5", "q.h5", "--force", *options))
         with h5py.File("q.h5") as file:
             np.testing.assert_allclose(file["Q"][:].T @ file["R"][:].T, a, atol=1e-13)
             self.assertEqual(str(np.asarray(file.attrs["order"]).astype(str)), "column")
+        with h5py.File("tall.h5", "w") as file:
+            file["a"] = a
+        self.assertNotIn("note", qrtool("factor", "tall.h5", "t.h5"))
+        # What the program wrote records its order.
+        qrtool("generate", "--shape", "3x7", "g.h5")
+        qrtool("factor", "g.h5", "w.h5")
+        self.assertNotIn("note", qrtool("factor", "g.h5", "w.h5", "--force"))
+        self.assertNotIn("note", qrtool("factor", "w.h5:/R", "r.h5"))
 
 
 if __name__ == "__main__":

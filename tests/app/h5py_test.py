@@ -240,6 +240,10 @@ class Files(unittest.TestCase):
             np.testing.assert_allclose(np.swapaxes(file["R"][:], 1, 2), r, atol=1e-13)
             self.assertEqual(file.attrs["order"], "column")
         qrtool("verify", self.a, self.q, "--order", "column")
+        # In the other order square matrices are other ones, the transposed.
+        self.write(a[:, :4])
+        qrtool("factor", self.a, self.q, "-f", "--order", "column")
+        qrtool("verify", self.a, self.q, "--order", "row", status=1)
 
     def test_verifies_factors_of_numpy(self):
         a = self.write(np.random.default_rng(5).standard_normal((5, 7, 4)))

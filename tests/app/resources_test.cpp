@@ -10,7 +10,7 @@
 
 #include "tests/support/run_tool.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::resources_test {
 namespace {
 
 /// The counts of tests/support/count_calls.c.
@@ -76,4 +76,4 @@ TEST_F(Resources, TheDirectoryIsSynced) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::resources_test

@@ -11,7 +11,7 @@
 
 #include "tests/app/faults_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::surroundings_test {
 namespace {
 
 using Surroundings = Faults;
@@ -218,4 +218,4 @@ TEST_F(Surroundings, ProgressLineOnATerminalOnly) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::surroundings_test

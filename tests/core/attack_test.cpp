@@ -17,7 +17,7 @@
 #include "tests/support/backward_error.hpp"
 #include "tests/support/judge.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::attack_test {
 namespace {
 
 constexpr std::uint64_t seed = 7;
@@ -232,4 +232,4 @@ TEST(Attack, RFromGramIsAccurateOrRefused) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::attack_test

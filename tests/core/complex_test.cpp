@@ -18,7 +18,7 @@
 #include "core/report/ratios.hpp"
 #include "tests/support/complex_errors.hpp"
 
-namespace qrtool {
+namespace qrtool::complex_test {
 namespace {
 
 using test::WideMatrix;
@@ -276,4 +276,4 @@ TEST(ComplexPlan, AMatrixLargerThanMemoryGoesByRowsWhereItIsTall) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::complex_test

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace qrtool {
+namespace qrtool::text_test {
 namespace {
 
 TEST(Text, EscapesWhatSteersATerminal) {
@@ -75,4 +75,4 @@ TEST(Text, SuggestsTheNearestWord) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::text_test

@@ -16,7 +16,7 @@
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/judge.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::attack_test {
 namespace {
 
 /// The matrices that a case runs. Each case has its own kernels, for which PoCL takes seconds.
@@ -331,4 +331,4 @@ INSTANTIATE_TEST_SUITE_P(Long, Attack, testing::ValuesIn(long_cases),
                          });
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::attack_test

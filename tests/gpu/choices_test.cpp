@@ -16,7 +16,7 @@
 #include "gpu/registry.hpp"
 #include "tests/support/measured_gpu.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::choices_test {
 namespace {
 
 constexpr std::string_view head =
@@ -55,7 +55,7 @@ std::string line_of(index_t m, index_t n, index_t few, index_t many,
 
 void expect_choices(const std::string& name, std::span<const Variant> variants,
                     const Limits& limits) {
-  const std::string path = QRTOOL_CHOICES + name;
+  const std::string path = QRTOOL_SOURCE_DIR "/tests/gpu/" + name;
   std::ifstream file(path);
   std::string line, text(head);
   std::getline(file, line);
@@ -85,4 +85,4 @@ TEST(Choices, OnTheCpu) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::choices_test

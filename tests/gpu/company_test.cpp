@@ -21,7 +21,7 @@
 #include "tests/support/company.hpp"
 #include "tests/support/measured_gpu.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::company_test {
 namespace {
 
 class Company : public testing::Test {
@@ -363,4 +363,4 @@ TEST_P(CompanyOfSums, KernelsThatSumSquaresGiveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::company_test

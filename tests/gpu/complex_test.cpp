@@ -12,7 +12,7 @@
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/expect_complex.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::complex_test {
 namespace {
 
 /// A matrix of each kind, then one with NaN in the imaginary part of an entry.
@@ -165,7 +165,7 @@ TYPED_TEST(ComplexOnDevice, ColumnsThatAreNotFiniteGiveFactorsThatAreNaN) {
 /// Reflectors of these are nearly parallel, and gave up to 1.3 bars.
 TEST(ComplexReflectors, StayOrthogonalWhereRowsRepeat) {
   SKIP_WITHOUT_OPENCL();
-  test::Run<double> run(24, 161, Mode::reduced, Sign::positive);
+  complex_test::Run<double> run(24, 161, Mode::reduced, Sign::positive);
   std::mt19937_64 generator(1);
   for (int turn = 0; turn < 3; ++turn) {
     for (index_t b = 0; b < run.p.count; ++b) {
@@ -234,4 +234,4 @@ TYPED_TEST(ComplexOnDevice, RealMatricesAreNotTaken) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::complex_test

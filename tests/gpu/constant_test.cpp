@@ -11,7 +11,7 @@
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/attack.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::constant_test {
 namespace {
 
 class ConstantMatrices : public testing::TestWithParam<std::string> {};
@@ -61,4 +61,4 @@ INSTANTIATE_TEST_SUITE_P(Opencl, ConstantMatrices,
                          });
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::constant_test

@@ -14,7 +14,7 @@
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::local_memory_test {
 namespace {
 
 constexpr index_t sides[][2] = {
@@ -200,4 +200,4 @@ TEST(LocalMemoryOfDevices, GramVariantsAskForIt) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::local_memory_test

@@ -8,7 +8,7 @@
 #include "tests/support/attack.hpp"
 #include "tests/support/householder.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::reconstruct_test {
 namespace {
 
 constexpr std::string_view name = "opencl/reconstruct";
@@ -205,4 +205,4 @@ INSTANTIATE_TEST_SUITE_P(
     name_of_case);
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::reconstruct_test

@@ -13,7 +13,7 @@
 #include "gpu/products/product.hpp"
 #include "gpu/reflectors/large/large.hpp"
 
-namespace qrtool {
+namespace qrtool::registry_test {
 namespace {
 
 Limits gpu_limits() {
@@ -201,4 +201,4 @@ TEST(Registry, BitsDoNotDependOnTheBatch) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::registry_test

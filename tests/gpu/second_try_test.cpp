@@ -7,7 +7,7 @@
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/second_try_cases.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::second_try_test {
 namespace {
 
 // Where it can be, shapes that variants_test.cpp has every day, as PoCL builds kernels for each.
@@ -67,4 +67,4 @@ TEST(SecondTry, GoesToTheCpuWhereTheDeviceIsFull) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::second_try_test

@@ -13,7 +13,7 @@
 #include "gpu/gram/group/gram_group.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::variants_test {
 namespace {
 
 struct Shape {
@@ -597,4 +597,4 @@ INSTANTIATE_TEST_SUITE_P(Opencl, Variants, testing::ValuesIn(variant_names()),
                          });
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::variants_test

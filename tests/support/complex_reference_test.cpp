@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace qrtool::test {
+namespace qrtool::test::complex_reference_test {
 namespace {
 
 using Entry = ComplexMatrix::Entry;
@@ -52,4 +52,4 @@ TEST(ComplexReference, SeesWrongFactors) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::complex_reference_test

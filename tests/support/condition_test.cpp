@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-namespace qrtool::test {
+namespace qrtool::test::condition_test {
 namespace {
 
 double of(std::vector<double> r, index_t n) {
@@ -32,4 +32,4 @@ TEST(ScaledCondition, OfSingularMatricesIsInfinite) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::condition_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrtool::test {
+namespace qrtool::test::householder_test {
 namespace {
 
 ReferenceQr factor(std::vector<double> values, index_t m, index_t n) {
@@ -42,4 +42,4 @@ TEST(Reference, TakesAZeroColumn) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::householder_test

@@ -9,7 +9,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "tests/support/run_tool.hpp"
 
-namespace qrtool {
+namespace qrtool::bench_test {
 namespace {
 
 using test::read_text;
@@ -350,4 +350,4 @@ TEST(Bench, WhatContradictsIsAUsageError) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::bench_test

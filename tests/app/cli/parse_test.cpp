@@ -12,7 +12,7 @@
 #include "core/matrix/matrices.hpp"
 #include "tests/support/run_tool.hpp"
 
-namespace qrtool {
+namespace qrtool::parse_test {
 namespace {
 
 using test::read_text;
@@ -343,4 +343,4 @@ TEST(Completion, OffersCommandsAndValues) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::parse_test

@@ -7,7 +7,7 @@
 
 #include "tests/app/commands/factor_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::factor_check_test {
 namespace {
 
 TEST_F(Factor, ProbeStoresEstimatesOfLargeMatrices) {
@@ -139,4 +139,4 @@ TEST_F(Factor, NoneStillNamesABadMatrix) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::factor_check_test

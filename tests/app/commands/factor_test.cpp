@@ -6,31 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/matrix/matrices.hpp"
-#include "core/measure/error_meter.hpp"
-#include "core/measure/magnitude.hpp"
-#include "core/report/ratios.hpp"
 #include "io/read/reader.hpp"
 #include "tests/app/commands/factor_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::factor_test {
 namespace {
-
-TEST_F(Factor, GivesQAndRWithinTheirBars) {
-  const std::string a = make<double>("a.h5", 50, 12, 5), q = factor(a, "q.h5");
-  const Stored A = read_dataset(a, "/A"), Q = read_dataset(q, "/Q"), R = read_dataset(q, "/R");
-  ASSERT_EQ(Q.source.leading, (std::vector<index_t>{50}));
-  ASSERT_EQ(Q.source.m, 12);
-  ASSERT_EQ(Q.source.n, 5);
-  ASSERT_EQ(R.source.m, 5);
-  ASSERT_EQ(R.source.n, 5);
-  ErrorMeter meter(12, 5, 5, 5);
-  for (index_t b = 0; b < 50; ++b) {
-    const int scale = magnitude_of<double>(A.view()[b]).scale();
-    const Errors errors = meter.measure<double>(A.view()[b], Q.view()[b], R.view()[b], scale);
-    EXPECT_EQ(judge(errors, standard_bars(12, 5, double_precision, errors), true), Status::ok);
-    for (index_t i = 0; i < 5; ++i) EXPECT_GE(R.view()[b](i, i), 0);
-  }
-}
 
 TEST_F(Factor, RAloneOfAWideMatrixTakesLittleMemory) {
   const std::string a = make<float>("a.h5", 1, 4, 9000);  // A'A has 81 million entries
@@ -146,51 +126,11 @@ TEST_F(Factor, ShapesOfEveryMode) {
   }
 }
 
-TEST_F(Factor, EmptyBatchesAndZeroDimensionsGiveNumpysShapes) {
-  const auto shapes = [&](std::vector<index_t> leading, index_t m, index_t n,
-                          const Strings& more = {}) {
-    write_matrices<float>(dir_ / "a.h5", leading,
-                          Batch<float>(leading.empty() ? 1 : leading[0], m, n).view());
-    const ToolResult result =
-        run_tool(Strings{"factor", dir_ / "a.h5", dir_ / "q.h5", "--force"} + more);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    const Source q = read_dataset(dir_ / "q.h5", "/Q").source;
-    const Source r = read_dataset(dir_ / "q.h5", "/R").source;
-    EXPECT_EQ(q.leading, leading);
-    EXPECT_EQ(run_tool({"verify", dir_ / "a.h5", dir_ / "q.h5"}).exit_code, 0);
-    return std::vector<index_t>{q.m, q.n, r.m, r.n};
-  };
-  EXPECT_EQ(shapes({}, 3, 0), (std::vector<index_t>{3, 0, 0, 0}));
-  EXPECT_EQ(shapes({}, 0, 3), (std::vector<index_t>{0, 0, 0, 3}));
-  EXPECT_EQ(shapes({}, 0, 0), (std::vector<index_t>{0, 0, 0, 0}));
-  EXPECT_EQ(shapes({2}, 3, 0), (std::vector<index_t>{3, 0, 0, 0}));
-  EXPECT_EQ(shapes({0}, 5, 3), (std::vector<index_t>{5, 3, 3, 3}));
-  EXPECT_EQ(shapes({}, 3, 0, {"--mode", "complete"}), (std::vector<index_t>{3, 3, 3, 0}));
-}
-
 TEST_F(Factor, EmptyBatchIsSaid) {
   const std::string a = make<float>("a.h5", 0, 4, 4);
   const ToolResult result = run_tool({"factor", a, dir_ / "q.h5"});
   EXPECT_EQ(result.err, "qrtool: " + a + ": 0 matrices\n");
   EXPECT_EQ(result.exit_code, 0);
-}
-
-TEST_F(Factor, LeadingDimensionsAreKept) {
-  write_matrices<double>(dir_ / "a.h5", {2, 3}, make_matrices<double>("gauss", 6, 4, 3).view());
-  const std::string q = factor(dir_ / "a.h5", "q.h5");
-  EXPECT_EQ(read_dataset(q, "/Q").source.leading, (std::vector<index_t>{2, 3}));
-  EXPECT_EQ(read_dataset(q, "/report/residual").source.m, 2) << "a 2 x 3 report";
-}
-
-TEST_F(Factor, PrecisionFollowsTheInputUnlessAsked) {
-  const std::string single = make<float>("s.h5", 3, 20, 4), wide = make<double>("d.h5", 3, 20, 4);
-  const auto type = [](const std::string& file) { return read_dataset(file, "/Q").source.type; };
-  EXPECT_EQ(type(factor(single, "q.h5")), ElementType::float32);
-  EXPECT_EQ(type(factor(wide, "q.h5")), ElementType::float64);
-  EXPECT_EQ(type(factor(single, "q.h5", {"--precision", "double"})), ElementType::float64);
-  EXPECT_EQ(run_tool({"verify", single, dir_ / "q.h5"}).exit_code, 0);
-  EXPECT_EQ(type(factor(wide, "q.h5", {"--precision", "single"})), ElementType::float32);
-  EXPECT_EQ(type(factor(wide, "q.h5", {"--precision", "input"})), ElementType::float64);
 }
 
 /// The output records the bars of mixed precision, and verify uses them.
@@ -218,40 +158,6 @@ TEST_F(Factor, CsvInCsvOut) {
   EXPECT_EQ(dir_.names(), (Strings{"a.csv", "out.Q.csv", "out.R.csv", "out.report.csv"}));
   EXPECT_NE(result.out.find("wrote out.Q.csv, out.R.csv, out.report.csv"), std::string::npos);
   EXPECT_EQ(run_tool({"verify", "a.csv", "out.csv"}, {.directory = dir_.path()}).exit_code, 0);
-}
-
-TEST_F(Factor, AWideMatrixOfAnUnmarkedFileGetsANote) {
-  write_factors<double>(dir_ / "a.h5", {2}, make_matrices<double>("gauss", 2, 3, 7).view(),
-                        make_matrices<double>("gauss", 2, 7, 3).view());
-  const std::string wide = dir_ / "a.h5:/Q", tall = dir_ / "a.h5:/R", q = dir_ / "q.h5";
-  EXPECT_EQ(run_tool({"factor", wide, q, "-f"}).err,
-            "qrtool: note: " + dir_ / "a.h5" +
-                ": /Q is read as 3x7, the order of h5py; if MATLAB, Julia or R wrote a 7x3 "
-                "matrix, give --order column\n");
-  for (const Strings& more :
-       std::vector<Strings>{{"-q"}, {"--order", "row"}, {"--order", "column"}}) {
-    Strings arguments{"factor", wide, q, "-f"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    EXPECT_EQ(run_tool(arguments).err, "") << more.back();
-  }
-  EXPECT_EQ(run_tool({"factor", tall, q, "-f"}).err, "");
-  EXPECT_EQ(run_tool({"generate", "--shape", "3x7", dir_ / "g.h5", "-q"}).exit_code, 0);
-  EXPECT_EQ(run_tool({"factor", dir_ / "g.h5", q, "-f"}).err, "") << "it has a mark";
-  EXPECT_EQ(run_tool({"factor", q + ":/Q", dir_ / "p.h5", "-f"}).err, "") << "it has one, too";
-}
-
-TEST_F(Factor, StandardInputIsCsv) {
-  const ToolResult result = run_tool({"factor", "-", dir_ / "q.h5"}, {.input = "1 2\n3 4\n"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NEAR(read_dataset(dir_ / "q.h5", "/R").view()[0](0, 0), std::sqrt(10.0), 1e-14);
-}
-
-TEST_F(Factor, ReportFileSaysTheSameAsTheOutput) {
-  const std::string a = make<float>("a.h5", 5, 8, 3);
-  factor(a, "q.h5", {"--report", dir_ / "r.csv"});
-  const std::string text = read_text(dir_ / "r.csv");
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6) << "a header and 5 matrices";
-  EXPECT_EQ(run_tool({"factor", a, dir_ / "p.h5", "--report", dir_ / "r.txt"}).exit_code, 2);
 }
 
 TEST_F(Factor, ExplainPrintsThePlanAndTheForcedVariantRuns) {
@@ -338,32 +244,6 @@ TEST_F(Factor, ScalingByAPowerOfTwoScalesROnly) {
   }
 }
 
-TEST_F(Factor, ABadMatrixStaysAlone) {
-  const index_t count = 8;
-  const Batch<float> a = make_matrices<float>("gauss", count, 10, 6);
-  write_matrices<float>(dir_ / "good.h5", {count}, a.view());
-  a.view()[2](3, 4) = std::numeric_limits<float>::quiet_NaN();
-  a.view()[5](0, 0) = -std::numeric_limits<float>::infinity();
-  write_matrices<float>(dir_ / "bad.h5", {count}, a.view());
-  const std::string good = factor(dir_ / "good.h5", "good.q.h5"), bad = dir_ / "bad.q.h5";
-  const ToolResult result = run_tool({"factor", dir_ / "bad.h5", bad, "-q"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(result.err, "qrtool: " + (dir_ / "bad.h5") +
-                            ": 2 of 8 matrices contain NaN or Inf (first: 2); their Q and R are "
-                            "NaN\n");
-  for (const char* dataset : {"/Q", "/R"}) {
-    const Stored x = read_dataset(good, dataset), y = read_dataset(bad, dataset);
-    for (index_t b = 0; b < count; ++b) {
-      if (b != 2 && b != 5) {
-        EXPECT_TRUE(same_bits(x, b, y, b, 1)) << b;
-        continue;
-      }
-      const BatchView<double> v = y.view();
-      for (index_t i = 0; i < v.rows * v.cols; ++i) EXPECT_TRUE(std::isnan(v[b].data[i]));
-    }
-  }
-}
-
 TEST_F(Factor, PositionOfABadMatrixHasAllLeadingDimensions) {
   const Batch<float> a = make_matrices<float>("gauss", 6, 3, 3);
   a.view()[5](0, 0) = std::numeric_limits<float>::quiet_NaN();
@@ -400,15 +280,6 @@ TEST_F(Factor, EveryKindOfMatrixPasses) {
       EXPECT_EQ(verified.exit_code, 0) << name << verified.err;
     }
   }
-}
-
-TEST_F(Factor, OutputFollowsTheOrderOfTheInput) {
-  const std::string a = make<double>("a.h5", 3, 5, 5);
-  factor(a, "q.h5", {"--order", "column"});
-  const ToolResult verified = run_tool({"verify", a, dir_ / "q.h5", "--order", "column"});
-  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
-  EXPECT_EQ(run_tool({"verify", a, dir_ / "q.h5", "--order", "row"}).exit_code, 1)
-      << "these are the factors of the transposed matrices";
 }
 
 TEST_F(Factor, MemoryThatIsTooSmallIsRefusedWithTheNeed) {
@@ -448,4 +319,4 @@ TEST_F(Factor, NoPrivatePathInTheOutput) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::factor_test

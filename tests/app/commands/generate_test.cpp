@@ -9,7 +9,7 @@
 #include "tests/support/householder.hpp"
 #include "tests/support/run_tool.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::generate_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -169,4 +169,4 @@ TEST_F(Generate, HaarAnglesAreUniform) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::generate_test

@@ -13,7 +13,7 @@
 #include "io/write/writer.hpp"
 #include "tests/support/run_tool.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::verify_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -527,4 +527,4 @@ TEST_F(Verify, FilesInTheWrongOrderAreSaidToBe) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::verify_test

@@ -11,7 +11,7 @@
 #include "app/engine/opencl.hpp"
 #include "tests/support/measured_gpu.hpp"
 
-namespace qrtool {
+namespace qrtool::automatic_test {
 namespace {
 
 using test::measured_gpu;
@@ -155,4 +155,4 @@ TEST_F(Automatic, CountsSolutions) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::automatic_test

@@ -15,7 +15,7 @@
 #include "gpu/host/device.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::gap_sides_test {
 namespace {
 
 constexpr index_t m = 50, n = 12, sides = 2100;
@@ -189,4 +189,4 @@ TEST(WeighedSides, GetTheSameBitsAsRowsAndAsColumns) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::gap_sides_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/run_tool.hpp"
 
-namespace qrtool {
+namespace qrtool::progress_test {
 namespace {
 
 TEST(ProgressLine, SaysHowFarHowFastAndHowLong) {
@@ -46,4 +46,4 @@ TEST(Progress, AutomaticIsSilentInAPipe) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::progress_test

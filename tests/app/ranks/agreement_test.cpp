@@ -17,7 +17,7 @@
 #include "core/error.hpp"
 #include "tests/support/local_ranks.hpp"
 
-namespace qrtool {
+namespace qrtool::agreement_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,7 +56,7 @@ class MadeUp final : public Backend {
   }
   std::string name() const override { return name_; }
   std::string device() const override { return "made up"; }
-  std::span<const Variant> variants() const override { return qrtool::variants; }
+  std::span<const Variant> variants() const override { return agreement_test::variants; }
   Limits limits() const override { return limits_; }
   ChunkSeconds factor_any(const Plan&, const AnyChunk&) override {
     if (fails_) throw DeviceError("the made-up device is lost");
@@ -244,4 +244,4 @@ TEST(ShareStages, ARankThatIsStoppedAfterItHasFailedEndsToo) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::agreement_test

@@ -12,7 +12,7 @@
 #include "app/solve/groups/key_table.hpp"
 #include "app/solve/groups/row_store.hpp"
 
-namespace qrtool {
+namespace qrtool::groups_test {
 namespace {
 
 using Keys = std::vector<std::string>;
@@ -140,4 +140,4 @@ TEST(RSquared, IsNotANumberForAConstant) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::groups_test

@@ -17,7 +17,7 @@
 #include "core/measure/magnitude.hpp"
 #include "core/report/ratios.hpp"
 
-namespace qrtool {
+namespace qrtool::batched_qr_test {
 namespace {
 
 template <class T>
@@ -200,4 +200,4 @@ TYPED_TEST(BatchedQrTest, ColumnsOfEverySizeAreReflected) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::batched_qr_test

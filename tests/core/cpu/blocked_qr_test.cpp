@@ -16,7 +16,7 @@
 #include "core/report/ratios.hpp"
 #include "tests/support/attack.hpp"
 
-namespace qrtool {
+namespace qrtool::blocked_qr_test {
 namespace {
 
 template <class T>
@@ -200,4 +200,4 @@ TYPED_TEST(BlockedQrTest, TheTeamDoesNotMatter) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::blocked_qr_test

@@ -18,7 +18,7 @@
 #include "tests/support/complex_reference.hpp"
 #include "tests/support/expect_complex.hpp"
 
-namespace qrtool {
+namespace qrtool::complex_qr_test {
 namespace {
 
 using test::ComplexMatrix;
@@ -262,4 +262,4 @@ TYPED_TEST(ComplexQrTest, PowersOfTwoScaleRAlone) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::complex_qr_test

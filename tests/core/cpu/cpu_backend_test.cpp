@@ -18,7 +18,7 @@
 #include "core/report/ratios.hpp"
 #include "tests/support/householder.hpp"
 
-namespace qrtool {
+namespace qrtool::cpu_backend_test {
 namespace {
 
 constexpr float nan_f = std::numeric_limits<float>::quiet_NaN();
@@ -504,4 +504,4 @@ TEST(CpuVariants, EachLeadsToTheEntryThatMakesItsWorkers) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::cpu_backend_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace qrtool {
+namespace qrtool::cpu_rates_test {
 namespace {
 
 TEST(CpuSeconds, AreThoseOfMeasuredShapes) {
@@ -55,4 +55,4 @@ TEST(CpuSolveSeconds, GrowWithTheRightSides) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::cpu_rates_test

@@ -7,7 +7,7 @@
 #include "core/batch.hpp"
 #include "core/matrix/matrices.hpp"
 
-namespace qrtool {
+namespace qrtool::gram_kernel_test {
 namespace {
 
 constexpr index_t rows = 24, columns = 40;
@@ -67,4 +67,4 @@ TEST(GramKernelTest, NarrowGramIsXTransposedX) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::gram_kernel_test

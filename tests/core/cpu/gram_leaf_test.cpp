@@ -13,7 +13,7 @@
 #include "core/matrix/matrices.hpp"
 #include "core/measure/magnitude.hpp"
 
-namespace qrtool {
+namespace qrtool::gram_leaf_test {
 namespace {
 
 /// Computes R of A in float64 by reflectors.
@@ -114,4 +114,4 @@ TEST(GramLeaf, RefusesWhatIsNotFiniteAndFewRows) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::gram_leaf_test

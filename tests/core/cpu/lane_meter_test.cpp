@@ -17,7 +17,7 @@
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 
-namespace qrtool {
+namespace qrtool::lane_meter_test {
 namespace {
 
 template <class T>
@@ -165,4 +165,4 @@ TYPED_TEST(LaneMeterTest, AZeroMatrixHasNoError) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::lane_meter_test

@@ -12,7 +12,7 @@
 #include "core/factor/rank_and_order.hpp"
 #include "core/plan/ranking_bytes.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::ranked_backend_test {
 namespace {
 
 /// Does as if its R came from A'A: the last diagonal entry is off by the root of the unit.
@@ -133,4 +133,4 @@ TEST(RankAndOrder, KnowsPermutations) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::ranked_backend_test

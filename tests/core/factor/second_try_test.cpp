@@ -7,7 +7,7 @@
 #include "core/report/ratios.hpp"
 #include "tests/support/second_try_cases.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::second_try_test {
 namespace {
 
 constexpr double nan_d = std::numeric_limits<double>::quiet_NaN();
@@ -143,4 +143,4 @@ TEST(SecondTry, ComparesErrorsOfDenormalsInTheirOwnBars) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::second_try_test

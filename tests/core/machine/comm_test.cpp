@@ -11,7 +11,7 @@
 
 #include "tests/support/local_ranks.hpp"
 
-namespace qrtool {
+namespace qrtool::comm_test {
 namespace {
 
 using test::run_ranks;
@@ -108,4 +108,4 @@ TEST(Comm, OneProcessIsItsOwnRoot) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::comm_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/temporary_directory.hpp"
 
-namespace qrtool {
+namespace qrtool::host_test {
 namespace {
 
 using test::TemporaryDirectory;
@@ -112,4 +112,4 @@ TEST(Host, AddressSpaceLimitCounts) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::host_test

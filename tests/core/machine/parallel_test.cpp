@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace qrtool {
+namespace qrtool::parallel_test {
 namespace {
 
 void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
@@ -98,4 +98,4 @@ TEST(ParallelFor, LoopsAtOneTimeShareTheHelpersOfOne) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::parallel_test

@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/measure/magnitude.hpp"
 
-namespace qrtool {
+namespace qrtool::matrices_test {
 namespace {
 
 std::vector<double> matrix(std::string_view kind, index_t b, index_t m, index_t n,
@@ -139,4 +139,4 @@ TEST(Matrices, UnknownKindNamesANearOne) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::matrices_test

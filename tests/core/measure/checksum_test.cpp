@@ -11,7 +11,7 @@
 
 #include "core/measure/scan_kernel.hpp"
 
-namespace qrtool {
+namespace qrtool::checksum_test {
 namespace {
 
 std::vector<std::uint32_t> make_words(std::size_t count) {
@@ -67,4 +67,4 @@ TEST(Checksum, ShowsEveryWrongBitAndExchangedWords) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::checksum_test

@@ -16,7 +16,7 @@
 #include "core/report/ratios.hpp"
 #include "tests/support/householder.hpp"
 
-namespace qrtool {
+namespace qrtool::error_meter_test {
 namespace {
 
 /// A sum of products with twice the digits of float64. Source: Ogita, Rump, Oishi, "Accurate sum
@@ -331,4 +331,4 @@ TYPED_TEST(ErrorMeterTest, AMatrixLeavesNothingForTheNext) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::error_meter_test

@@ -16,7 +16,7 @@
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 
-namespace qrtool {
+namespace qrtool::error_probe_test {
 namespace {
 
 /// A matrix with its factors.
@@ -273,4 +273,4 @@ TEST(ErrorProbe, PaysForManyColumns) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::error_probe_test

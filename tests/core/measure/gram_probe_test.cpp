@@ -14,7 +14,7 @@
 #include "core/measure/magnitude.hpp"
 #include "core/measure/probe_kernel.hpp"
 
-namespace qrtool {
+namespace qrtool::gram_probe_test {
 namespace {
 
 template <class T>
@@ -266,4 +266,4 @@ TEST(GramProbe, WhatIsNoNumberFails) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::gram_probe_test

@@ -9,7 +9,7 @@
 
 #include "core/batch.hpp"
 
-namespace qrtool {
+namespace qrtool::scan_kernel_test {
 namespace {
 
 TEST(ScanKernelTest, LargestIsByMagnitude) {
@@ -29,4 +29,4 @@ TEST(ScanKernelTest, LargestIsByMagnitude) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::scan_kernel_test

@@ -11,7 +11,7 @@
 #include "core/batch.hpp"
 #include "core/matrix/matrices.hpp"
 
-namespace qrtool {
+namespace qrtool::strip_kernel_test {
 namespace {
 
 using strips::width;
@@ -231,4 +231,4 @@ TEST(StripKernelTest, BelowTheDiagonalIsNothingElse) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::strip_kernel_test

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 
-namespace qrtool {
+namespace qrtool::cost_test {
 namespace {
 
 constexpr double us = 1e-6;
@@ -124,4 +124,4 @@ TEST(CostTable, DamagedTextIsRefused) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::cost_test

@@ -8,7 +8,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 
-namespace qrtool {
+namespace qrtool::plan_test {
 namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
@@ -264,4 +264,4 @@ TEST(Plan, ExplainsItself) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::plan_test

@@ -16,7 +16,7 @@
 #include "core/measure/row_parts.hpp"
 #include "tests/support/householder.hpp"
 
-namespace qrtool {
+namespace qrtool::ratios_test {
 namespace {
 
 /// A with its reduced factors, which are exact to the rounding of float64.
@@ -410,4 +410,4 @@ TEST(Ratios, FormQFromReflectors) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::ratios_test

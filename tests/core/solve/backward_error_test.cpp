@@ -13,7 +13,7 @@
 #include "core/solve/residual.hpp"
 #include "tests/support/solution_error.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::backward_error_test {
 namespace {
 
 /// A random problem, and an x that is not its solution.
@@ -97,4 +97,4 @@ TEST(BackwardError, HasTheBarOfFactors) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::backward_error_test

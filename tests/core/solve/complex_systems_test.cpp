@@ -13,7 +13,7 @@
 #include "core/solve/ranked/ranked_factor.hpp"
 #include "core/solve/residual.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::complex_systems_test {
 namespace {
 
 using S = std::complex<double>;
@@ -131,4 +131,4 @@ TEST(ComplexSystems, PreciseResidualsAreThoseOfLongDouble) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::complex_systems_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-namespace qrtool {
+namespace qrtool::residual_test {
 namespace {
 
 /// A (m x n), B (m x p) and X (n x p) of normal numbers.
@@ -68,4 +68,4 @@ TEST(Residual, InTwicePrecisionSeesWhatFloat64Rounds) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::residual_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrtool {
+namespace qrtool::shapes_test {
 namespace {
 
 /// The readings of B that are expected: the place of m, the shape of X, and that of the report.
@@ -106,4 +106,4 @@ TEST(Shapes, AVectorBelongsToEveryMatrix) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::shapes_test

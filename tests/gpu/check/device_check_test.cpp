@@ -21,7 +21,7 @@
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::device_check_test {
 namespace {
 
 /// A matrix with its factors, which a kind may change.
@@ -304,4 +304,4 @@ TYPED_TEST(DeviceCheck, JudgesOtherShapesAsTheHost) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::device_check_test

@@ -20,7 +20,7 @@
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/measured_gpu.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::programs_test {
 namespace {
 
 class ProgramNames : public testing::Test {
@@ -229,4 +229,4 @@ TEST(SystemBodies, OfManyShapes) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::programs_test

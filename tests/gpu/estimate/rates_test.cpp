@@ -19,7 +19,7 @@
 #include "gpu/solve/normal/bodies.hpp"
 #include "tests/support/measured_gpu.hpp"
 
-namespace qrtool {
+namespace qrtool::rates_test {
 namespace {
 
 using test::measured_gpu;
@@ -204,4 +204,4 @@ TEST(Rates, NameVariantsAndBodiesOfTheLists) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::rates_test

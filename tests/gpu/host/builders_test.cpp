@@ -19,7 +19,7 @@
 
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::builders_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -211,4 +211,4 @@ TEST(Builders, OfTheProgramItselfEndWithoutTheirParent) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::builders_test

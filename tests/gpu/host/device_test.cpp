@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::device_test {
 namespace {
 
 class Devices : public testing::Test {
@@ -134,4 +134,4 @@ TEST(DeviceChoice, IsNeverEmpty) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::device_test

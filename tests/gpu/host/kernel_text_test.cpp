@@ -9,7 +9,7 @@
 
 #include "gpu/host/kernel_sources.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::kernel_text_test {
 namespace {
 
 constexpr std::string_view text =
@@ -76,4 +76,4 @@ TEST(KernelText, EveryKernelOfAVariantCanBeLeftOut) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::kernel_text_test

@@ -7,7 +7,7 @@
 #include "gpu/host/session.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::probe_test {
 namespace {
 
 class Probes : public testing::Test {
@@ -79,4 +79,4 @@ TEST_F(Probes, TheShareOfFloat64IsMeasured) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::probe_test

@@ -17,7 +17,7 @@
 #include "gpu/host/session.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::program_cache_test {
 namespace {
 
 class Programs : public testing::Test {
@@ -190,4 +190,4 @@ TEST_F(Programs, IncludesAreExpanded) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::program_cache_test

@@ -12,7 +12,7 @@
 #include "gpu/pipeline/engine.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::ring_test {
 namespace {
 
 template <class T>
@@ -88,4 +88,4 @@ TYPED_TEST(Ring, GivesChunksOfTheCallerTheBitsOfOthers) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::ring_test

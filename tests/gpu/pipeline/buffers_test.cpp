@@ -11,7 +11,7 @@
 #include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/registry.hpp"
 
-namespace qrtool {
+namespace qrtool::buffers_test {
 namespace {
 
 const Problem problem{1000, 64, 64, ElementType::float32, Mode::reduced, Sign::positive};
@@ -176,4 +176,4 @@ TEST(CutChunk, LeavesRoomForTheLargerOfSlotsAndFlaggedMatrices) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::buffers_test

@@ -17,7 +17,7 @@
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::engine_test {
 namespace {
 
 /// Q, R and the route of every matrix, as a variant by Gram matrices writes them.
@@ -548,4 +548,4 @@ TEST(ResidentRuns, TakeComplexMatrices) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::engine_test

@@ -11,7 +11,7 @@
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/attack.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::further_passes_test {
 namespace {
 
 struct FurtherCase {
@@ -290,4 +290,4 @@ TEST(EntriesWithoutAnUpperWord, AreMeasured) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::further_passes_test

@@ -14,7 +14,7 @@
 #include "core/factor/second_try.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::held_test {
 namespace {
 
 constexpr index_t rows_of_piece = 7;
@@ -230,4 +230,4 @@ TEST(Held, RefusesWhatDoesNotFitTheDevice) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::held_test

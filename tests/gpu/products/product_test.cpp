@@ -12,7 +12,7 @@
 #include "gpu/host/session.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::product_test {
 namespace {
 
 struct Size {
@@ -351,4 +351,4 @@ TEST(ProductScales, KeepHalvesInRange) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::product_test

@@ -18,7 +18,7 @@
 #include "tests/support/solution_error.hpp"
 #include "tests/support/uneven_systems.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::systems_test {
 namespace {
 
 template <class T>
@@ -423,4 +423,4 @@ TYPED_TEST(Systems, CoreAcceptsWhatADeviceAcceptsWithARidge) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::systems_test

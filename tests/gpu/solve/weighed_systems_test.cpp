@@ -16,7 +16,7 @@
 #include "tests/support/solution_error.hpp"
 #include "tests/support/uneven_systems.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::weighed_systems_test {
 namespace {
 
 template <class T>
@@ -368,4 +368,4 @@ TYPED_TEST(WeighedSystems, WeightsOfZeroHideNumbersThatAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::weighed_systems_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace qrtool {
+namespace qrtool::fletcher32_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -71,4 +71,4 @@ TEST(Fletcher32, OldChecksumsWithSwappedBytesMatchToo) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::fletcher32_test

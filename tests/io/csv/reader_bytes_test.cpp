@@ -13,7 +13,7 @@
 
 #include "io/open/input.hpp"
 
-namespace qrtool {
+namespace qrtool::reader_bytes_test {
 namespace {
 
 TEST_F(CsvReaderTest, AnyRangeInAnyOrder) {
@@ -189,4 +189,4 @@ TEST_F(CsvReaderTest, RandomBytesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::reader_bytes_test

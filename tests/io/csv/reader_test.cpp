@@ -7,7 +7,7 @@
 
 #include "io/open/input.hpp"
 
-namespace qrtool {
+namespace qrtool::csv_reader_test {
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
@@ -482,4 +482,4 @@ TEST_F(CsvReaderTest, HintsThatWork) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::csv_reader_test

@@ -12,7 +12,7 @@
 #include "io/write/writer.hpp"
 #include "tests/io/file_test.hpp"
 
-namespace qrtool {
+namespace qrtool::csv_writer_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -274,4 +274,4 @@ TEST_F(CsvWriterTest, NamesOfFiles) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::csv_writer_test

@@ -10,7 +10,7 @@
 #include "io/write/writer.hpp"
 #include "tests/io/file_test.hpp"
 
-namespace qrtool {
+namespace qrtool::factor_set_test {
 namespace {
 
 class FactorSetTest : public FileTest {
@@ -161,4 +161,4 @@ TEST(NumberHash, EveryBitCounts) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::factor_set_test

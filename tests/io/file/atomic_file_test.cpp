@@ -14,7 +14,7 @@
 
 #include "tests/io/file_test.hpp"
 
-namespace qrtool {
+namespace qrtool::atomic_file_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -363,4 +363,4 @@ TEST_F(AtomicFileTest, OneOfManyRacingRunsWins) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::atomic_file_test

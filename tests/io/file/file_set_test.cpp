@@ -6,7 +6,7 @@
 
 #include "tests/io/file_test.hpp"
 
-namespace qrtool {
+namespace qrtool::file_set_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -54,4 +54,4 @@ TEST_F(FileSetTest, NoneAppearsWhereOneCannot) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::file_set_test

@@ -10,7 +10,7 @@
 #include "io/file/scratch_file.hpp"
 #include "tests/io/hdf5/reading.hpp"
 
-namespace qrtool {
+namespace qrtool::input_file_test {
 namespace {
 
 class InputFileTest : public FileTest {};
@@ -112,4 +112,4 @@ TEST_F(InputFileTest, Truncated) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::input_file_test

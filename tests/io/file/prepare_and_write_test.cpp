@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace qrtool {
+namespace qrtool::prepare_and_write_test {
 namespace {
 
 void rest() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
@@ -73,4 +73,4 @@ TEST(PrepareAndWrite, AnErrorOfWritingEndsTheLoop) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::prepare_and_write_test

@@ -95,7 +95,7 @@ extern "C" ssize_t preadv(int descriptor, const iovec* parts, int count, off_t p
   return next<ssize_t(int, const iovec*, int, off_t)>("preadv")(descriptor, parts, count, position);
 }
 
-namespace qrtool {
+namespace qrtool::sync_test {
 namespace {
 
 using Calls = std::vector<std::string>;
@@ -183,4 +183,4 @@ TEST_F(SyncTest, SeveralThreadsReadOneFile) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::sync_test

@@ -10,7 +10,7 @@
 #include "io/open/input.hpp"
 #include "tests/io/reading.hpp"
 
-namespace qrtool {
+namespace qrtool::text_bytes_test {
 namespace {
 
 class TextBytesTest : public FileTest {};
@@ -96,4 +96,4 @@ TEST_F(TextBytesTest, Bombs) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::text_bytes_test

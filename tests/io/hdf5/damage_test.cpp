@@ -13,7 +13,7 @@
 #include "io/open/factors.hpp"
 #include "io/open/output.hpp"
 
-namespace qrtool {
+namespace qrtool::damage_test {
 namespace {
 
 class Hdf5DamageTest : public FileTest {};
@@ -207,4 +207,4 @@ TEST_F(Hdf5DamageTest, FlippedBitsAreNeverReadAsNumbers) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::damage_test

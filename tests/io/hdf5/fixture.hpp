@@ -13,8 +13,11 @@
 
 namespace qrtool {
 
-using hdf5::Handle;
+namespace hdf5 {
 using Dims = std::vector<hsize_t>;
+}
+
+using hdf5::Handle;
 
 inline hid_t valid(hid_t id) {
   EXPECT_GE(id, 0) << hdf5::take_error();
@@ -37,8 +40,8 @@ inline Handle creation_properties() {
   return Handle(valid(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
 }
 
-inline Handle create_dataset(hid_t file, const std::string& name, hid_t type, const Dims& dims,
-                             hid_t creation = H5P_DEFAULT) {
+inline Handle create_dataset(hid_t file, const std::string& name, hid_t type,
+                             const hdf5::Dims& dims, hid_t creation = H5P_DEFAULT) {
   const Handle space(valid(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr)),
                      H5Sclose);
   return Handle(
@@ -46,7 +49,7 @@ inline Handle create_dataset(hid_t file, const std::string& name, hid_t type, co
       H5Dclose);
 }
 
-inline std::size_t elements_of(const Dims& dims) {
+inline std::size_t elements_of(const hdf5::Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), std::size_t{1}, std::multiplies<>());
 }
 
@@ -58,7 +61,7 @@ inline std::vector<double> small_numbers(std::size_t count) {
 }
 
 /// A dataset of small_numbers.
-inline Handle add_numbers(hid_t file, const std::string& name, hid_t type, const Dims& dims,
+inline Handle add_numbers(hid_t file, const std::string& name, hid_t type, const hdf5::Dims& dims,
                           hid_t creation = H5P_DEFAULT) {
   Handle dataset = create_dataset(file, name, type, dims, creation);
   const std::vector<double> values = small_numbers(elements_of(dims));
@@ -78,7 +81,7 @@ inline void add_string_attribute(hid_t object, const std::string& name, const st
 
 /// Writes one file with one dataset of small numbers.
 inline void write_numbers(const std::string& file, const std::string& name, hid_t type,
-                          const Dims& dims, hid_t creation = H5P_DEFAULT) {
+                          const hdf5::Dims& dims, hid_t creation = H5P_DEFAULT) {
   const Handle created = create_file(file);
   add_numbers(created, name, type, dims, creation);
 }

@@ -8,8 +8,10 @@
 
 #include "io/open/factors.hpp"
 
-namespace qrtool {
+namespace qrtool::hdf5_reader_test {
 namespace {
+
+using hdf5::Dims;
 
 class Hdf5ReaderTest : public FileTest {};
 
@@ -310,4 +312,4 @@ TEST_F(Hdf5ReaderTest, FactorsOfOtherPrograms) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::hdf5_reader_test

@@ -11,10 +11,6 @@
 #include "tests/io/hdf5/fixture.hpp"
 #include "tests/io/reading.hpp"
 
-/// HDF5 does not free all memory after an error in a damaged file.
-extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
-
 namespace qrtool {
 
 inline index_t count_of(const std::vector<index_t>& leading) {

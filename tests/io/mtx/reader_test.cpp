@@ -8,7 +8,7 @@
 
 #include "io/open/input.hpp"
 
-namespace qrtool {
+namespace qrtool::mtx_reader_test {
 namespace {
 
 class MtxReaderTest : public FileTest {};
@@ -134,4 +134,4 @@ TEST_F(MtxReaderTest, AnyRows) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::mtx_reader_test

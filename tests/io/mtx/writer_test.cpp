@@ -9,7 +9,7 @@
 #include "io/write/writer.hpp"
 #include "tests/io/reading.hpp"
 
-namespace qrtool {
+namespace qrtool::mtx_writer_test {
 namespace {
 
 class MtxWriterTest : public FileTest {};
@@ -100,4 +100,4 @@ TEST_F(MtxWriterTest, FactorsThatDoNotBelongTogether) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::mtx_writer_test

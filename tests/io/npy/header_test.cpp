@@ -4,7 +4,7 @@
 
 #include "tests/io/file_test.hpp"
 
-namespace qrtool::npy {
+namespace qrtool::npy::header_test {
 namespace {
 
 /// Returns a header of version 1 with this text.
@@ -74,4 +74,4 @@ TEST(NpyHeader, TypesThatAreNotTaken) {
 }
 
 }  // namespace
-}  // namespace qrtool::npy
+}  // namespace qrtool::npy::header_test

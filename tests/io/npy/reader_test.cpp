@@ -8,7 +8,7 @@
 #include "io/npy/numbers.hpp"
 #include "tests/io/file_test.hpp"
 
-namespace qrtool::npy {
+namespace qrtool::npy::npy_reader_test {
 namespace {
 
 class NpyReaderTest : public FileTest {};
@@ -171,4 +171,4 @@ TEST(NpyNumbers, EveryType) {
 }
 
 }  // namespace
-}  // namespace qrtool::npy
+}  // namespace qrtool::npy::npy_reader_test

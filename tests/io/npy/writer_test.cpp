@@ -9,7 +9,7 @@
 #include "io/read/reader.hpp"
 #include "tests/io/reading.hpp"
 
-namespace qrtool {
+namespace qrtool::npy_writer_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -137,4 +137,4 @@ TEST_F(NpyWriterTest, AReportThatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::npy_writer_test

@@ -10,7 +10,7 @@
 #include "io/open/contents.hpp"
 #include "io/open/input.hpp"
 
-namespace qrtool {
+namespace qrtool::octave_reader_test {
 namespace {
 
 class OctaveReaderTest : public FileTest {};
@@ -222,4 +222,4 @@ TEST_F(OctaveReaderTest, Damage) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::octave_reader_test

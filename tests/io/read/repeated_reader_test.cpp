@@ -10,7 +10,7 @@
 #include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 
-namespace qrtool {
+namespace qrtool::repeated_reader_test {
 namespace {
 
 class RepeatedReaderTest : public FileTest {
@@ -64,4 +64,4 @@ TEST_F(RepeatedReaderTest, AChangeThatTheTimeDoesNotShow) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::repeated_reader_test

@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "tests/io/file_test.hpp"
 
-namespace qrtool {
+namespace qrtool::selection_test {
 namespace {
 
 /// The indices that a selection of one dimension takes, before a matrix of 2 x 2.
@@ -93,4 +93,4 @@ TEST(Selection, Refusals) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::selection_test

@@ -6,7 +6,7 @@
 
 #include "tests/io/file_test.hpp"
 
-namespace qrtool {
+namespace qrtool::report_file_test {
 namespace {
 
 class ReportFileTest : public FileTest {
@@ -87,4 +87,4 @@ TEST_F(ReportFileTest, Refusals) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::report_file_test

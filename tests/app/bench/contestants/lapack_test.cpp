@@ -7,7 +7,7 @@
 #include "app/bench/contestants/lapack_systems.hpp"
 #include "core/error.hpp"
 
-namespace qrtool {
+namespace qrtool::lapack_test {
 namespace {
 
 /// Expects that a method finds x of a system with a known solution. `w` is its workspace.
@@ -83,4 +83,4 @@ TEST(Lapack, AMissingLibraryIsNamed) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::lapack_test

@@ -17,7 +17,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "tests/support/householder.hpp"
 
-namespace qrtool {
+namespace qrtool::ranks_test {
 namespace {
 
 /// The state that the ranks share: messages that are not received yet, and which ranks have failed.
@@ -184,4 +184,4 @@ TEST(BenchRanks, WhatRanksDoNotShareIsRefusedOnAllOfThem) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::ranks_test

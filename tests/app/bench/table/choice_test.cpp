@@ -8,7 +8,7 @@
 
 #include "app/bench/timing/cases.hpp"
 
-namespace qrtool {
+namespace qrtool::choice_test {
 namespace {
 
 Timing timing(double seconds) { return {.seconds = {seconds}}; }
@@ -79,4 +79,4 @@ TEST(CostHistory, ExpectsASmallBatchToTakeAsLongAsOneMatrixOnADevice) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::choice_test

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace qrtool {
+namespace qrtool::table_test {
 namespace {
 
 /// Returns a result of two cases. Of the second one only a baseline was measured.
@@ -225,4 +225,4 @@ TEST(BenchTable, FiguresHaveFourDigitsAndNoExponent) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::table_test

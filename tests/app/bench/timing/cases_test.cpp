@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/problem/operations.hpp"
 
-namespace qrtool {
+namespace qrtool::cases_test {
 namespace {
 
 constexpr std::size_t gib = std::size_t{1} << 30;
@@ -203,4 +203,4 @@ TEST(CostHistory, PredictsFromTheSameShapeElseFromTheBestRate) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::cases_test

@@ -10,7 +10,7 @@
 
 #include "app/bench/timing/data.hpp"
 
-namespace qrtool {
+namespace qrtool::timing_test {
 namespace {
 
 /// Pretends to take the given times.
@@ -201,4 +201,4 @@ TYPED_TEST(ComplexBenchData, DrawsTheFirstRowsOfALargeMatrixAsTheWholeOne) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::timing_test

@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
 
-namespace qrtool {
+namespace qrtool::make_backend_test {
 namespace {
 
 TEST(MakeBackend, VariantImpliesItsBackend) {
@@ -111,4 +111,4 @@ TEST(MakeBackend, TakesTheBackendBeforeWhereANewOneWouldBeEqual) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::make_backend_test

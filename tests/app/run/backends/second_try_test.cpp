@@ -27,7 +27,7 @@
 #include "tests/support/run_tool.hpp"
 #include "tests/support/spoiled_backend.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::second_try_test {
 namespace {
 
 /// The CPU with cpu/tall as a device has it: each leaf of rows is a matrix for the backend, so that
@@ -356,4 +356,4 @@ INSTANTIATE_TEST_SUITE_P(SecondTry, SecondTryRuns, testing::ValuesIn(runs),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::second_try_test

@@ -12,7 +12,7 @@
 #include "app/run/backends/timings_file.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-namespace qrtool {
+namespace qrtool::timings_test {
 namespace {
 
 DeviceInfo gpu(const std::string& driver = "580") {
@@ -151,4 +151,4 @@ TEST_F(TimingsPath, LeadsToTheFile) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::timings_test

@@ -14,7 +14,7 @@
 
 #include "app/run/pipeline/stages.hpp"
 
-namespace qrtool {
+namespace qrtool::pipeline_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -253,4 +253,4 @@ TEST(Pipeline, OneBufferIsNeverInTwoStages) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::pipeline_test

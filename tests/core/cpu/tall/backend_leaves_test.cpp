@@ -14,7 +14,7 @@
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
 
-namespace qrtool {
+namespace qrtool::backend_leaves_test {
 namespace {
 
 template <class T>
@@ -88,4 +88,4 @@ TYPED_TEST(BackendLeavesTest, SignsAndWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::backend_leaves_test

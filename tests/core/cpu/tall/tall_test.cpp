@@ -27,7 +27,7 @@
 #include "tests/support/expect_complex.hpp"
 #include "tests/support/local_ranks.hpp"
 
-namespace qrtool {
+namespace qrtool::tall_test {
 namespace {
 
 template <class T>
@@ -535,4 +535,4 @@ TEST(TallShape, CutsEveryMatrix) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::tall_test

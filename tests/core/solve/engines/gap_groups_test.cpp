@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrtool {
+namespace qrtool::gap_groups_test {
 namespace {
 
 constexpr std::size_t lanes = 4, most = 10;
@@ -48,4 +48,4 @@ TEST(GapGroups, AMaskOfMoreThanTheMostIsCut) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::gap_groups_test

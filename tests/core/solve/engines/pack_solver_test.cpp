@@ -12,7 +12,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/engines/system_engine.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::pack_solver_test {
 namespace {
 
 template <class T>
@@ -325,4 +325,4 @@ TYPED_TEST(Packs, GivenSolutionsAreOnlyChecked) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::pack_solver_test

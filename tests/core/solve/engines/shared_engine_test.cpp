@@ -11,7 +11,7 @@
 
 #include "core/solve/system.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::shared_engine_test {
 namespace {
 
 template <class T>
@@ -335,4 +335,4 @@ TYPED_TEST(Shared, AGapThatMakesColumnsDependentIsLeft) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::shared_engine_test

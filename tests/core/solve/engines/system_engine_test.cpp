@@ -14,7 +14,7 @@
 #include "tests/support/hard_systems.hpp"
 #include "tests/support/solution_error.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::system_engine_test {
 namespace {
 
 template <class T>
@@ -315,4 +315,4 @@ TYPED_TEST(Engines, ARidgeIsTheSolutionOfTheLongerSystem) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::system_engine_test

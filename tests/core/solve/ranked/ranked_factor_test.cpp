@@ -13,7 +13,7 @@
 #include "core/eigen/eigen_qr.hpp"
 #include "tests/support/solution_error.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::ranked_factor_test {
 namespace {
 
 Batch<double> gaussian(index_t m, index_t n, unsigned seed) {
@@ -286,4 +286,4 @@ TEST(Triangular, EstimatesOfTheConditionAreCloseAndNeverTooLarge) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::ranked_factor_test

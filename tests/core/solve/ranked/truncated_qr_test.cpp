@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace qrtool::test {
+namespace qrtool::test::truncated_qr_test {
 namespace {
 
 using Matrix = TruncatedQr<double>::Matrix;
@@ -101,4 +101,4 @@ TEST(TruncatedQr, ZerosHaveRankZero) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::truncated_qr_test

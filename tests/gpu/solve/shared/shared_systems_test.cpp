@@ -17,7 +17,7 @@
 #include "gpu/solve/shared/masked.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
-namespace qrtool::test {
+namespace qrtool::test::shared_systems_test {
 namespace {
 
 template <class T>
@@ -251,4 +251,4 @@ TYPED_TEST(SharedSystems, WhatIsOutOfRangeIsRefused) {
 }
 
 }  // namespace
-}  // namespace qrtool::test
+}  // namespace qrtool::test::shared_systems_test

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-namespace qrtool::hdf5 {
+namespace qrtool::hdf5::layout_test {
 namespace {
 
 using Dims = std::vector<hsize_t>;
@@ -69,4 +69,4 @@ TEST(Stretches, OtherChunksAreNone) {
 }
 
 }  // namespace
-}  // namespace qrtool::hdf5
+}  // namespace qrtool::hdf5::layout_test

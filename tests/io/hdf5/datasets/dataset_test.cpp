@@ -2,8 +2,10 @@
 // dataset_test.cpp: datasets that cannot be read as matrices are refused with a message.
 #include "tests/io/hdf5/reading.hpp"
 
-namespace qrtool {
+namespace qrtool::dataset_test {
 namespace {
+
+using hdf5::Dims;
 
 class Hdf5DatasetTest : public FileTest {};
 
@@ -168,4 +170,4 @@ TEST_F(Hdf5DatasetTest, MissingFilter) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::dataset_test

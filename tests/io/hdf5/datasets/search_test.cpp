@@ -8,8 +8,10 @@
 
 #include "tests/io/hdf5/reading.hpp"
 
-namespace qrtool {
+namespace qrtool::search_test {
 namespace {
+
+using hdf5::Dims;
 
 class Hdf5SearchTest : public FileTest {};
 
@@ -302,4 +304,4 @@ TEST_F(Hdf5SearchTest, LinksWithinTheFileAreFollowed) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::search_test

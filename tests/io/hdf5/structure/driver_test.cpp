@@ -19,7 +19,7 @@ int chunks_written = 0, chunks_read = 0;
 constexpr char used = 7;
 
 template <class Function>
-Function* next(const char* name) {
+Function* next_call(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
@@ -37,7 +37,7 @@ extern "C" herr_t H5Dwrite_chunk(hid_t dataset, hid_t transfer, std::uint32_t fi
     ++chunks_written;
     EXPECT_TRUE(all_zero(buffer, bytes)) << "the buffer is smaller than the chunk";
   }
-  return next<herr_t(hid_t, hid_t, std::uint32_t, const hsize_t*, std::size_t, const void*)>(
+  return next_call<herr_t(hid_t, hid_t, std::uint32_t, const hsize_t*, std::size_t, const void*)>(
       "H5Dwrite_chunk")(dataset, transfer, filters, offset, bytes, buffer);
 }
 
@@ -49,11 +49,11 @@ extern "C" herr_t H5Dread_chunk(hid_t dataset, hid_t transfer, const hsize_t* of
     EXPECT_GE(H5Dget_chunk_storage_size(dataset, offset, &bytes), 0);
     std::fill_n(static_cast<char*>(buffer), bytes, used);
   }
-  return next<herr_t(hid_t, hid_t, const hsize_t*, std::uint32_t*, void*)>("H5Dread_chunk")(
+  return next_call<herr_t(hid_t, hid_t, const hsize_t*, std::uint32_t*, void*)>("H5Dread_chunk")(
       dataset, transfer, offset, filters, buffer);
 }
 
-namespace qrtool {
+namespace qrtool::driver_test {
 namespace {
 
 class Hdf5DriverTest : public FileTest {
@@ -76,4 +76,4 @@ TEST_F(Hdf5DriverTest, HDF5GetsABufferForTheWholeChunk) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::driver_test

@@ -12,9 +12,10 @@
 #include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 
-namespace qrtool {
+namespace qrtool::direct_reader_test {
 namespace {
 
+using hdf5::Dims;
 using hdf5::DirectReader;
 
 /// The dataset A of a.h5, opened for reading directly.
@@ -236,4 +237,4 @@ TEST_F(Hdf5DirectReaderTest, AFileThatBecomesShorterWhileItIsRead) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::direct_reader_test

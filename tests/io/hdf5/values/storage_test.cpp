@@ -7,8 +7,10 @@
 
 #include "tests/io/hdf5/reading.hpp"
 
-namespace qrtool {
+namespace qrtool::storage_test {
 namespace {
+
+using hdf5::Dims;
 
 template <class Number>
 std::string bytes_of(std::initializer_list<Number> numbers) {
@@ -241,4 +243,4 @@ TEST_F(Hdf5StorageTest, AnInputThatChangedIsNoticed) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::storage_test

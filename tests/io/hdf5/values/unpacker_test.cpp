@@ -36,8 +36,10 @@ extern "C" int inflateInit_(z_streamp stream, const char* version, int size) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "inflateInit_"))(stream, version, size);
 }
 
-namespace qrtool {
+namespace qrtool::unpacker_test {
 namespace {
+
+using hdf5::Dims;
 
 constexpr H5Z_filter_t lzf = 32000;
 
@@ -272,4 +274,4 @@ TEST_F(Hdf5UnpackerTest, LzfIsReadWithoutAPlugin) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::unpacker_test

@@ -11,10 +11,11 @@
 #include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 
-namespace qrtool {
+namespace qrtool::chunk_writer_test {
 namespace {
 
 using hdf5::ChunkWriter;
+using hdf5::Dims;
 
 class Hdf5ChunkWriterTest : public FileTest {};
 
@@ -162,4 +163,4 @@ TEST_F(Hdf5ChunkWriterTest, AFailedWriteIsAnError) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::chunk_writer_test

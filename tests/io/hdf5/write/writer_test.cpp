@@ -14,8 +14,10 @@
 #include "io/open/output.hpp"
 #include "tests/io/hdf5/writing.hpp"
 
-namespace qrtool {
+namespace qrtool::hdf5_writer_test {
 namespace {
+
+using hdf5::Dims;
 
 class Hdf5WriterTest : public FileTest {};
 
@@ -233,4 +235,4 @@ TEST_F(Hdf5WriterTest, SameFile) {
 }
 
 }  // namespace
-}  // namespace qrtool
+}  // namespace qrtool::hdf5_writer_test
