@@ -21,7 +21,7 @@ constexpr index_t formed_columns = 16;
 constexpr index_t summary_numbers = 4;
 
 /// The work buffers. formed_q and formed_r hold the factors of a raw result.
-enum Buffer { residual, gram, slabs, r_parts, formed_q, formed_r, buffer_count };
+enum Work { residual, gram, slabs, r_parts, formed_q, formed_r, buffer_count };
 
 struct Layout {
   Body body;
@@ -131,7 +131,7 @@ int vector_entries(const Problem& p) {
 
 std::vector<std::size_t> workspace_of(const Problem& p, const Layout& layout) {
   std::vector<std::size_t> bytes(buffer_count);
-  const auto set = [&](Buffer buffer, index_t numbers) {
+  const auto set = [&](Work buffer, index_t numbers) {
     bytes[buffer] = sizeof(double) * static_cast<std::size_t>(numbers);
   };
   set(residual, 2 * layout.residual_parts);
@@ -199,14 +199,14 @@ CheckProgram vector_check_program(const Problem& p) {
           {{"STORED", p.type == ElementType::float32 ? "float" : "double"}}};
 }
 
-void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<cl::Buffer>& work,
-                   const cl::Buffer& errors, Launcher& launch) {
+void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<Buffer>& work,
+                   const Buffer& errors, Launcher& launch) {
   const Problem& p = job.problem;
   const Layout layout = layout_of(p, limits.float64_products);
   const CheckShape shape = check_shape(p, layout, job.count);
   const int group = layout.group_size;
-  const cl::Buffer& r = is_raw(p) ? work[formed_r] : job.r;
-  const cl::Buffer& q = is_raw(p) ? work[formed_q] : job.q;
+  const Buffer& r = is_raw(p) ? work[formed_r] : job.r;
+  const Buffer& q = is_raw(p) ? work[formed_q] : job.q;
   const index_t gram_groups = job.count * layout.gram_tiles * layout.slabs;
 
   if (is_raw(p)) {
@@ -231,7 +231,7 @@ void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector
          job.magnitudes, errors, shape);
 }
 
-void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch) {
+void enqueue_vector_check(const FactorJob& job, const Buffer& errors, Launcher& launch) {
   launch("measure", job.count, 1, job.a, job.q, job.r, job.magnitudes, errors,
          check_shape(job.problem, layout_of(job.problem, false), job.count));
 }

@@ -29,11 +29,11 @@ CheckProgram check_program(const Problem& problem, const Limits& limits);
 
 /// Enqueues the kernels that write a DeviceErrors per matrix to `errors`. work: buffers of the
 /// sizes that check_workspace gives. `launch` holds the program that check_program names.
-void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<cl::Buffer>& work,
-                   const cl::Buffer& errors, Launcher& launch);
+void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<Buffer>& work,
+                   const Buffer& errors, Launcher& launch);
 
 /// The program of the check without barriers. It measures Q and R, not raw's reflectors.
 CheckProgram vector_check_program(const Problem& problem);
-void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch);
+void enqueue_vector_check(const FactorJob& job, const Buffer& errors, Launcher& launch);
 
 }  // namespace qrtool

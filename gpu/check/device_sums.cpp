@@ -47,8 +47,8 @@ Defines sum_defines() {
 
 WantedKernels wanted_sums() { return {{sum_file, sum_defines(), "checksums"}, {"sum_words"}, {}}; }
 
-void enqueue_sums(const SumLayout& layout, Summed which, const cl::Buffer& buffer, index_t count,
-                  const cl::Buffer& sums, Launcher& launch) {
+void enqueue_sums(const SumLayout& layout, Summed which, const Buffer& buffer, index_t count,
+                  const Buffer& sums, Launcher& launch) {
   const SumShape shape = layout.shape(which);
   launch("sum_words", count * shape.parts, tuning::sum_group, buffer, sums, shape);
 }

@@ -46,7 +46,7 @@ inline constexpr std::string_view sum_file = "gpu/check/sums.cl";
 WantedKernels wanted_sums();
 
 /// Enqueues the sums of `count` matrices in `buffer`.
-void enqueue_sums(const SumLayout& layout, Summed which, const cl::Buffer& buffer, index_t count,
-                  const cl::Buffer& sums, Launcher& launch);
+void enqueue_sums(const SumLayout& layout, Summed which, const Buffer& buffer, index_t count,
+                  const Buffer& sums, Launcher& launch);
 
 }  // namespace qrtool

@@ -23,8 +23,8 @@ void with_driver(OpenclBackend& backend, Build build) {
   const DriverScope driver;
   try {
     build(engine);
-  } catch (const cl::Error& error) {
-    throw_device_error(error, engine.info, "to build kernels");
+  } catch (const DeviceFailure& failure) {
+    throw_device_error(failure, engine.info, "to build kernels");
   }
 }
 

@@ -148,7 +148,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
   return bytes;
 }
 
-const cl::Buffer& first_q(const FactorJob& job) {
+const Buffer& first_q(const FactorJob& job) {
   if (job.problem.wants_q()) return job.q;
   const std::size_t borrowed = borrowed_buffer(again(job.problem), job.problem);
   return borrowed > 0 ? job.work[borrowed] : job.work.back();
@@ -156,11 +156,11 @@ const cl::Buffer& first_q(const FactorJob& job) {
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const cl::Buffer& routes = job.work.front();
+  const Buffer& routes = job.work.front();
   if (is_twice(p)) {
     launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
            job.magnitudes, routes, first_q(job), factor_shape(real_form(p), job.count),
-           static_cast<cl_double>(most_in_one(job)));
+           most_in_one(job));
     return;
   }
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "gpu/host/opencl_device.hpp"
+#include "gpu/host/device_handles.hpp"
 
 namespace qrtool {
 namespace {
@@ -267,10 +267,10 @@ namespace {
 
 /// A context of the device. Builders make theirs one after another: drivers give each a turn, so
 /// that all of them would have theirs only when the last one does.
-cl::Context context_in_turn(const cl::Device& device) {
-  const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+std::unique_ptr<DeviceContext> context_in_turn(const OpenDevice& open) {
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   flock(file, LOCK_EX);  // where this fails, there are no turns
-  cl::Context context(device);
+  std::unique_ptr<DeviceContext> context = open();
   close(file);
   return context;
 }
@@ -283,16 +283,15 @@ int run_builder(int device, pid_t parent) {
   try {
     const std::vector<DeviceHandle> handles = device_handles();
     if (device < 0 || static_cast<std::size_t>(device) >= handles.size()) return 1;
-    const cl::Device& handle = handles[static_cast<std::size_t>(device)].device;
-    const cl::Context context = context_in_turn(handle);
+    const auto context = context_in_turn(handles[static_cast<std::size_t>(device)].open);
     while (send_all(STDIN_FILENO, &ready, 1)) {
       const std::optional<std::string> options = read_text(STDIN_FILENO);
       const std::optional<std::string> text = options ? read_text(STDIN_FILENO) : options;
       if (!text) return 0;
-      cl::Program(context, *text).build({handle}, options->c_str());
+      context->build(*text, *options);
     }
     return 0;
-  } catch (const cl::Error&) {
+  } catch (const DeviceFailure&) {
     return 1;
   }
 }

@@ -3,70 +3,51 @@
 // they are packed.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "core/batch.hpp"
-#include "gpu/host/opencl.hpp"
+#include "gpu/host/driver.hpp"
 
 namespace qrtool {
 
-/// A region of `view`'s matrix b in the form that OpenCL's rectangle commands need.
-template <class T>
-struct Rectangle {
-  Rectangle(BatchView<T> view, index_t b)
-      : buffer_origin{static_cast<std::size_t>(b * view.rows * view.cols) * sizeof(T), 0, 0},
-        region{static_cast<std::size_t>(view.cols) * sizeof(T), static_cast<std::size_t>(view.rows),
-               1},
-        row_bytes(region[0]),
-        host_row_bytes(static_cast<std::size_t>(view.ld) * sizeof(T)) {}
-  std::array<cl::size_type, 3> buffer_origin, host_origin{0, 0, 0}, region;
-  std::size_t row_bytes, host_row_bytes;
-};
-
-template <class T>
-std::size_t packed_bytes(BatchView<T> view) {
-  return static_cast<std::size_t>(view.count * view.rows * view.cols) * sizeof(T);
-}
-
-/// Copies a batch to the device, and appends the events of the first and the last command.
-template <class T>
-void write_batch(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<const T> view,
-                 std::vector<cl::Event>& events) {
-  if (packed_bytes(view) == 0) return;
+/// Calls copy(host memory, the rows that begin there, place for the event) for each command that a
+/// batch needs, and appends the events of the first and the last one.
+template <class T, class Copy>
+void copy_batch(BatchView<T> view, std::vector<Event>& events, Copy copy) {
+  const std::size_t row_bytes = static_cast<std::size_t>(view.cols) * sizeof(T);
+  const std::size_t matrix_bytes = row_bytes * static_cast<std::size_t>(view.rows);
+  if (matrix_bytes * static_cast<std::size_t>(view.count) == 0) return;
   events.emplace_back();
   if (view.is_packed()) {
-    queue.enqueueWriteBuffer(buffer, CL_FALSE, 0, packed_bytes(view), view.data, nullptr,
-                             &events.back());
+    copy(view.data, Queue::Rows{0, matrix_bytes * static_cast<std::size_t>(view.count)},
+         &events.back());
     return;
   }
   for (index_t b = 0; b < view.count; ++b) {
-    const Rectangle<const T> at(view, b);
     if (b == 1) events.emplace_back();
-    queue.enqueueWriteBufferRect(buffer, CL_FALSE, at.buffer_origin, at.host_origin, at.region,
-                                 at.row_bytes, 0, at.host_row_bytes, 0, view[b].data, nullptr,
-                                 &events.back());
+    copy(view[b].data,
+         Queue::Rows{static_cast<std::size_t>(b) * matrix_bytes, row_bytes,
+                     static_cast<std::size_t>(view.rows),
+                     static_cast<std::size_t>(view.ld) * sizeof(T)},
+         &events.back());
   }
 }
 
-/// Copies a batch from the device, and appends events in the same way.
+/// Copies a batch to the device.
 template <class T>
-void read_batch(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<T> view,
-                std::vector<cl::Event>& events) {
-  if (packed_bytes(view) == 0) return;
-  events.emplace_back();
-  if (view.is_packed()) {
-    queue.enqueueReadBuffer(buffer, CL_FALSE, 0, packed_bytes(view), view.data, nullptr,
-                            &events.back());
-    return;
-  }
-  for (index_t b = 0; b < view.count; ++b) {
-    const Rectangle<T> at(view, b);
-    if (b == 1) events.emplace_back();
-    queue.enqueueReadBufferRect(buffer, CL_FALSE, at.buffer_origin, at.host_origin, at.region,
-                                at.row_bytes, 0, at.host_row_bytes, 0, view[b].data, nullptr,
-                                &events.back());
-  }
+void write_batch(Queue& queue, const Buffer& buffer, BatchView<const T> view,
+                 std::vector<Event>& events) {
+  copy_batch(view, events, [&](const T* from, const Queue::Rows& rows, Event* done) {
+    queue.start_write(buffer, from, rows, done);
+  });
+}
+
+/// Copies a batch from the device.
+template <class T>
+void read_batch(Queue& queue, const Buffer& buffer, BatchView<T> view, std::vector<Event>& events) {
+  copy_batch(view, events, [&](T* to, const Queue::Rows& rows, Event* done) {
+    queue.start_read(buffer, to, rows, done);
+  });
 }
 
 }  // namespace qrtool

@@ -21,7 +21,8 @@
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
 #include "core/text.hpp"
-#include "gpu/host/opencl_device.hpp"
+#include "gpu/host/device_handles.hpp"
+#include "gpu/host/opencl_driver.hpp"
 #include "gpu/host/probe.hpp"
 #include "gpu/host/start_session.hpp"
 #include "gpu/host/tuning.hpp"
@@ -107,6 +108,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   info.driver = trimmed(device.getInfo<CL_DRIVER_VERSION>());
   info.version = trimmed(device.getInfo<CL_DEVICE_VERSION>());
   info.memory_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+  info.cache_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>();
   info.limits.device_bytes = info.memory_bytes / 100 * tuning::device_memory_percent;
   info.limits.max_allocation_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
   info.limits.local_bytes = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
@@ -125,7 +127,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   info.has_denormals = (single & CL_FP_DENORM) != 0;
   info.piece_bytes = tuning::piece_bytes;
   pretend(info);
-  settle_bodies(info, device,
+  settle_bodies(info, [&] { return open_opencl(device); },
                 {.capability = capability,
                  .has_shuffles = has_extension(extensions, "cl_khr_subgroups") &&
                                  has_extension(extensions, "cl_khr_subgroup_shuffle")});
@@ -200,7 +202,8 @@ std::vector<DeviceHandle> ask_for_devices() {
       for (const cl::Device& device : devices) {
         if (!is_usable(device)) continue;
         const int index = static_cast<int>(handles.size());
-        handles.push_back({described(device, name, index), device});
+        handles.push_back(
+            {described(device, name, index), [device] { return open_opencl(device); }});
       }
     } catch (const cl::Error&) {
       continue;

@@ -29,6 +29,7 @@ struct DeviceInfo {
   std::string platform, name, vendor, driver, version;
   Limits limits;  // the device's fields; memory without the share that the driver needs
   std::uint64_t memory_bytes = 0;
+  std::size_t cache_bytes = 0;  // of the largest level, as the driver counts
   std::size_t piece_bytes = 0;  // of a matrix that goes there in pieces
   SubGroups sub_groups = SubGroups::local_memory;
   std::string standard = "CL1.2";  // the version of OpenCL C in which kernels are built

@@ -13,7 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
-#include "gpu/host/program_cache.hpp"
+#include "gpu/host/launcher.hpp"
 
 namespace qrtool {
 namespace {
@@ -27,47 +27,42 @@ constexpr double least_share = 0.25;
 /// A program, a queue and one buffer of results on a device.
 class Probe {
  public:
-  Probe(const DeviceInfo& info, const cl::Device& device, const Defines& defines)
-      : context_(device),
-        queue_(context_, device, CL_QUEUE_PROFILING_ENABLE),
-        programs_(context_, device, info),
-        program_(programs_.get(probe_file, defines, "the probe")) {}
+  Probe(const DeviceInfo& info, const OpenDevice& open, const Defines& defines)
+      : context_(open()),
+        queue_(context_->queue()),
+        programs_(*context_, info),
+        launch_(kernels_, *queue_, programs_, {probe_file, defines, "the probe"}) {}
 
   template <class T>
-  cl::Buffer buffer(std::size_t entries) const {
-    return {context_, CL_MEM_READ_WRITE, sizeof(T) * entries};
+  Buffer buffer(std::size_t entries) const {
+    return context_->allocate(sizeof(T) * entries);
   }
 
   /// Runs a kernel with groups of `group` work-items. Returns the seconds.
   template <class... Args>
   double run(const char* name, int work_items, int group, const Args&... args) {
-    cl::Kernel kernel(program_, name);
-    cl_uint index = 0;
-    (kernel.setArg(index++, args), ...);
-    cl::Event event;
-    queue_.enqueueNDRangeKernel(kernel, cl::NullRange, static_cast<std::size_t>(work_items),
-                                static_cast<std::size_t>(group), nullptr, &event);
-    event.wait();
-    return static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
-                               event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
+    const Event begun = queue_->mark();
+    launch_(name, work_items / group, group, args...);
+    const Event done = queue_->mark();
+    done->wait();
+    return seconds_between(begun, done);
   }
 
   template <class T>
-  void write(const cl::Buffer& to, const std::vector<T>& from) {
-    queue_.enqueueWriteBuffer(to, CL_TRUE, 0, sizeof(T) * from.size(), from.data());
+  void write(const Buffer& to, const std::vector<T>& from) {
+    queue_->write(to, from.data(), sizeof(T) * from.size());
   }
   template <class T>
-  std::vector<T> read(const cl::Buffer& from, std::size_t entries) {
-    std::vector<T> values(entries);
-    queue_.enqueueReadBuffer(from, CL_TRUE, 0, sizeof(T) * entries, values.data());
-    return values;
+  std::vector<T> read(const Buffer& from, std::size_t entries) {
+    return queue_->read_list<T>(from, entries);
   }
 
  private:
-  cl::Context context_;
-  cl::CommandQueue queue_;
+  std::unique_ptr<DeviceContext> context_;
+  std::unique_ptr<Queue> queue_;
   ProgramCache programs_;
-  cl::Program program_;
+  KernelCache kernels_;
+  Launcher launch_;
 };
 
 /// Calls `probe`; whatever the driver or its compiler does not do counts as `otherwise`.
@@ -77,7 +72,7 @@ Result tried(Result otherwise, Body body) {
     return body();
   } catch (const DeviceError&) {
     return otherwise;
-  } catch (const cl::Error&) {
+  } catch (const DeviceFailure&) {
     return otherwise;
   }
 }
@@ -103,10 +98,10 @@ bool are_right(const std::vector<T>& results, std::size_t item) {
 }
 
 template <class T>
-bool lanes_are_right(const DeviceInfo& info, const cl::Device& device, std::string_view real) {
-  Probe probe(info, device, typed(real));
+bool lanes_are_right(const DeviceInfo& info, const OpenDevice& open, std::string_view real) {
+  Probe probe(info, open, typed(real));
   constexpr std::size_t entries = 11 * items;
-  const cl::Buffer results = probe.buffer<T>(entries);
+  const Buffer results = probe.buffer<T>(entries);
   for (const int group : {8, 32, 64, 128, 256}) {
     if (group > info.limits.max_group) continue;
     probe.write(results, std::vector<T>(entries, T(-1)));
@@ -131,16 +126,16 @@ bool is_right_warp(const double* s, const double* result) {
   return result[256] == 31 * 16;
 }
 
-bool warps_are_right(const DeviceInfo& info, const cl::Device& device) {
+bool warps_are_right(const DeviceInfo& info, const OpenDevice& open) {
   Defines defines = typed("double");
   defines["MMA"] = "1";
-  Probe probe(info, device, defines);
+  Probe probe(info, open, defines);
   constexpr std::size_t warps = items / 32;
   std::vector<double> s(256 * warps);
   for (std::size_t i = 0; i < s.size(); ++i)
     s[i] = static_cast<double>((7 * (i % 256 / 16) + 3 * (i % 16) + i / 256) % 11);
-  const cl::Buffer given = probe.buffer<double>(s.size());
-  const cl::Buffer results = probe.buffer<double>(257 * warps);
+  const Buffer given = probe.buffer<double>(s.size());
+  const Buffer results = probe.buffer<double>(257 * warps);
   probe.write(given, s);
   for (const int group : {32, 128, 256}) {
     if (group > info.limits.max_group) continue;
@@ -155,10 +150,10 @@ bool warps_are_right(const DeviceInfo& info, const cl::Device& device) {
 }
 
 template <class T>
-double chain_seconds(const DeviceInfo& info, const cl::Device& device, std::string_view real) {
-  Probe probe(info, device, typed(real));
+double chain_seconds(const DeviceInfo& info, const OpenDevice& open, std::string_view real) {
+  Probe probe(info, open, typed(real));
   const int work_items = 2048 * std::max(1, info.limits.compute_units);
-  const cl::Buffer results = probe.buffer<T>(static_cast<std::size_t>(work_items));
+  const Buffer results = probe.buffer<T>(static_cast<std::size_t>(work_items));
   double least = std::numeric_limits<double>::infinity();
   for (int turn = 0; turn < 3; ++turn)
     least = std::min(least, probe.run("probe_rate", work_items, 64, results, T(0.5)));
@@ -166,7 +161,7 @@ double chain_seconds(const DeviceInfo& info, const cl::Device& device, std::stri
 }
 
 /// The first version of OpenCL C in which shuffles among lanes build and give the right results.
-void settle_lanes(DeviceInfo& info, const cl::Device& device, const ProbeHints& hints) {
+void settle_lanes(DeviceInfo& info, const OpenDevice& open, const ProbeHints& hints) {
   info.sub_groups = hints.capability > 0 ? SubGroups::nvidia_ptx : SubGroups::local_memory;
   info.standard = "CL1.2";
   // On a CPU a barrier costs no more than a shuffle.
@@ -176,7 +171,7 @@ void settle_lanes(DeviceInfo& info, const cl::Device& device, const ProbeHints& 
   candidate.limits.shuffle_lanes = shuffle_lanes(candidate.sub_groups);
   for (const char* standard : {"CL1.2", "CL3.0", "CL2.0"}) {
     candidate.standard = standard;
-    if (!has_right_lanes(candidate, device)) continue;
+    if (!has_right_lanes(candidate, open)) continue;
     info = candidate;
     return;
   }
@@ -189,7 +184,7 @@ std::string_view wanted_float64_body() {
 }
 
 /// The best body for products by warps, on GPUs whose float64 is fast.
-void settle_float64(DeviceInfo& info, const cl::Device& device, const ProbeHints& hints) {
+void settle_float64(DeviceInfo& info, const OpenDevice& open, const ProbeHints& hints) {
   constexpr std::array<std::pair<Float64Body, std::string_view>, 3> bodies{
       {{Float64Body::wide, "wide"}, {Float64Body::quads, "quads"}, {Float64Body::plain, "plain"}}};
   const std::string_view wanted = wanted_float64_body();
@@ -205,7 +200,7 @@ void settle_float64(DeviceInfo& info, const cl::Device& device, const ProbeHints
     // Every kernel was run on GPUs of these capabilities with this body.
     const bool is_known =
         body == Float64Body::wide && (hints.capability == 90 || hints.capability == 100);
-    if (!is_known && !has_right_warps(candidate, device)) continue;
+    if (!is_known && !has_right_warps(candidate, open)) continue;
     info = candidate;
     return;
   }
@@ -213,34 +208,33 @@ void settle_float64(DeviceInfo& info, const cl::Device& device, const ProbeHints
 
 }  // namespace
 
-bool has_right_lanes(const DeviceInfo& info, const cl::Device& device) {
+bool has_right_lanes(const DeviceInfo& info, const OpenDevice& open) {
   return tried(false, [&] {
-    return lanes_are_right<float>(info, device, "float") &&
-           (!info.limits.has_float64 || lanes_are_right<double>(info, device, "double"));
+    return lanes_are_right<float>(info, open, "float") &&
+           (!info.limits.has_float64 || lanes_are_right<double>(info, open, "double"));
   });
 }
 
-bool has_right_warps(const DeviceInfo& info, const cl::Device& device) {
-  return tried(false, [&] { return warps_are_right(info, device); });
+bool has_right_warps(const DeviceInfo& info, const OpenDevice& open) {
+  return tried(false, [&] { return warps_are_right(info, open); });
 }
 
-double float64_share(const DeviceInfo& info, const cl::Device& device) {
+double float64_share(const DeviceInfo& info, const OpenDevice& open) {
   return tried(0.0, [&] {
-    return chain_seconds<float>(info, device, "float") /
-           chain_seconds<double>(info, device, "double");
+    return chain_seconds<float>(info, open, "float") / chain_seconds<double>(info, open, "double");
   });
 }
 
-void settle_bodies(DeviceInfo& info, const cl::Device& device, const ProbeHints& hints) {
-  settle_lanes(info, device, hints);
+void settle_bodies(DeviceInfo& info, const OpenDevice& open, const ProbeHints& hints) {
+  settle_lanes(info, open, hints);
   info.limits.shuffle_lanes = shuffle_lanes(info.sub_groups);
   info.limits.fast_float64 = false;
   if (info.limits.has_float64) {
     const std::optional<bool> known = has_fast_float64(info.name, hints.capability);
     info.limits.fast_float64 =
-        info.limits.is_cpu || (known ? *known : float64_share(info, device) >= least_share);
+        info.limits.is_cpu || (known ? *known : float64_share(info, open) >= least_share);
   }
-  settle_float64(info, device, hints);
+  settle_float64(info, open, hints);
 }
 
 }  // namespace qrtool

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gpu/host/device.hpp"
-#include "gpu/host/opencl.hpp"
+#include "gpu/host/driver.hpp"
 
 namespace qrtool {
 
@@ -15,16 +15,16 @@ struct ProbeHints {
 };
 
 /// Sets sub_groups, standard, float64_body, and the limits that follow from them.
-void settle_bodies(DeviceInfo& info, const cl::Device& device, const ProbeHints& hints);
+void settle_bodies(DeviceInfo& info, const OpenDevice& open, const ProbeHints& hints);
 
 /// Whether shuffles among the lanes that `info` states work on the device: probe_lanes builds with
 /// its options, and its results are right.
-bool has_right_lanes(const DeviceInfo& info, const cl::Device& device);
+bool has_right_lanes(const DeviceInfo& info, const OpenDevice& open);
 
 /// The same for products by warps of 32 work-items: probe_warp.
-bool has_right_warps(const DeviceInfo& info, const cl::Device& device);
+bool has_right_warps(const DeviceInfo& info, const OpenDevice& open);
 
 /// The rate of float64 as a part of float32's: two chains of fma, the best of three runs each.
-double float64_share(const DeviceInfo& info, const cl::Device& device);
+double float64_share(const DeviceInfo& info, const OpenDevice& open);
 
 }  // namespace qrtool

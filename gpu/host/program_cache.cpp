@@ -85,9 +85,8 @@ BuilderLimits builders_for(const DeviceInfo& info) {
 
 }  // namespace
 
-ProgramCache::ProgramCache(cl::Context context, cl::Device device, DeviceInfo info)
-    : context_(std::move(context)),
-      device_(std::move(device)),
+ProgramCache::ProgramCache(const DeviceContext& context, DeviceInfo info)
+    : context_(context),
       info_(std::move(info)),
       has_parts_(!info_.limits.is_cpu),
       builders_(builders_for(info_)) {}
@@ -123,8 +122,7 @@ bool ProgramCache::has(const WantedKernels& wanted) {
          });
 }
 
-cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
-                              std::string_view user) {
+Program ProgramCache::get(std::string_view file, const Defines& defines, std::string_view user) {
   const std::string key = key_of(file, defines);
   const std::lock_guard lock(mutex_);
   auto found = programs_.find(key);
@@ -137,16 +135,18 @@ cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
   return found->second;
 }
 
-cl::Program ProgramCache::kernel(const ProgramSource& source, const std::string& name) {
+Kernel ProgramCache::kernel(const ProgramSource& source, const std::string& name) {
+  Program program;
   if (has_parts_) {
     const std::lock_guard lock(mutex_);
     const auto of_file = of_kernels_.find(key_of(source.file, source.defines));
     if (of_file != of_kernels_.end()) {
       const auto found = of_file->second.find(name);
-      if (found != of_file->second.end()) return found->second;
+      if (found != of_file->second.end()) program = found->second;
     }
   }
-  return get(source.file, source.defines, source.user);
+  if (!program) program = get(source.file, source.defines, source.user);
+  return context_.kernel(program, name.c_str());
 }
 
 void ProgramCache::prepare(std::span<const WantedKernels> wanted) {
@@ -200,11 +200,11 @@ void ProgramCache::build_parts(const std::vector<Part>& parts) {
     const auto start = std::chrono::steady_clock::now();
     const ProgramSource& source = *parts[next->job].source;
     const BuildJob& job = jobs[next->job];
-    const cl::Program program = build_text(job.text, job.options, source.user);
+    const Program program = build_text(job.text, job.options, source.user);
     const auto end = std::chrono::steady_clock::now();
     // What a builder has built comes from the driver's cache, unless there is none.
     if (next->is_built && end - start > tuning::slowest_cached_program) builders.give_up();
-    std::map<std::string, cl::Program>& kernels = of_kernels_[key_of(source.file, source.defines)];
+    std::map<std::string, Program>& kernels = of_kernels_[key_of(source.file, source.defines)];
     for (const std::string& kernel : parts[next->job].kernels) kernels.emplace(kernel, program);
     add_time(source, std::chrono::duration<double>(end - waited).count());
     waited = end;
@@ -227,30 +227,22 @@ std::vector<ProgramTime> ProgramCache::times() {
   return times_;
 }
 
-cl::Program ProgramCache::build(std::string_view text, const Defines& defines,
-                                std::string_view user) const {
+Program ProgramCache::build(std::string_view text, const Defines& defines,
+                            std::string_view user) const {
   return build_text(text_for(info_, text), options_for(info_, defines), user);
 }
 
-cl::Program ProgramCache::build_text(const std::string& text, const std::string& options,
-                                     std::string_view user) const {
+Program ProgramCache::build_text(const std::string& text, const std::string& options,
+                                 std::string_view user) const {
   const DriverScope driver;
-  cl::Program program(context_, text);
   try {
-    program.build({device_}, options.c_str());
-  } catch (const cl::Error& error) {
-    std::string log;
-    try {
-      log = program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_);
-    } catch (const cl::Error&) {
-      log = "no build log";
-    }
+    return context_.build(text, options);
+  } catch (const DeviceFailure& failure) {
     throw DeviceError(
-        fmt::format("{}: its kernels do not build on {} (OpenCL error {}, options {}):{}", user,
-                    info_.text(), error.err(), options, first_lines(log, 5)),
+        fmt::format("{}: its kernels do not build on {} ({}, options {}):{}", user, info_.text(),
+                    failure.what(), options, first_lines(failure.log(), 5)),
         "--backend cpu works without this device");
   }
-  return program;
 }
 
 }  // namespace qrtool

@@ -17,7 +17,7 @@
 
 #include "gpu/host/builders.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/host/opencl.hpp"
+#include "gpu/host/driver.hpp"
 
 namespace qrtool {
 
@@ -49,7 +49,8 @@ std::string program_id(const DeviceInfo& info, std::string_view file, const Defi
 
 class ProgramCache {
  public:
-  ProgramCache(cl::Context context, cl::Device device, DeviceInfo info);
+  /// `context` outlives the cache.
+  ProgramCache(const DeviceContext& context, DeviceInfo info);
 
   /// Whether a run's kernels are built in parts, by prepare().
   bool has_parts() const { return has_parts_; }
@@ -57,13 +58,13 @@ class ProgramCache {
   /// Builds what is missing of these kernels; kernel() then has them. Errors: as of get().
   void prepare(std::span<const WantedKernels> wanted);
 
-  /// Returns the program that has a kernel: one that prepare() has built, else that of the file.
-  /// Errors: as of get().
-  cl::Program kernel(const ProgramSource& source, const std::string& name);
+  /// Makes a kernel of a program that prepare() has built, else of the whole file. Errors: as of
+  /// get().
+  Kernel kernel(const ProgramSource& source, const std::string& name);
 
   /// Returns the program of the kernel file with these defines. `user` is the variant's name for
   /// error messages. Errors: DeviceError with the first lines of the build log.
-  cl::Program get(std::string_view file, const Defines& defines, std::string_view user);
+  Program get(std::string_view file, const Defines& defines, std::string_view user);
 
   /// Whether the file, or what a run needs of it, is built.
   bool has(std::string_view file, const Defines& defines);
@@ -75,7 +76,7 @@ class ProgramCache {
   std::vector<ProgramTime> times();
 
   /// Builds a program from the caller's text and does not keep it.
-  cl::Program build(std::string_view text, const Defines& defines, std::string_view user) const;
+  Program build(std::string_view text, const Defines& defines, std::string_view user) const;
 
   std::size_t size() const { return programs_.size(); }
 
@@ -93,21 +94,19 @@ class ProgramCache {
   };
 
   std::string text_of_part(const Part& part) const;
-  cl::Program build_text(const std::string& text, const std::string& options,
-                         std::string_view user) const;
+  Program build_text(const std::string& text, const std::string& options,
+                     std::string_view user) const;
   std::vector<Part> missing_parts(std::span<const WantedKernels> wanted) const;
   void build_parts(const std::vector<Part>& parts);
   void add_time(const ProgramSource& source, double seconds);
 
-  cl::Context context_;
-  cl::Device device_;
+  const DeviceContext& context_;
   DeviceInfo info_;
   std::mutex mutex_;
   bool has_parts_;
   BuilderLimits builders_;
-  std::map<std::string, cl::Program> programs_;  // key: file and options
-  std::map<std::string, std::map<std::string, cl::Program>>
-      of_kernels_;  // the key, then the kernel
+  std::map<std::string, Program> programs_;                           // key: file and options
+  std::map<std::string, std::map<std::string, Program>> of_kernels_;  // the key, then the kernel
   std::vector<ProgramTime> times_;
 };
 

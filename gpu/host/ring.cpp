@@ -74,21 +74,8 @@ bool is_empty(const BatchView<W>& matrices) {
 
 }  // namespace
 
-HostMemory page_locked_memory(const cl::Context& context, const cl::Device& device,
-                              std::size_t bytes) {
-  bytes = std::max<std::size_t>(bytes, 64);
-  const cl::Buffer pinned(context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes);
-  // A separate queue, so that unmapping and other work do not wait for each other.
-  const cl::CommandQueue queue(context, device);
-  void* mapped = queue.enqueueMapBuffer(pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes);
-  return {static_cast<std::byte*>(mapped), [pinned, queue](std::byte* p) {
-            clEnqueueUnmapMemObject(queue(), pinned(), p, 0, nullptr, nullptr);
-            clFinish(queue());
-          }};
-}
-
 void CopyRing::Piece::wait() {
-  if (copied() != nullptr) copied.wait();
+  if (copied) copied->wait();
   copied = {};
 }
 
@@ -97,9 +84,8 @@ void CopyRing::make(Pieces& some) {
     if (!piece.memory) piece.memory = allocate_(piece_bytes);
 }
 
-void CopyRing::upload(const cl::CommandQueue& queue, const cl::Buffer& buffer,
-                      BatchView<const Word> matrices, int threads, std::span<std::uint64_t> sums,
-                      std::vector<cl::Event>& events) {
+void CopyRing::upload(Queue& queue, const Buffer& buffer, BatchView<const Word> matrices,
+                      int threads, std::span<std::uint64_t> sums, std::vector<Event>& events) {
   if (is_empty(matrices)) return;
   make(up_);
   const index_t rows = matrices.count * matrices.rows, at_once = rows_of_piece(matrices);
@@ -107,20 +93,18 @@ void CopyRing::upload(const cl::CommandQueue& queue, const cl::Buffer& buffer,
   for (index_t first = 0, number = 0; first < rows; first += at_once, ++number) {
     Piece& piece = up_[static_cast<std::size_t>(number) % pieces];
     piece.wait();
+    piece.first = first;
     piece.rows = std::min(at_once, rows - first);
     copy_rows(matrices, first, piece.rows, piece.words(), threads, sums,
               copy_matrix<const Word, Word>);
-    queue.enqueueWriteBuffer(buffer, CL_FALSE, static_cast<std::size_t>(first) * row_bytes,
-                             static_cast<std::size_t>(piece.rows) * row_bytes, piece.words(),
-                             nullptr, &piece.copied);
+    queue.start_write(buffer, piece.words(), piece.place(row_bytes), &piece.copied);
     queue.flush();
     events.push_back(piece.copied);
   }
 }
 
-void CopyRing::download(const cl::CommandQueue& queue, const cl::Buffer& buffer,
-                        BatchView<Word> matrices, int threads, std::span<std::uint64_t> sums,
-                        std::vector<cl::Event>& events) {
+void CopyRing::download(Queue& queue, const Buffer& buffer, BatchView<Word> matrices, int threads,
+                        std::span<std::uint64_t> sums, std::vector<Event>& events) {
   if (is_empty(matrices)) return;
   make(down_);
   const index_t rows = matrices.count * matrices.rows, at_once = rows_of_piece(matrices);
@@ -130,9 +114,7 @@ void CopyRing::download(const cl::CommandQueue& queue, const cl::Buffer& buffer,
     Piece& piece = down_[static_cast<std::size_t>(number) % pieces];
     piece.first = number * at_once;
     piece.rows = std::min(at_once, rows - piece.first);
-    queue.enqueueReadBuffer(buffer, CL_FALSE, static_cast<std::size_t>(piece.first) * row_bytes,
-                            static_cast<std::size_t>(piece.rows) * row_bytes, piece.words(),
-                            nullptr, &piece.copied);
+    queue.start_read(buffer, piece.words(), piece.place(row_bytes), &piece.copied);
     queue.flush();
     events.push_back(piece.copied);
   };

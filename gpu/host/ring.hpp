@@ -13,14 +13,9 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "gpu/host/opencl.hpp"
+#include "gpu/host/driver.hpp"
 
 namespace qrtool {
-
-/// Host memory that devices of this context copy from and to at full speed. Throws cl::Error where
-/// the driver has none left.
-HostMemory page_locked_memory(const cl::Context& context, const cl::Device& device,
-                              std::size_t bytes);
 
 /// A word of 32 bits of a matrix, of whatever type.
 using Word = std::uint32_t;
@@ -54,12 +49,11 @@ class CopyRing {
   /// Copies matrices to the beginning of `buffer`, where they are packed, appends the events of the
   /// commands, and adds the checksum of each matrix to its entry of `sums`. On return the matrices
   /// may change; the last pieces are still on their way.
-  void upload(const cl::CommandQueue& queue, const cl::Buffer& buffer,
-              BatchView<const Word> matrices, int threads, std::span<std::uint64_t> sums,
-              std::vector<cl::Event>& events);
+  void upload(Queue& queue, const Buffer& buffer, BatchView<const Word> matrices, int threads,
+              std::span<std::uint64_t> sums, std::vector<Event>& events);
   /// Copies matrices from the beginning of `buffer` in the same way. On return all have arrived.
-  void download(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<Word> matrices,
-                int threads, std::span<std::uint64_t> sums, std::vector<cl::Event>& events);
+  void download(Queue& queue, const Buffer& buffer, BatchView<Word> matrices, int threads,
+                std::span<std::uint64_t> sums, std::vector<Event>& events);
 
   /// To be called where queues have been drained after an error: no piece is on its way.
   void forget_copies();
@@ -71,10 +65,15 @@ class CopyRing {
   static constexpr std::size_t pieces = 3;
   struct Piece {
     HostMemory memory;
-    cl::Event copied;  // null: nothing is on its way
+    Event copied;  // null: nothing is on its way
     index_t first = 0, rows = 0;
 
     Word* words() const { return reinterpret_cast<Word*>(memory.get()); }
+    /// The bytes in a buffer.
+    Queue::Rows place(std::size_t row_bytes) const {
+      return {static_cast<std::size_t>(first) * row_bytes,
+              static_cast<std::size_t>(rows) * row_bytes};
+    }
     void wait();
   };
   using Pieces = std::array<Piece, pieces>;

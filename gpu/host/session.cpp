@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
-#include "gpu/host/opencl_device.hpp"
+#include "gpu/host/device_handles.hpp"
 #include "gpu/host/start_session.hpp"
 
 namespace qrtool {
@@ -47,10 +47,9 @@ std::unique_ptr<Session> make_session(const DeviceInfo& info) {
   if (index >= handles.size()) throw DeviceError(fmt::format("{} is gone", info.text()));
   std::unique_ptr<Session> session;
   try {
-    session = std::make_unique<Session>(info, handles[index].device);
-  } catch (const cl::Error& error) {
-    throw DeviceError(fmt::format("{}: no context ({}, OpenCL error {})", info.text(), error.what(),
-                                  error.err()));
+    session = std::make_unique<Session>(info, handles[index].open);
+  } catch (const DeviceFailure& failure) {
+    throw DeviceError(fmt::format("{}: no context ({})", info.text(), failure.what()));
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   session->start_seconds = first_listing_seconds() + seconds.count();

@@ -3,22 +3,19 @@
 #pragma once
 
 #include "gpu/host/device.hpp"
-#include "gpu/host/opencl.hpp"
+#include "gpu/host/driver.hpp"
 #include "gpu/host/program_cache.hpp"
 
 namespace qrtool {
 
 struct Session {
-  Session(const DeviceInfo& device_info, const cl::Device& handle)
-      : info(device_info),
-        device(handle),
-        context(handle),
-        programs(context, handle, device_info) {}
+  Session(const DeviceInfo& device_info, OpenDevice how)
+      : info(device_info), open(std::move(how)), context(open()), programs(*context, device_info) {}
 
   DeviceInfo info;
   double start_seconds = 0;  // of the context, and of the first list of devices
-  cl::Device device;
-  cl::Context context;
+  OpenDevice open;
+  std::unique_ptr<DeviceContext> context;
   ProgramCache programs;
 };
 

@@ -12,15 +12,15 @@ namespace qrtool {
 /// Some matrices of a batch of which A'A alone is not enough.
 struct FurtherJob {
   const Problem& problem;
-  const Params& params;      // of tune()
-  index_t count;             // matrices of the list
-  const cl::Buffer& list;    // their numbers in the batch, int
-  const cl::Buffer& a;       // input, packed row-major matrices of m x n
-  const cl::Buffer& q;       // output, m x n, if Q is wanted
-  const cl::Buffer& r;       // output, n x n
-  const cl::Buffer& routes;  // ROUTE_FURTHER_PASSES where Q and R are stored, else untouched
-  const cl::Buffer& slots;   // work memory, one slot or more
-  const cl::Buffer* slab_sums = nullptr;  // of A'A of all matrices, where the variant has them
+  const Params& params;  // of tune()
+  index_t count;         // matrices of the list
+  const Buffer& list;    // their numbers in the batch, int
+  const Buffer& a;       // input, packed row-major matrices of m x n
+  const Buffer& q;       // output, m x n, if Q is wanted
+  const Buffer& r;       // output, n x n
+  const Buffer& routes;  // ROUTE_FURTHER_PASSES where Q and R are stored, else untouched
+  const Buffer& slots;   // work memory, one slot or more
+  const Buffer* slab_sums = nullptr;  // of A'A of all matrices, where the variant has them
 };
 
 /// The passes `first` .. end - 1; the first one of a job is 0. Where each matrix has a slot, the
@@ -60,7 +60,7 @@ bool has_room_for_slot(const Slots& slots, const Problem& problem, const Limits&
 /// slots in the work memory of the job.
 template <class Wave>
 void in_waves(const FurtherJob& job, const Slots& slots, const Wave& wave) {
-  const auto most = static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots.bytes);
+  const auto most = static_cast<index_t>(job.slots.bytes() / slots.bytes);
   for (index_t first = 0; first < job.count; first += most) {
     wave(first, std::min(most, job.count - first));
   }

@@ -22,12 +22,12 @@ struct FactorJob {
   const Problem& problem;
   const Params& params;
   index_t count;
-  cl::Buffer a;                  // input, count x m x n
-  cl::Buffer q, r;               // output: reduced, complete and r
-  cl::Buffer v, tau;             // output: raw
-  cl::Buffer magnitudes;         // output, count: exponent of max |a_ij|, or a MAGNITUDE_ code
-  std::vector<cl::Buffer> work;  // buffers of the sizes that workspace() gives, in its order
-  cl::Buffer slots;
+  Buffer a;                  // input, count x m x n
+  Buffer q, r;               // output: reduced, complete and r
+  Buffer v, tau;             // output: raw
+  Buffer magnitudes;         // output, count: exponent of max |a_ij|, or a MAGNITUDE_ code
+  std::vector<Buffer> work;  // buffers of the sizes that workspace() gives, in its order
+  Buffer slots;
 };
 
 /// Work memory of groups that process one matrix after another: a slot for each group, and never
@@ -85,14 +85,14 @@ struct GpuVariant {
   bool (*rest_is_refused)(const Problem&, const Limits&) = nullptr;
   /// The work buffer that still holds the sums of A'A over slabs of rows, as tall_sums.hpp cuts
   /// them, for further passes to begin with. Null: there is none.
-  const cl::Buffer* (*slab_sums)(const FactorJob&) = nullptr;
+  const Buffer* (*slab_sums)(const FactorJob&) = nullptr;
   /// The work buffer that holds the route of every matrix (ROUTE_*); null if there is no choice.
   /// Null: the variant has no routes.
-  const cl::Buffer* (*routes)(const FactorJob&) = nullptr;
+  const Buffer* (*routes)(const FactorJob&) = nullptr;
   /// The place of the first Q, where a float64 variant by Gram matrices finds refused matrices with
   /// scaled columns when it is enqueued once more, with the define SCALED
   /// (gpu/pipeline/scale_refused.cl). Null: it does not.
-  const cl::Buffer& (*first_q)(const FactorJob&) = nullptr;
+  const Buffer& (*first_q)(const FactorJob&) = nullptr;
   /// True: the host reads the routes and enqueues `again` only if a matrix needs it. This is worth
   /// the wait if `again` has many launches. False: the host does so until the kernels of `again`
   /// are built, which takes seconds; from then on `again` is always enqueued, and its groups read
@@ -147,7 +147,7 @@ std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Proble
 /// The index in such a list of a buffer of `again` that has room for the matrix. The variant may
 /// use it, because `again` runs later. 0, which is the index of the routes: there is none.
 std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem);
-inline const cl::Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
+inline const Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
 
 /// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.
 ElementType computed_type(const Problem& problem, index_t few_rows);

@@ -59,16 +59,6 @@ std::size_t flagged_bytes(const GpuVariant& variant, const Problem& p) {
 
 }  // namespace
 
-bool is_memory_short(const cl::Error& error) {
-  const cl_int code = error.err();
-  // A driver may say that resources are out where it has no memory for a buffer; of a kernel they
-  // all say so where it has failed.
-  const bool is_out =
-      code == CL_OUT_OF_RESOURCES && std::string_view(error.what()) == "clCreateBuffer";
-  return is_out || code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_INVALID_BUFFER_SIZE ||
-         code == CL_OUT_OF_HOST_MEMORY;
-}
-
 std::size_t MatrixBytes::own_work() const { return sum(work) - shared_work(); }
 
 std::size_t MatrixBytes::slots_buffer(index_t count) const {
@@ -130,23 +120,15 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
   return cut;
 }
 
-cl::Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
+Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
   if (entries_.size() <= entry) entries_.resize(entry + 1);
-  Entry& kept = entries_[entry];
-  // OpenCL does not allow a buffer of 0 bytes.
-  const std::size_t needed = std::max<std::size_t>(bytes, 64);
-  if (kept.bytes < needed) {
-    kept = {};
-    kept.buffer = cl::Buffer(context_, CL_MEM_READ_WRITE, needed);
-    kept.bytes = needed;
-  }
-  return kept.buffer;
+  return context_.grown(entries_[entry], bytes);
 }
 
 std::size_t BufferPool::bytes_beside_refused() const {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i)
-    if (i < refused_entry || i >= most_shared) bytes += entries_[i].bytes;
+    if (i < refused_entry || i >= most_shared) bytes += entries_[i].bytes();
   return bytes;
 }
 
@@ -155,8 +137,8 @@ std::optional<BufferPool::OfRefused> BufferPool::of_refused(std::size_t slots_by
   if (slots_bytes == 0) return std::nullopt;
   try {
     return OfRefused{grown(refused_entry, slots_bytes), grown(refused_entry + 1, list_bytes)};
-  } catch (const cl::Error& error) {
-    if (!is_memory_short(error)) throw;
+  } catch (const DeviceFailure& failure) {
+    if (!failure.is_memory_short()) throw;
     return std::nullopt;
   }
 }
@@ -171,15 +153,15 @@ DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
   std::size_t entry = 0;
   const auto take = [&](std::size_t per_matrix) { return grown(entry++, per_matrix * matrices); };
 
-  const cl::Buffer slots = grown(entry++, bytes.slots_buffer(count));
-  std::vector<cl::Buffer> work, check_work;
+  const Buffer slots = grown(entry++, bytes.slots_buffer(count));
+  std::vector<Buffer> work, check_work;
   for (std::size_t i = 0; i < bytes.work.size(); ++i) {
     const bool is_shared = i > 0 && i == bytes.shared;
     work.push_back(is_shared ? slots : take(bytes.work[i]));
   }
   for (const std::size_t b : bytes.check) check_work.push_back(take(b));
   entry = most_shared + bytes.io.size() * static_cast<std::size_t>(set);
-  std::vector<cl::Buffer> io;
+  std::vector<Buffer> io;
   for (const std::size_t b : bytes.io) io.push_back(take(b));
   return {
       {problem, params, count, io[0], io[1], io[2], io[3], io[4], io[5], std::move(work), slots},

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/problem/problem.hpp"
-#include "gpu/host/opencl.hpp"
+#include "gpu/host/driver.hpp"
 #include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
@@ -47,24 +47,21 @@ struct SubChunks {
 SubChunks cut_chunk(const Problem& problem, const MatrixBytes& bytes, const Limits& limits,
                     index_t count, std::size_t wanted_bytes);
 
-/// Whether the error is a lack of memory, so that less work at a time may help.
-bool is_memory_short(const cl::Error& error);
-
 /// The buffers of a sub-chunk on the device.
 struct DeviceBuffers {
   FactorJob job;
-  cl::Buffer errors, sums;
-  std::vector<cl::Buffer> check_work;
+  Buffer errors, sums;
+  std::vector<Buffer> check_work;
 };
 
 /// Buffers that grow if needed and are kept for the next chunks.
 class BufferPool {
  public:
-  explicit BufferPool(cl::Context context) : context_(std::move(context)) {}
+  explicit BufferPool(const DeviceContext& context) : context_(context) {}
 
   /// Returns the buffers of set `set` for `count` matrices. Problem and params must outlive the
   /// result.
-  /// Errors: cl::Error if the device has too little memory.
+  /// Errors: DeviceFailure if the device has too little memory.
   DeviceBuffers get(const Problem& problem, const Params& params, const MatrixBytes& bytes,
                     index_t count, int set);
 
@@ -72,7 +69,7 @@ class BufferPool {
   /// the list of their numbers. They are kept, too. Nothing where there are no `slots_bytes`, or
   /// the device has no memory left.
   struct OfRefused {
-    cl::Buffer slots, list;
+    Buffer slots, list;
   };
   std::optional<OfRefused> of_refused(std::size_t slots_bytes, std::size_t list_bytes);
   /// The bytes of all other buffers.
@@ -83,18 +80,14 @@ class BufferPool {
   void clear_work();
 
  private:
-  struct Entry {
-    cl::Buffer buffer;
-    std::size_t bytes = 0;
-  };
-  cl::Buffer grown(std::size_t entry, std::size_t bytes);
+  Buffer grown(std::size_t entry, std::size_t bytes);
 
   /// Largest number of buffers that all sets share: these come first, then those of the refused
   /// matrices, then the buffers of the sets.
   static constexpr std::size_t most_shared = 64, refused_entry = most_shared - 2;
 
-  cl::Context context_;
-  std::vector<Entry> entries_;
+  const DeviceContext& context_;
+  std::vector<Buffer> entries_;
 };
 
 }  // namespace qrtool

@@ -86,14 +86,14 @@ void ChunkRun<T>::begin(int set, index_t first, index_t count) {
   for (std::vector<std::uint64_t>& sums : flight.host_sums)
     sums.resize(static_cast<std::size_t>(count));
   std::vector<std::uint64_t>& a_sums = flight.sums_by_host(Summed::a);
-  const cl::Buffer& buffer = flight.buffers->job.a;
+  const Buffer& buffer = flight.buffers->job.a;
   if (goes_through_ring_) {
-    engine_.ring.upload(engine_.upload, buffer, words_of(a_.slice(first, count)), threads_, a_sums,
+    engine_.ring.upload(*engine_.upload, buffer, words_of(a_.slice(first, count)), threads_, a_sums,
                         flight.uploads);
     return;
   }
-  write_batch<T>(engine_.upload, buffer, a_.slice(first, count), flight.uploads);
-  engine_.upload.flush();
+  write_batch<T>(*engine_.upload, buffer, a_.slice(first, count), flight.uploads);
+  engine_.upload->flush();
   // During the upload.
   for_matrices(count,
                [&](index_t i) { a_sums[static_cast<std::size_t>(i)] = sum_of(a_[first + i]); });
@@ -111,11 +111,10 @@ void ChunkRun<T>::launch(int set) {
   }
   // A separate marker, because some drivers give no times for a command that waits for another
   // queue.
-  engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
+  engine_.compute->wait_for(flight.uploads);
   engine_.run(variant_, buffers, is_checked(), flight.run);
-  flight.summed.resize(1);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.summed[0]);
-  engine_.compute.flush();
+  flight.summed = engine_.compute->mark();
+  engine_.compute->flush();
   // Copies through the ring need the host. They are enqueued when it turns to them, so that they
   // do not come after the kernels of the next part.
   if (!goes_through_ring_) download(flight);
@@ -130,31 +129,30 @@ const BatchView<T>& ChunkRun<T>::place_of(Summed factor) const {
 template <class T>
 void ChunkRun<T>::download(MatrixFlight& flight) {
   const DeviceBuffers& buffers = *flight.buffers;
-  engine_.download.enqueueBarrierWithWaitList(&flight.summed);
+  engine_.download->wait_for({&flight.summed, 1});
   for (const Summed which : summed_factors) {
     const BatchView<T> place = place_of(which).slice(flight.first, flight.count);
-    const cl::Buffer& from = buffer_of(buffers, which);
+    const Buffer& from = buffer_of(buffers, which);
     if (goes_through_ring_)
-      engine_.ring.download(engine_.download, from, words_of(place), threads_,
+      engine_.ring.download(*engine_.download, from, words_of(place), threads_,
                             flight.sums_by_host(which), flight.downloads);
     else
-      read_batch<T>(engine_.download, from, place, flight.downloads);
+      read_batch<T>(*engine_.download, from, place, flight.downloads);
   }
-  engine_.download.enqueueReadBuffer(
-      buffers.sums, CL_FALSE, 0, sizeof(std::uint64_t) * flight.sums.size(), flight.sums.data());
-  flight.downloads.emplace_back();
-  engine_.download.enqueueReadBuffer(buffers.errors, CL_FALSE, 0,
-                                     sizeof(DeviceErrors) * flight.errors.size(),
-                                     flight.errors.data(), nullptr, &flight.downloads.back());
-  engine_.download.flush();
+  engine_.download->start_read(buffers.sums, flight.sums.data(),
+                               {0, sizeof(std::uint64_t) * flight.sums.size()});
+  engine_.download->start_read(buffers.errors, flight.errors.data(),
+                               {0, sizeof(DeviceErrors) * flight.errors.size()},
+                               &flight.downloads.emplace_back());
+  engine_.download->flush();
 }
 
 template <class T>
 void ChunkRun<T>::collect(int set) {
   MatrixFlight& flight = flight_of(set);
   if (goes_through_ring_) download(flight);
-  cl::Event::waitForEvents(flight.downloads);
-  if (!flight.run.routes.empty()) flight.run.routed.wait();
+  wait_for_all(flight.downloads);
+  if (!flight.run.routes.empty()) flight.run.routed->wait();
   seconds_.upload += seconds_of(flight.uploads);
   seconds_.download += seconds_of(flight.downloads);
   seconds_.factor += seconds_between(flight.run.begun, flight.run.factored);

@@ -29,7 +29,8 @@ std::uint64_t checksum_of(const DeviceErrors& errors);
 struct MatrixFlight {
   index_t first = 0, count = 0;
   std::unique_ptr<DeviceBuffers> buffers;
-  std::vector<cl::Event> uploads, summed, downloads;
+  std::vector<Event> uploads, downloads;
+  Event summed;
   JobRun run;
   std::vector<DeviceErrors> errors;
   std::vector<std::uint64_t> sums;  // by the device, in the layout of SumLayout

@@ -10,10 +10,6 @@
 namespace qrtool {
 namespace {
 
-cl::CommandQueue make_queue(const Session& session) {
-  return {session.context, session.device, CL_QUEUE_PROFILING_ENABLE};
-}
-
 /// The kernels that enqueue(launcher) would launch.
 template <class Enqueue>
 WantedKernels wanted_by(const ProgramSource& source, std::span<const std::string_view> heavy,
@@ -50,7 +46,7 @@ void with_inner(const GpuVariant& variant, const FactorJob& job, const Limits& l
 
 }  // namespace
 
-const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
+const Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
   const FactorJob& job = buffers.job;
   const std::array all{&job.a, &job.q, &job.r, &job.v, &job.tau, &buffers.errors};
   static_assert(all.size() == summed_buffers);
@@ -60,10 +56,10 @@ const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
 FactorEngine::FactorEngine(const DeviceInfo& device_info, Session& device_session)
     : info(device_info),
       session(device_session),
-      upload(make_queue(session)),
-      compute(make_queue(session)),
-      download(make_queue(session)),
-      pool(session.context),
+      upload(session.context->queue()),
+      compute(session.context->queue()),
+      download(session.context->queue()),
+      pool(*session.context),
       ring([this](std::size_t bytes) { return allocate(bytes); }) {}
 
 void FactorEngine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers,
@@ -96,31 +92,30 @@ void FactorEngine::add_wanted(const GpuVariant& variant, const FactorJob& job,
   });
 }
 
-void FactorEngine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
+void FactorEngine::factor(const GpuVariant& variant, const FactorJob& job, Event& after,
                           bool leaves_refused) {
-  Launcher launch(kernels, compute, session.programs, source_of(variant, job.problem, job.params));
+  Launcher launch = launcher(source_of(variant, job.problem, job.params));
   variant.enqueue(job, launch);
   with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
-    cl::Event factored;
+    Event factored;
     factor(inner, made, factored, variant.inner.leaves_refused);
     variant.inner.enqueue(job, made, launch);
   });
-  compute.enqueueMarkerWithWaitList(nullptr, &after);
+  after = compute->mark();
   if (variant.enqueue_rest != nullptr && enqueue_rest(variant, job, launch))
-    compute.enqueueMarkerWithWaitList(nullptr, &after);
+    after = compute->mark();
   if (variant.again != nullptr && enqueue_again(variant, job, leaves_refused))
-    compute.enqueueMarkerWithWaitList(nullptr, &after);
+    after = compute->mark();
 }
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
 /// not pass for those of this one where a kernel does not run.
 void FactorEngine::poison(const DeviceBuffers& buffers) const {
-  constexpr cl_uint nan = 0xffffffff;
   const auto matrices = static_cast<std::size_t>(buffers.job.count);
-  compute.enqueueFillBuffer(buffers.errors, nan, 0, matrices * sizeof(DeviceErrors));
+  compute->fill(buffers.errors, nan_word, matrices * sizeof(DeviceErrors));
   const std::vector<std::size_t> work = check_workspace(buffers.job.problem);
   for (std::size_t i = 0; i < work.size(); ++i) {
-    if (work[i] > 0) compute.enqueueFillBuffer(buffers.check_work[i], nan, 0, matrices * work[i]);
+    if (work[i] > 0) compute->fill(buffers.check_work[i], nan_word, matrices * work[i]);
   }
 }
 
@@ -139,27 +134,26 @@ void FactorEngine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers
   }
 }
 
-void FactorEngine::check(const GpuVariant& variant, const DeviceBuffers& buffers,
-                         cl::Event& after) {
+void FactorEngine::check(const GpuVariant& variant, const DeviceBuffers& buffers, Event& after) {
   poison(buffers);
   const CheckProgram program = program_of_check(variant, buffers.job.problem);
-  Launcher launch(kernels, compute, session.programs, {program.file, program.defines, "the check"});
+  Launcher launch = launcher({program.file, program.defines, "the check"});
   enqueue_errors(variant, buffers, launch);
-  compute.enqueueMarkerWithWaitList(nullptr, &after);
+  after = compute->mark();
 }
 
 void FactorEngine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
                        JobRun& run) {
   sum(buffers, std::array{Summed::a});
-  compute.enqueueMarkerWithWaitList(nullptr, &run.begun);
+  run.begun = compute->mark();
   factor(variant, buffers.job, run.factored);
-  const cl::Buffer* routes = variant.routes == nullptr ? nullptr : variant.routes(buffers.job);
+  const Buffer* routes = variant.routes == nullptr ? nullptr : variant.routes(buffers.job);
   run.routes.resize(routes == nullptr ? 0 : static_cast<std::size_t>(buffers.job.count));
   // This read is in the queue of the kernels, because the kernels of the next job overwrite the
   // buffer.
   if (routes != nullptr)
-    compute.enqueueReadBuffer(*routes, CL_FALSE, 0, sizeof(cl_int) * run.routes.size(),
-                              run.routes.data(), nullptr, &run.routed);
+    compute->start_read(*routes, run.routes.data(), {0, sizeof(int) * run.routes.size()},
+                        &run.routed);
   if (is_checked) check(variant, buffers, run.checked);
   sum(buffers, summed_factors);
   if (is_checked) sum(buffers, std::array{Summed::errors});
@@ -168,15 +162,13 @@ void FactorEngine::run(const GpuVariant& variant, const DeviceBuffers& buffers, 
 void FactorEngine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
   const FactorJob& job = buffers.job;
   const SumLayout layout(job.problem);
-  Launcher launch(kernels, compute, session.programs, {sum_file, sum_defines(), "checksums"});
+  Launcher launch = launcher({sum_file, sum_defines(), "checksums"});
   for (const Summed one : which)
     enqueue_sums(layout, one, buffer_of(buffers, one), job.count, buffers.sums, launch);
 }
 
-std::vector<cl_int> FactorEngine::read_routes(const cl::Buffer& routes, index_t count) {
-  std::vector<cl_int> read(static_cast<std::size_t>(count));
-  compute.enqueueReadBuffer(routes, CL_TRUE, 0, sizeof(cl_int) * read.size(), read.data());
-  return read;
+std::vector<int> FactorEngine::read_routes(const Buffer& routes, index_t count) {
+  return compute->read_list<int>(routes, static_cast<std::size_t>(count));
 }
 
 bool FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
@@ -186,11 +178,11 @@ bool FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job,
   if (wanted.kernels.empty()) return false;
   const FurtherRoute* further = further_route(variant, job.problem, info.limits);
   if (further != nullptr || !session.programs.has(wanted)) {
-    const cl::Buffer& buffer = *variant.routes(job);
-    std::vector<cl_int> routes = read_routes(buffer, job.count);
+    const Buffer& buffer = *variant.routes(job);
+    std::vector<int> routes = read_routes(buffer, job.count);
     const bool has_refused =
         further != nullptr && enqueue_further(*further, variant, job, buffer, routes);
-    const auto is_done = [](cl_int route) {
+    const auto is_done = [](int route) {
       return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
     };
     if (std::ranges::all_of(routes, is_done)) return has_refused;
@@ -201,15 +193,15 @@ bool FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job,
 }
 
 bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
-                                   const FactorJob& job, const cl::Buffer& routes,
-                                   std::vector<cl_int>& known) {
-  std::vector<cl_int> refused;
+                                   const FactorJob& job, const Buffer& routes,
+                                   std::vector<int>& known) {
+  std::vector<int> refused;
   for (std::size_t b = 0; b < known.size(); ++b) {
-    if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<cl_int>(b));
+    if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<int>(b));
   }
   if (refused.empty()) return false;
   const auto count = static_cast<index_t>(refused.size());
-  const std::size_t list_bytes = sizeof(cl_int) * refused.size();
+  const std::size_t list_bytes = sizeof(int) * refused.size();
   const std::size_t taken = pool.bytes_beside_refused() + list_bytes;
   const std::size_t free = info.limits.device_bytes - std::min(info.limits.device_bytes, taken);
   // Where not even one slot fits, reflectors factor these matrices, in memory that they have.
@@ -217,7 +209,7 @@ bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& 
   const std::optional<BufferPool::OfRefused> memory = pool.of_refused(slot_bytes, list_bytes);
   if (!memory) return false;
   const auto& [slots, list] = *memory;
-  compute.enqueueWriteBuffer(list, CL_TRUE, 0, list_bytes, refused.data());
+  compute->write(list, refused.data(), list_bytes);
   const Params params = route.tune(job.problem, info.limits);
   const FurtherJob further{
       job.problem, params,
@@ -235,9 +227,9 @@ bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& 
     });
     session.programs.prepare({&wanted, 1});
   }
-  Launcher launch(kernels, compute, session.programs, source);
+  Launcher launch = launcher(source);
   const std::size_t slot = route.slots(job.problem).bytes;
-  if (static_cast<std::size_t>(count) * slot > slots.getInfo<CL_MEM_SIZE>()) {
+  if (static_cast<std::size_t>(count) * slot > slots.bytes()) {
     route.enqueue(further, all, launch);
     known = read_routes(routes, job.count);
     return true;
@@ -252,7 +244,7 @@ bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& 
 }
 
 bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
-                                  std::vector<cl_int>& known) {
+                                  std::vector<int>& known) {
   const Problem& p = job.problem;
   if (first.first_q == nullptr || real_of(p.type) != ElementType::float64) return false;
   known = read_routes(job.work[0], job.count);
@@ -260,9 +252,8 @@ bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
   constexpr int range_group = 64;  // RANGE_GROUP
   Params parts;
   if (is_complex(p.type)) parts["ELEMENT_PARTS"] = 2;
-  Launcher scale(kernels, compute, session.programs,
-                 {"gpu/pipeline/scale_refused.cl", defines_for(p, parts, ElementType::float64),
-                  "scaled columns"});
+  Launcher scale = launcher({"gpu/pipeline/scale_refused.cl",
+                             defines_for(p, parts, ElementType::float64), "scaled columns"});
   scale("scale_refused", job.count, range_group, job.a, first.first_q(job), job.magnitudes,
         job.work[0], factor_shape(real_form(p), job.count));
   known = read_routes(job.work[0], job.count);
@@ -277,7 +268,7 @@ bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
         source, first.heavy_kernels, [&](Launcher& launch) { first.enqueue(scaled, launch); });
     session.programs.prepare({&wanted, 1});
   }
-  Launcher launch(kernels, compute, session.programs, source);
+  Launcher launch = launcher(source);
   first.enqueue(scaled, launch);
   known = read_routes(job.work[0], job.count);
   return true;
@@ -286,7 +277,7 @@ bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
 bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
                                  bool leaves_refused) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
-  std::vector<cl_int> routes;
+  std::vector<int> routes;
   bool had_refused = enqueue_scaled(first, job, routes);
   if (further != nullptr) {
     if (routes.empty()) routes = read_routes(job.work[0], job.count);
@@ -318,11 +309,11 @@ bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
     session.programs.prepare(wanted);
   }
   if (variant.takes_flags) {
-    Launcher launch(kernels, compute, session.programs, source, job.work[0]);
+    Launcher launch = launcher(source, job.work[0]);
     variant.enqueue(flagged, launch);
     return true;
   }
-  Launcher launch(kernels, compute, session.programs, source);
+  Launcher launch = launcher(source);
   if (job.count == 1) {
     enqueue_all(variant, flagged, launch);
     return true;
@@ -338,9 +329,7 @@ bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
 FactorJob FactorEngine::own_job(const FactorJob& job) const {
   const std::size_t element = size_of(job.problem.type);
   const Problem& p = job.problem;
-  const auto own = [&](std::size_t bytes) {
-    return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));
-  };
+  const auto own = [&](std::size_t bytes) { return session.context->allocate(bytes); };
   FactorJob one = job;
   one.count = 1;
   one.a = own(p.input_bytes());
@@ -349,7 +338,7 @@ FactorJob FactorEngine::own_job(const FactorJob& job) const {
   one.r = own(is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows() * p.n));
   one.v = own(is_raw ? p.input_bytes() : 0);
   one.tau = own(is_raw ? element * static_cast<std::size_t>(p.k()) : 0);
-  one.magnitudes = own(sizeof(cl_int));
+  one.magnitudes = own(sizeof(int));
   return one;
 }
 
@@ -361,10 +350,10 @@ void FactorEngine::enqueue_one(const GpuVariant& variant, const FactorJob& job, 
     return size_of(p.type) * static_cast<std::size_t>(entries);
   };
   const auto at = static_cast<std::size_t>(b);
-  const auto take = [&](const cl::Buffer& from, const cl::Buffer& to, std::size_t of_one) {
-    if (of_one > 0) compute.enqueueCopyBuffer(from, to, 0, at * of_one, of_one);
+  const auto take = [&](const Buffer& from, const Buffer& to, std::size_t of_one) {
+    if (of_one > 0) compute->copy(from, 0, to, at * of_one, of_one);
   };
-  compute.enqueueCopyBuffer(job.a, one.a, at * p.input_bytes(), 0, p.input_bytes());
+  compute->copy(job.a, at * p.input_bytes(), one.a, 0, p.input_bytes());
   enqueue_all(variant, one, launch);
   take(one.q, job.q, bytes(p.m * p.q_cols()));
   take(one.r, job.r, bytes(is_raw ? 0 : p.r_rows() * p.n));
@@ -373,16 +362,19 @@ void FactorEngine::enqueue_one(const GpuVariant& variant, const FactorJob& job, 
 }
 
 void FactorEngine::drain() noexcept {
-  for (cl::CommandQueue* queue : {&upload, &compute, &download}) {
-    clFinish((*queue)());
+  for (Queue* queue : {upload.get(), compute.get(), download.get()}) {
+    try {
+      queue->finish();
+    } catch (const DeviceFailure&) {  // the caller has one already
+    }
   }
   ring.forget_copies();
 }
 
 HostMemory FactorEngine::allocate(std::size_t bytes) {
   try {
-    return page_locked_memory(session.context, session.device, bytes);
-  } catch (const cl::Error&) {
+    return session.context->page_locked(bytes);
+  } catch (const DeviceFailure&) {
     is_pageable = true;
     return allocate_host(bytes);
   }

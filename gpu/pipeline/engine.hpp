@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,17 +21,21 @@ namespace qrtool {
 
 /// What is known of a run of the kernels for a job.
 struct JobRun {
-  cl::Event begun, factored, routed, checked;
-  std::vector<cl_int> routes;  // of the matrices; empty if the variant has no choice
+  Event begun, factored, routed, checked;
+  std::vector<int> routes;  // of the matrices; empty if the variant has no choice
 };
 
 /// The buffer of `buffers` with these numbers.
-const cl::Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
+const Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
 
 /// The state that a backend keeps between calls.
 struct FactorEngine {
   FactorEngine(const DeviceInfo& device_info, Session& device_session);
 
+  /// Of the compute queue. `routes`: as of Launcher.
+  Launcher launcher(const ProgramSource& source, const Buffer& routes = {}) {
+    return {kernels, *compute, session.programs, source, routes};
+  }
   /// Builds the kernels that the steps below need for these buffers, but not those for flagged
   /// matrices. Without it they are built at their first launch, one after another.
   void prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked);
@@ -40,9 +45,9 @@ struct FactorEngine {
   /// Enqueues the steps of `variant` for `job` in the compute queue. `after` is set to an event at
   /// the end. Refused matrices that further passes cannot factor are left as they are where
   /// `leaves_refused` says so.
-  void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after,
+  void factor(const GpuVariant& variant, const FactorJob& job, Event& after,
               bool leaves_refused = false);
-  void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
+  void check(const GpuVariant& variant, const DeviceBuffers& buffers, Event& after);
   /// Enqueues all kernels between the upload of A and the download of its factors: the checksums
   /// of A, the variant, the check where `is_checked` says so, the checksums of the results.
   /// `run.routes` is filled in after run.routed.
@@ -56,7 +61,7 @@ struct FactorEngine {
 
   DeviceInfo info;
   Session& session;
-  cl::CommandQueue upload, compute, download;
+  std::unique_ptr<Queue> upload, compute, download;
   KernelCache kernels;
   BufferPool pool;
   CopyRing ring;                          // for arrays that allocate() has not given
@@ -71,10 +76,10 @@ struct FactorEngine {
   /// those that they cannot factor. `known` has the routes that the host has read, and afterwards
   /// the new ones. Returns whether there were such matrices.
   bool enqueue_further(const FurtherRoute& route, const GpuVariant& first, const FactorJob& job,
-                       const cl::Buffer& routes, std::vector<cl_int>& known);
+                       const Buffer& routes, std::vector<int>& known);
   /// Factors refused matrices whose columns are out of range once more, with scaled columns.
   /// `known` becomes the routes. Returns whether anything was refused.
-  bool enqueue_scaled(const GpuVariant& first, const FactorJob& job, std::vector<cl_int>& known);
+  bool enqueue_scaled(const GpuVariant& first, const FactorJob& job, std::vector<int>& known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
   /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.
@@ -90,7 +95,7 @@ struct FactorEngine {
                    Launcher& launch);
   void poison(const DeviceBuffers& buffers) const;
   /// Reads the routes; waits for the compute queue.
-  std::vector<cl_int> read_routes(const cl::Buffer& routes, index_t count);
+  std::vector<int> read_routes(const Buffer& routes, index_t count);
 };
 
 }  // namespace qrtool

@@ -48,25 +48,6 @@ void run_parts(PartedWork& work, const std::vector<Part>& parts, int sets, index
 
 }  // namespace
 
-double seconds_between(const cl::Event& first, const cl::Event& last) {
-  const auto end = [](const cl::Event& e) {
-    return static_cast<double>(e.getProfilingInfo<CL_PROFILING_COMMAND_END>());
-  };
-  return std::max(0.0, (end(last) - end(first)) * 1e-9);
-}
-
-double seconds_of(const std::vector<cl::Event>& events) {
-  const auto start = events.front().getProfilingInfo<CL_PROFILING_COMMAND_START>();
-  const auto end = events.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
-  return std::max(0.0, (static_cast<double>(end) - static_cast<double>(start)) * 1e-9);
-}
-
-void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::string_view where) {
-  throw DeviceError(fmt::format("{} failed {} ({}, OpenCL error {})", info.text(), where,
-                                error.what(), error.err()),
-                    "--backend cpu works without this device");
-}
-
 void run_in_parts(FactorEngine& engine, PartedWork& work, index_t count) {
   const DriverScope driver;
   index_t open = 0, most = std::numeric_limits<index_t>::max();
@@ -78,11 +59,12 @@ void run_in_parts(FactorEngine& engine, PartedWork& work, index_t count) {
     work.take_sets(cut.sets);
     try {
       run_parts(work, cut_into_parts(work, open, count, cut.matrices), cut.sets, open);
-    } catch (const cl::Error& error) {
+    } catch (const DeviceFailure& failure) {
       engine.drain();
       engine.pool.clear();
       work.free_buffers();
-      if (!is_memory_short(error)) throw_device_error(error, engine.info, "at " + work.place(open));
+      if (!failure.is_memory_short())
+        throw_device_error(failure, engine.info, "at " + work.place(open));
       if (cut.matrices == 1 && cut.sets == 1)
         throw LimitError(
             fmt::format("{} has no memory left for one {}", engine.info.text(), work.item()),

@@ -10,22 +10,12 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/machine/parallel.hpp"
 #include "gpu/pipeline/engine.hpp"
 
 namespace qrtool {
-
-/// Seconds from the end of `first` to the end of `last`, by the device's clock.
-double seconds_between(const cl::Event& first, const cl::Event& last);
-/// Seconds from the start of the first event to the end of the last one.
-double seconds_of(const std::vector<cl::Event>& events);
-
-/// Throws the error of a failed call with a message for the user.
-[[noreturn]] void throw_device_error(const cl::Error& error, const DeviceInfo& info,
-                                     std::string_view where);
 
 /// What is done with the items. Each part is on the device in one of a few sets of buffers, and
 /// goes through the steps begin, launch and collect, in this order; parts take turns. The memory

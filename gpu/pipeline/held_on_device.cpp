@@ -51,14 +51,13 @@ class HeldOnDevice final : public HeldMatrix<T> {
   void put(index_t first_row, MatrixView<const T> rows) override {
     const T* const data = rows.data;
     guarded("in an upload", [&] {
-      std::vector<cl::Event> copied(1);
-      engine_.upload.enqueueWriteBuffer(room_->buffers->job.a, CL_FALSE, place_of(first_row, rows),
-                                        bytes_of(rows), data, nullptr, &copied[0]);
-      engine_.upload.flush();
+      Event copied;
+      engine_.upload->start_write(room_->buffers->job.a, data, place_of(first_row, rows), &copied);
+      engine_.upload->flush();
       add_to_sum(Summed::a, first_row, rows);
       if (!is_checked()) magnitude_.include(magnitude_of(rows));
-      copied[0].wait();
-      seconds_.upload += seconds_of(copied);
+      copied->wait();
+      seconds_.upload += seconds_of({&copied, 1});
     });
   }
 
@@ -77,12 +76,11 @@ class HeldOnDevice final : public HeldMatrix<T> {
   void get(std::string_view factor, index_t first_row, MatrixView<T> rows) override {
     const Summed which = summed_of(factor);
     guarded("in a download", [&] {
-      std::vector<cl::Event> copied(1);
-      engine_.download.enqueueReadBuffer(buffer_of(*room_->buffers, which), CL_FALSE,
-                                         place_of(first_row, rows), bytes_of(rows), rows.data,
-                                         nullptr, &copied[0]);
-      copied[0].wait();
-      seconds_.download += seconds_of(copied);
+      Event copied;
+      engine_.download->start_read(buffer_of(*room_->buffers, which), rows.data,
+                                   place_of(first_row, rows), &copied);
+      copied->wait();
+      seconds_.download += seconds_of({&copied, 1});
     });
     add_to_sum(which, first_row, rows);
     const bool holds_r = which == Summed::r || which == Summed::v;
@@ -113,12 +111,9 @@ class HeldOnDevice final : public HeldMatrix<T> {
 
   bool is_checked() const { return problem_.check != Check::none; }
   template <class U>
-  static std::size_t bytes_of(MatrixView<U> rows) {
-    return static_cast<std::size_t>(rows.rows * rows.cols) * sizeof(T);
-  }
-  template <class U>
-  static std::size_t place_of(index_t first_row, MatrixView<U> rows) {
-    return static_cast<std::size_t>(first_row * rows.cols) * sizeof(T);
+  static Queue::Rows place_of(index_t first_row, MatrixView<U> rows) {
+    return {static_cast<std::size_t>(first_row * rows.cols) * sizeof(T),
+            static_cast<std::size_t>(rows.rows * rows.cols) * sizeof(T)};
   }
   std::uint64_t& sum_of(Summed which) { return host_sums_[static_cast<std::size_t>(which)]; }
 
@@ -128,10 +123,10 @@ class HeldOnDevice final : public HeldMatrix<T> {
     const DriverScope driver;
     try {
       body();
-    } catch (const cl::Error& error) {
+    } catch (const DeviceFailure& failure) {
       engine_.drain();
       engine_.pool.clear();
-      if (!is_memory_short(error)) throw_device_error(error, engine_.info, where);
+      if (!failure.is_memory_short()) throw_device_error(failure, engine_.info, where);
       throw LimitError(fmt::format("{} has no memory left for one {}x{} matrix",
                                    engine_.info.text(), problem_.m, problem_.n),
                        "--backend cpu works in host memory");
@@ -172,9 +167,9 @@ class HeldOnDevice final : public HeldMatrix<T> {
     job_ = {};
     engine_.run(room_->variant, buffers, is_checked(), job_);
     device_sums_.resize(sums_.sums_of_matrix());
-    engine_.compute.enqueueReadBuffer(buffers.errors, CL_FALSE, 0, sizeof(errors_), &errors_);
-    engine_.compute.enqueueReadBuffer(
-        buffers.sums, CL_TRUE, 0, sizeof(std::uint64_t) * device_sums_.size(), device_sums_.data());
+    engine_.compute->start_read(buffers.errors, &errors_, {0, sizeof(errors_)});
+    engine_.compute->read(buffers.sums, device_sums_.data(),
+                          sizeof(std::uint64_t) * device_sums_.size());
     seconds_.factor += seconds_between(job_.begun, job_.factored);
     if (is_checked()) seconds_.check += seconds_between(job_.factored, job_.checked);
     compare(Summed::a);

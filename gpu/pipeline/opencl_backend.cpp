@@ -62,8 +62,8 @@ OpenclBackend::OpenclBackend(const DeviceInfo& device, const OpenclOptions& opti
   const DriverScope driver;
   try {
     engine_ = std::make_unique<FactorEngine>(info, session_for(info));
-  } catch (const cl::Error& error) {
-    throw_device_error(error, info, "to start");
+  } catch (const DeviceFailure& failure) {
+    throw_device_error(failure, info, "to start");
   }
 }
 

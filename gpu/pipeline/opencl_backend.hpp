@@ -23,7 +23,7 @@ struct OpenclOptions {
   /// The user's limits for memory, threads, ranks and scratch. The backend sets the device's
   /// fields.
   Limits host;
-  /// Test value used instead of CL_DEVICE_MAX_MEM_ALLOC_SIZE; 0: the device's own value.
+  /// Test value used as the largest allocation; 0: the device's own value.
   std::size_t pretend_max_allocation = 0;
   /// Uses only the kernel bodies that run on any device, for tests on a GPU
   /// (QRTOOL_TEST_PORTABLE) and for `bench --portable`.

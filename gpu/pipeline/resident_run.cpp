@@ -15,7 +15,7 @@ struct ResidentRun::State {
       : engine(used_engine),
         plan(used_plan),
         variant(gpu_variant(*plan.variant)),
-        pool(engine.session.context),
+        pool(*engine.session.context),
         count(a.count) {
     if (static_cast<std::size_t>(a.rows * a.cols) != plan.problem.input_bytes())
       throw InternalError("a resident run has matrices of another type than its plan");
@@ -28,10 +28,10 @@ struct ResidentRun::State {
     try {
       buffers.emplace(pool.get(plan.problem, plan.params, bytes, count, 0));
       for (index_t b = 0; b < count; ++b) upload(a, b);
-      engine.upload.finish();
-    } catch (const cl::Error& error) {
+      engine.upload->finish();
+    } catch (const DeviceFailure& failure) {
       engine.drain();  // uploads from the caller's memory may be under way
-      if (!is_memory_short(error)) throw_device_error(error, engine.info, "in an upload");
+      if (!failure.is_memory_short()) throw_device_error(failure, engine.info, "in an upload");
       throw LimitError("the batch does not fit the free memory of " + engine.info.text());
     }
   }
@@ -54,9 +54,9 @@ struct ResidentRun::State {
   void guard(Body body) const {
     try {
       body();
-    } catch (const cl::Error& error) {
+    } catch (const DeviceFailure& failure) {
       engine.drain();
-      throw_device_error(error, engine.info, "in a run");
+      throw_device_error(failure, engine.info, "in a run");
     }
   }
 
@@ -64,11 +64,10 @@ struct ResidentRun::State {
 
   /// The errors that the check has measured.
   std::vector<MatrixReport> read_errors() const {
-    std::vector<DeviceErrors> errors(static_cast<std::size_t>(count));
-    engine.compute.enqueueReadBuffer(buffers->errors, CL_TRUE, 0,
-                                     sizeof(DeviceErrors) * errors.size(), errors.data());
     std::vector<MatrixReport> lines;
-    for (const DeviceErrors& one : errors) lines.push_back(judge_device(plan.problem, one));
+    for (const DeviceErrors& one :
+         engine.compute->read_list<DeviceErrors>(buffers->errors, static_cast<std::size_t>(count)))
+      lines.push_back(judge_device(plan.problem, one));
     return lines;
   }
   /// The errors as the host measures them, of a device without float64: it has no check and takes
@@ -76,10 +75,10 @@ struct ResidentRun::State {
   std::vector<MatrixReport> measure_by_host() const {
     const Problem& p = plan.problem;
     const FactorJob& job = buffers->job;
-    const auto read = [&](const cl::Buffer& from, index_t rows, index_t cols) {
+    const auto read = [&](const Buffer& from, index_t rows, index_t cols) {
       Batch<float> to(count, rows, cols);
       const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(count * rows * cols);
-      if (bytes > 0) engine.compute.enqueueReadBuffer(from, CL_TRUE, 0, bytes, to.view().data);
+      if (bytes > 0) engine.compute->read(from, to.view().data, bytes);
       return to;
     };
     const bool is_raw = p.mode == Mode::raw;
@@ -103,15 +102,13 @@ struct ResidentRun::State {
   /// cannot pass with the result of the previous run. The host enqueues the run during this time.
   void poison_results() const {
     const FactorJob& job = buffers->job;
-    for (const cl::Buffer& result : {job.q, job.r, job.v, job.tau}) {
-      if (result() == nullptr) continue;
-      constexpr cl_uint nan = 0xffffffff;
-      engine.compute.enqueueFillBuffer(result, nan, 0, result.getInfo<CL_MEM_SIZE>());
+    for (const Buffer& result : {job.q, job.r, job.v, job.tau}) {
+      if (result) engine.compute->fill(result, nan_word, result.bytes());
     }
   }
 
   void write(std::size_t offset, std::size_t bytes, const void* data) const {
-    if (bytes > 0) engine.upload.enqueueWriteBuffer(buffers->job.a, CL_FALSE, offset, bytes, data);
+    if (bytes > 0) engine.upload->start_write(buffers->job.a, data, {offset, bytes});
   }
 
   FactorEngine& engine;
@@ -131,42 +128,41 @@ ResidentRun::~ResidentRun() = default;
 
 ResidentRun::Seconds ResidentRun::run() {
   State& s = *state_;
-  cl::Event begun, factored, checked;
+  Event begun, factored, checked;
   s.guard([&] {
     s.prepare(/*is_checked=*/true);
     s.poison_results();
-    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    begun = s.engine.compute->mark();
     s.engine.factor(s.variant, s.buffers->job, factored);
     checked = factored;
     if (s.has_check()) s.engine.check(s.variant, *s.buffers, checked);
-    s.engine.compute.finish();
+    s.engine.compute->finish();
   });
   return {seconds_between(begun, factored), seconds_between(factored, checked)};
 }
 
 void ResidentRun::run_to_r(std::span<std::byte> to) {
   State& s = *state_;
-  cl::Event factored;
+  Event factored;
   s.guard([&] {
     s.prepare(/*is_checked=*/false);
     s.engine.factor(s.variant, s.buffers->job, factored);
-    s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
+    s.engine.compute->read(s.buffers->job.r, to.data(), to.size());
   });
 }
 
 std::vector<MatrixReport> ResidentRun::report() const {
   const State& s = *state_;
   const FactorJob& job = s.buffers->job;
-  const cl::Buffer* routes = s.variant.routes == nullptr ? nullptr : s.variant.routes(job);
-  std::vector<cl_int> taken(static_cast<std::size_t>(s.count), static_cast<cl_int>(Route::only));
+  const Buffer* routes = s.variant.routes == nullptr ? nullptr : s.variant.routes(job);
+  std::vector<int> taken(static_cast<std::size_t>(s.count), static_cast<int>(Route::only));
   std::vector<MatrixReport> lines;
   try {
     if (routes != nullptr)
-      s.engine.compute.enqueueReadBuffer(*routes, CL_TRUE, 0, sizeof(cl_int) * taken.size(),
-                                         taken.data());
+      s.engine.compute->read(*routes, taken.data(), sizeof(int) * taken.size());
     lines = s.has_check() ? s.read_errors() : s.measure_by_host();
-  } catch (const cl::Error& error) {
-    throw_device_error(error, s.engine.info, "in a download");
+  } catch (const DeviceFailure& failure) {
+    throw_device_error(failure, s.engine.info, "in a download");
   }
   for (std::size_t b = 0; b < lines.size(); ++b) lines[b].route = static_cast<Route>(taken[b]);
   return lines;
@@ -176,19 +172,20 @@ double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) 
   const FactorEngine& engine = backend.engine();
   bytes = std::min(bytes, engine.info.limits.max_allocation_bytes / 2);
   try {
-    const cl::Buffer from(engine.session.context, CL_MEM_READ_WRITE, bytes);
-    const cl::Buffer to(engine.session.context, CL_MEM_READ_WRITE, bytes);
-    engine.compute.enqueueFillBuffer(from, cl_uint{1}, 0, bytes / 4 * 4);
+    const Buffer from = engine.session.context->allocate(bytes);
+    const Buffer to = engine.session.context->allocate(bytes);
+    engine.compute->fill(from, 1, bytes / 4 * 4);
     double least = std::numeric_limits<double>::infinity();
     for (int turn = 0; turn < 4; ++turn) {  // the first is slower
-      std::vector<cl::Event> copied(1);
-      engine.compute.enqueueCopyBuffer(from, to, 0, 0, bytes, nullptr, &copied[0]);
-      copied[0].wait();
-      if (turn > 0) least = std::min(least, seconds_of(copied));
+      const Event begun = engine.compute->mark();
+      engine.compute->copy(from, 0, to, 0, bytes);
+      const Event copied = engine.compute->mark();
+      copied->wait();
+      if (turn > 0) least = std::min(least, seconds_between(begun, copied));
     }
     return 2 * static_cast<double>(bytes) / least;
-  } catch (const cl::Error& error) {
-    throw_device_error(error, engine.info, "in a copy");
+  } catch (const DeviceFailure& failure) {
+    throw_device_error(failure, engine.info, "in a copy");
   }
 }
 
@@ -197,15 +194,12 @@ void flush_device_caches(OpenclBackend& backend) {
   constexpr std::size_t usual_bytes = std::size_t{256} << 20;
   const FactorEngine& engine = backend.engine();
   try {
-    const auto device = engine.session.device;
-    const std::size_t bytes = std::min(
-        std::max<std::size_t>(usual_bytes, 4 * device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>()),
-        engine.info.limits.max_allocation_bytes / 4 * 4);
-    const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
-    engine.compute.enqueueFillBuffer(buffer, cl_uint{1}, 0, bytes);
-    engine.compute.finish();
-  } catch (const cl::Error& error) {
-    throw_device_error(error, engine.info, "while its caches were flushed");
+    const std::size_t bytes = std::min(std::max(usual_bytes, 4 * engine.info.cache_bytes),
+                                       engine.info.limits.max_allocation_bytes / 4 * 4);
+    engine.compute->fill(engine.session.context->allocate(bytes), 1, bytes);
+    engine.compute->finish();
+  } catch (const DeviceFailure& failure) {
+    throw_device_error(failure, engine.info, "while its caches were flushed");
   }
 }
 

@@ -165,24 +165,24 @@ index_t packed_blocks(index_t entries) {
 }
 
 void pack_operand(Launcher& launch, const PackShape& shape, Packing kind, float scale,
-                  const cl::Buffer& x, const cl::Buffer& to) {
+                  const Buffer& x, const Buffer& to) {
   const index_t words = index_t{shape.row_blocks} * shape.col_blocks * 32;
   launch("pack_halves_of", ceil_divide(shape.count * words, packed_group), packed_group, x, to,
-         shape, scale, static_cast<cl_int>(kind));
+         shape, scale, static_cast<int>(kind));
 }
 
-void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, const cl::Buffer& x,
-                       const cl::Buffer& to) {
+void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, const Buffer& x,
+                       const Buffer& to) {
   constexpr int side = 32, group = 256;
   const index_t squares =
       ceil_divide(shape.row_blocks * 16, side) * ceil_divide(shape.col_blocks * 16, side);
   launch("transpose_operand", shape.count * squares, group, x, to, shape,
-         static_cast<cl_int>(kind == Packing::reflectors));
+         static_cast<int>(kind == Packing::reflectors));
 }
 
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
-                      const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
-                      const cl::Buffer& b, const cl::Buffer& c) {
+                      const ProductShape& shape, ProductScales scales, const Buffer& a,
+                      const Buffer& b, const Buffer& c) {
   if (kind == ProductKind::wide && takes_packed(params)) {
     launch("packed_subtract_product",
            shape.count * product_tiles(params, kind, shape.rows, shape.cols), packed_group, a, b, c,
@@ -195,8 +195,8 @@ void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
 }
 
 void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind,
-                        const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
-                        const cl::Buffer& left, const cl::Buffer& b, const cl::Buffer& z) {
+                        const ProductShape& shape, ProductScales scales, const Buffer& a,
+                        const Buffer& left, const Buffer& b, const Buffer& z) {
   if (kind == ProductKind::wide && takes_packed(params)) {
     launch("packed_transposed_product",
            shape.count * shape.slabs * product_tiles(params, kind, shape.rows, shape.cols),
@@ -209,8 +209,8 @@ void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind
 }
 
 void enqueue_transposed_packed(Launcher& launch, const Params& params, const ProductShape& shape,
-                               ProductScales scales, float scale_of_z, const cl::Buffer& a,
-                               const cl::Buffer& b, const cl::Buffer& z) {
+                               ProductScales scales, float scale_of_z, const Buffer& a,
+                               const Buffer& b, const Buffer& z) {
   launch("packed_transposed_packed",
          shape.count * product_tiles(params, ProductKind::wide, shape.rows, shape.cols),
          packed_group, a, b, z, shape, scales.b, scale_of_z / (scales.a * scales.b));

@@ -60,27 +60,27 @@ enum class Packing { terms = 0, reflectors = 1, products = 2 };
 /// to := scale X as halves, and for three products also the remainders, for shape.count adjacent
 /// matrices.
 void pack_operand(Launcher& launch, const PackShape& shape, Packing kind, float scale,
-                  const cl::Buffer& x, const cl::Buffer& to);
+                  const Buffer& x, const Buffer& to);
 
 /// to := X' in float32, for shape.count adjacent matrices of 16 col_blocks rows. Packing::products
 /// is not allowed.
-void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, const cl::Buffer& x,
-                       const cl::Buffer& to);
+void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, const Buffer& x,
+                       const Buffer& to);
 
 /// C -= A B for shape.count matrices.
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
-                      const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
-                      const cl::Buffer& b, const cl::Buffer& c);
+                      const ProductShape& shape, ProductScales scales, const Buffer& a,
+                      const Buffer& b, const Buffer& c);
 
 /// Z_s = A'B over shape.slabs slabs; the first shape.left_cols columns of B are in `left`.
 void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind,
-                        const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
-                        const cl::Buffer& left, const cl::Buffer& b, const cl::Buffer& z);
+                        const ProductShape& shape, ProductScales scales, const Buffer& a,
+                        const Buffer& left, const Buffer& b, const Buffer& z);
 
 /// Z = scale_of_z A'B in one slab. A is packed, and Z is packed as B of C -= A B; its rows are
 /// padded to a multiple of 16.
 void enqueue_transposed_packed(Launcher& launch, const Params& params, const ProductShape& shape,
-                               ProductScales scales, float scale_of_z, const cl::Buffer& a,
-                               const cl::Buffer& b, const cl::Buffer& z);
+                               ProductScales scales, float scale_of_z, const Buffer& a,
+                               const Buffer& b, const Buffer& z);
 
 }  // namespace qrtool

@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "gpu/pipeline/flights.hpp"
+#include "gpu/host/session.hpp"
 #include "gpu/products/product.hpp"
 
 namespace qrtool {
@@ -21,12 +21,12 @@ class Bench {
  public:
   Bench(const DeviceInfo& device, ProductBody body)
       : session_(session_for(device)),
-        queue_(session_.context, session_.device, CL_QUEUE_PROFILING_ENABLE),
+        queue_(session_.context->queue()),
         is_small_(device.limits.is_cpu),
         params_(product_params(element_type<T>, body, 4, 64, device.limits.has_nvidia_mma)) {
     Problem problem;
     problem.type = element_type<T>;
-    launch_.emplace(kernels_, queue_, session_.programs,
+    launch_.emplace(kernels_, *queue_, session_.programs,
                     ProgramSource{"gpu/products/gemm.cl",
                                   defines_for(problem, params_, element_type<T>), "bench --gemm"});
     // Buffers of rows x rows entries are large enough for each operand of both products.
@@ -34,9 +34,9 @@ class Bench {
     std::uniform_real_distribution<double> uniform(-1, 1);
     host_.resize(static_cast<std::size_t>(rows()) * static_cast<std::size_t>(rows()));
     std::generate(host_.begin(), host_.end(), [&] { return static_cast<T>(uniform(random)); });
-    for (cl::Buffer* buffer : {&a_, &b_, &c_}) {
-      *buffer = cl::Buffer(session_.context, CL_MEM_READ_WRITE, host_.size() * sizeof(T));
-      queue_.enqueueWriteBuffer(*buffer, CL_TRUE, 0, host_.size() * sizeof(T), host_.data());
+    for (Buffer* buffer : {&a_, &b_, &c_}) {
+      *buffer = session_.context->allocate(host_.size() * sizeof(T));
+      queue_->write(*buffer, host_.data(), host_.size() * sizeof(T));
     }
     terms_ = operand(Packing::terms, a_, rows(), depth());
     columns_ = takes_transposed(params_) ? Operand{a_, rows()} : terms_;
@@ -87,10 +87,10 @@ class Bench {
 
   /// An operand in the form that the wide products need.
   struct Operand {
-    cl::Buffer buffer;
+    Buffer buffer;
     int ld;
   };
-  Operand operand(Packing packing, const cl::Buffer& x, int x_rows, int x_cols) {
+  Operand operand(Packing packing, const Buffer& x, int x_rows, int x_cols) {
     const bool turns = takes_transposed(params_) && packing == Packing::terms;
     if (!takes_packed(params_) && !turns) return {x, rows()};
     PackShape s{};
@@ -103,8 +103,7 @@ class Bench {
     const ProductScales scales = product_scales(params_, 1, 1);
     const auto bytes =
         static_cast<std::size_t>(index_t{s.row_blocks} * s.col_blocks * packed_block_bytes);
-    const Operand to{cl::Buffer(session_.context, CL_MEM_READ_WRITE, bytes),
-                     turns ? 16 * s.row_blocks : s.col_blocks};
+    const Operand to{session_.context->allocate(bytes), turns ? 16 * s.row_blocks : s.col_blocks};
     if (turns) {
       transpose_operand(*launch_, s, packing, x, to.buffer);
       return to;
@@ -118,11 +117,10 @@ class Bench {
   double seconds(Launch enqueue) {
     std::vector<double> times;
     for (int i = 0; i <= repeats; ++i) {
-      cl::Event begun, done;
-      queue_.enqueueMarkerWithWaitList(nullptr, &begun);
+      const Event begun = queue_->mark();
       enqueue();
-      queue_.enqueueMarkerWithWaitList(nullptr, &done);
-      queue_.finish();
+      const Event done = queue_->mark();
+      queue_->finish();
       if (i > 0) times.push_back(seconds_between(begun, done));
     }
     std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
@@ -146,10 +144,10 @@ class Bench {
     ProductShape s = shape(depth());
     s.rows = s.cols = checked;
     std::vector<T> result(host_.size());
-    queue_.enqueueWriteBuffer(c_, CL_TRUE, 0, result.size() * sizeof(T), result.data());
+    queue_->write(c_, result.data(), result.size() * sizeof(T));
     enqueue_subtract(*launch_, params_, ProductKind::wide, s, product_scales(params_, 1, 1),
                      terms_.buffer, products_.buffer, c_);
-    queue_.enqueueReadBuffer(c_, CL_TRUE, 0, result.size() * sizeof(T), result.data());
+    queue_->read(c_, result.data(), result.size() * sizeof(T));
     const auto at = [this](int row, int col) {
       return static_cast<std::size_t>(row) * static_cast<std::size_t>(rows()) +
              static_cast<std::size_t>(col);
@@ -169,13 +167,13 @@ class Bench {
   }
 
   Session& session_;
-  cl::CommandQueue queue_;
+  std::unique_ptr<Queue> queue_;
   bool is_small_;
   Params params_;
   KernelCache kernels_;
   std::optional<Launcher> launch_;
   std::vector<T> host_;
-  cl::Buffer a_, b_, c_;
+  Buffer a_, b_, c_;
   Operand terms_, columns_, products_;
 };
 
@@ -196,8 +194,8 @@ std::vector<ProductRate> measure_products(const DeviceInfo& device) {
         rates.push_back(Bench<double>(device, ProductBody::doubles).measure("mma.sync, float64"));
       }
     }
-  } catch (const cl::Error& error) {
-    throw_device_error(error, device, "in a product");
+  } catch (const DeviceFailure& failure) {
+    throw_device_error(failure, device, "in a product");
   }
   return rates;
 }

@@ -131,27 +131,25 @@ const SystemBody& solving_body(const SolveProblem& p, index_t sides, const Limit
 SystemEvents enqueue(const SystemSetup& setup, const FactorJob& factor, const SystemJob& job,
                      const SystemBuffers& system, const SystemSteps& steps, bool has_own_r) {
   FactorEngine& engine = setup.engine;
-  const LauncherOf launcher = [&](const ProgramSource& source) {
-    return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
-  };
+  const LauncherOf launcher = [&](const ProgramSource& source) { return engine.launcher(source); };
   if (engine.session.programs.has_parts()) {
     // Kernels that are built already cost nothing.
     std::vector<WantedKernels> wanted = wanted_by(steps, job);
     if (!has_own_r) engine.add_wanted(setup.variant, factor, wanted);
     engine.session.programs.prepare(wanted);
   }
-  system.poison(engine.compute, job.shape.count);
+  system.poison(*engine.compute, job.shape.count);
   SystemEvents events;
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
+  events.begun = engine.compute->mark();
   if (has_own_r) {
-    engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
+    events.factored = engine.compute->mark();
   } else {
     engine.factor(setup.variant, factor, events.factored);
   }
   enqueue(launcher, job, steps.solve);
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  events.solved = engine.compute->mark();
   enqueue(launcher, job, steps.check);
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
+  events.checked = engine.compute->mark();
   return events;
 }
 
@@ -165,7 +163,7 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t side
   // Without buffers.
   SystemJob job{
       .type = p.type, .n = p.n, .shape = shape, .factor_groups = 1, .pairs = without_buffers(p)};
-  job.wide.length = static_cast<cl_int>(p.n);
+  job.wide.length = static_cast<int>(p.n);
   if (is_wide(p)) return wanted_by(WideSteps(p, limits).all(), job);
   if (shares_a && route == SystemRoute::normal_equations && takes_pairs(p, limits))
     return wanted_by(steps_by_pairs(p, limits), job);
@@ -185,7 +183,7 @@ SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
                  steps_by(body, setup.problem, limits), has_own_r);
 }
 
-SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const cl::Buffer& a,
+SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const Buffer& a,
                            const PairBuffers& pairs, const SystemBuffers& system,
                            SystemShape shape) {
   const Limits& limits = setup.engine.info.limits;
@@ -202,9 +200,7 @@ SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
                           const SystemShape& shape) {
   FactorEngine& engine = setup.engine;
   const WideSteps steps(turned(setup.problem), engine.info.limits);
-  const LauncherOf launcher = [&](const ProgramSource& source) {
-    return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
-  };
+  const LauncherOf launcher = [&](const ProgramSource& source) { return engine.launcher(source); };
   SystemJob job = system.job(factor, shape);
   job.wide = wide;
   if (engine.session.programs.has_parts()) {
@@ -212,9 +208,9 @@ SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
     engine.add_wanted(setup.variant, factor, wanted);
     engine.session.programs.prepare(wanted);
   }
-  system.poison(engine.compute, shape.count);
+  system.poison(*engine.compute, shape.count);
   SystemEvents events;
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
+  events.begun = engine.compute->mark();
   enqueue(launcher, job, steps.turn);
   FactorJob of_scaled = factor;
   of_scaled.a = wide.scaled;
@@ -225,9 +221,9 @@ SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
   enqueue(launcher, job, steps.measures);
   job.findings = system.findings;
   enqueue(launcher, job, steps.solve);
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  events.solved = engine.compute->mark();
   enqueue(launcher, job, steps.check);
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
+  events.checked = engine.compute->mark();
   return events;
 }
 

@@ -38,7 +38,7 @@ struct SystemSetup {
 /// Moments of a sub-chunk on the device; R alone is there at `factored`, and is not computed alone
 /// by normal equations.
 struct SystemEvents {
-  cl::Event begun, factored, solved, checked;
+  Event begun, factored, solved, checked;
 };
 
 /// Enqueues x, and then the findings, the errors and the standard errors, from A and b.
@@ -47,7 +47,7 @@ SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
 
 /// The same for right sides of one A with weights or gaps of their own (pairs.hpp), which changes b
 /// and a. `factor` has no A.
-SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const cl::Buffer& a,
+SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const Buffer& a,
                            const PairBuffers& pairs, const SystemBuffers& system,
                            SystemShape shape);
 

@@ -51,7 +51,7 @@ SystemLayout system_layout(const SolveProblem& p, index_t sides, const Limits& l
     bytes[L::weights] = element * m;
     bytes[L::w_sums] = sum_bytes(p.m, 1, p.type);
   }
-  if (needs_weighing(p)) bytes[L::left_out] = sizeof(cl_int);
+  if (needs_weighing(p)) bytes[L::left_out] = sizeof(int);
   if (!is_tall_system(p.m)) return layout;
   const auto slabs = static_cast<std::size_t>(system_slabs(p.m, p.n).count);
   std::size_t sums = count * (n + 2) * sizeof(double), partial = sums * slabs;

@@ -47,7 +47,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
         setup_{engine, solved_, gpu_variant(*plan.variant)},
         factor_bytes_(matrix_bytes(setup_.variant, plan.problem)),
         sums_of_a_(vector_sums(problem.m, problem.n)),
-        pool_(engine.session.context),
+        pool_(*engine.session.context),
         sample_(problem, plan.threads) {}
 
   void prepare(index_t sides, bool shares_a) override;
@@ -61,7 +61,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     std::vector<FactorFindings> findings;
     std::vector<SolutionErrors> errors;
     std::vector<double> least_norms;                            // errors, of wide systems
-    std::vector<cl_int> left_out;                               // rows of each system
+    std::vector<int> left_out;                                  // rows of each system
     std::vector<std::uint64_t> a_sums, b_sums, x_sums, w_sums;  // by the device
   };
 
@@ -72,7 +72,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     WideBuffers wide;
     InputShape shape;
     SystemInput input;
-    std::vector<cl::Event> uploaded, downloads;
+    Event uploaded, downloaded;
     SystemEvents events;
     Answers answers;
   };
@@ -273,9 +273,8 @@ void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
   flight.system.emplace(pool_.get(layout(shape.sides), shape.systems, set));
   flight.input = input_buffers(problem_, shape, flight.factor->job, *flight.system, set, pool_);
   if (is_wide_) flight.wide = wide_buffers(problem_, shape.systems, shape.sides, set, pool_);
-  const auto write = [&](const cl::Buffer& to, const T* from, index_t entries) {
-    engine_.upload.enqueueWriteBuffer(to, CL_FALSE, 0,
-                                      static_cast<std::size_t>(entries) * sizeof(T), from);
+  const auto write = [&](const Buffer& to, const T* from, index_t entries) {
+    engine_.upload->start_write(to, from, {0, static_cast<std::size_t>(entries) * sizeof(T)});
   };
   write(flight.input.uploaded.a, call.a[first].data, shape.matrices() * m * problem_.n);
   if (problem_.has_weights)
@@ -283,8 +282,8 @@ void SystemsOnDevice<T>::upload(const Call& call, Flight& flight, int set) {
           shape.vectors_of_weights() * m);
   write(flight.input.uploaded.b, call.block.b + first * m * shape.sides,
         shape.systems * m * shape.sides);
-  engine_.upload.enqueueMarkerWithWaitList(nullptr, &flight.uploaded.emplace_back());
-  engine_.upload.flush();
+  flight.uploaded = engine_.upload->mark();
+  engine_.upload->flush();
 }
 
 template <class T>
@@ -293,7 +292,7 @@ void SystemsOnDevice<T>::launch(const Call& call, Flight& flight) {
   const SystemInput& input = flight.input;
   const FactorJob& factor = flight.factor->job;
   SystemBuffers& system = *flight.system;
-  engine_.compute.enqueueBarrierWithWaitList(&flight.uploaded);
+  engine_.compute->wait_for({&flight.uploaded, 1});
   enqueue_sums_of_input(flight);
   if (needs_weighing(problem_) && !shape.by_pairs)
     enqueue_weights(engine_, problem_,
@@ -328,8 +327,7 @@ template <class T>
 void SystemsOnDevice<T>::enqueue_sums_of_input(const Flight& flight) {
   const InputShape& shape = flight.shape;
   const SystemInput::Arrays& from = flight.input.uploaded;
-  Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
-                  {sum_file, sum_defines(), "checksums"});
+  Launcher launch = engine_.launcher({sum_file, sum_defines(), "checksums"});
   enqueue_sums(sums_of_a_, Summed::a, from.a, shape.matrices(), flight.factor->sums, launch);
   enqueue_sums(vector_sums(problem_.m, shape.sides), Summed::a, from.b, shape.systems,
                flight.system->b_sums, launch);
@@ -341,30 +339,28 @@ void SystemsOnDevice<T>::enqueue_sums_of_input(const Flight& flight) {
 template <class T>
 void SystemsOnDevice<T>::enqueue_sums_of_x(const Flight& flight) {
   const index_t p = flight.system->layout.sides;
-  Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
-                  {sum_file, sum_defines(), "checksums"});
+  Launcher launch = engine_.launcher({sum_file, sum_defines(), "checksums"});
   enqueue_sums(vector_sums(problem_.n, p), Summed::a, flight.system->x, flight.answers.count,
                flight.system->x_sums, launch);
 }
 
 template <class T>
 void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
-  std::vector<cl::Event> summed(1);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
-  engine_.compute.flush();
-  engine_.download.enqueueBarrierWithWaitList(&summed);
+  const Event summed = engine_.compute->mark();
+  engine_.compute->flush();
+  engine_.download->wait_for({&summed, 1});
   const auto systems = static_cast<std::size_t>(flight.answers.count);
-  const auto read = [&](const cl::Buffer& buffer, auto& host, std::size_t count) {
+  const auto read = [&](const Buffer& buffer, auto& host, std::size_t count) {
     host.resize(count);
-    engine_.download.enqueueReadBuffer(buffer, CL_FALSE, 0, count * sizeof(host[0]), host.data());
+    engine_.download->start_read(buffer, host.data(), {0, count * sizeof(host[0])});
   };
   const index_t p = call.sides, n = problem_.n;
   const std::size_t x_bytes = systems * static_cast<std::size_t>(n * p) * sizeof(T);
-  engine_.download.enqueueReadBuffer(flight.system->x, CL_FALSE, 0, x_bytes,
-                                     first_of(call.block.x, n, call, flight));
+  engine_.download->start_read(flight.system->x, first_of(call.block.x, n, call, flight),
+                               {0, x_bytes});
   if (problem_.wants_se && call.block.se != nullptr)
-    engine_.download.enqueueReadBuffer(flight.system->se, CL_FALSE, 0, x_bytes,
-                                       first_of(call.block.se, n, call, flight));
+    engine_.download->start_read(flight.system->se, first_of(call.block.se, n, call, flight),
+                                 {0, x_bytes});
   read(flight.factor->sums, flight.answers.a_sums,
        static_cast<std::size_t>(flight.shape.matrices()) * sums_of_a_.sums_of_matrix());
   read(flight.system->b_sums, flight.answers.b_sums,
@@ -380,14 +376,13 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
   if (is_wide_)
     read(flight.wide.least_norms, flight.answers.least_norms,
          systems * static_cast<std::size_t>(p));
-  flight.downloads.emplace_back();
-  engine_.download.enqueueMarkerWithWaitList(nullptr, &flight.downloads.back());
-  engine_.download.flush();
+  flight.downloaded = engine_.download->mark();
+  engine_.download->flush();
 }
 
 template <class T>
 void SystemsOnDevice<T>::collect(Call& call, Flight& flight) {
-  cl::Event::waitForEvents(flight.downloads);
+  flight.downloaded->wait();
   seconds_.factor += seconds_between(flight.events.begun, flight.events.factored);
   seconds_.solve += seconds_between(flight.events.factored, flight.events.checked);
   call.finish_look();

@@ -44,8 +44,8 @@ std::string kind_of(const std::string& kernel) {
 bool are_alike(const std::vector<std::byte>& x, const std::vector<std::byte>& y, index_t x_count,
                index_t y_count) {
   if (x.size() != y.size()) return false;
-  for (std::size_t at = 0; at < x.size(); at += sizeof(cl_int)) {
-    cl_int a = 0, b = 0;
+  for (std::size_t at = 0; at < x.size(); at += sizeof(int)) {
+    int a = 0, b = 0;
     std::memcpy(&a, &x[at], sizeof(a));
     std::memcpy(&b, &y[at], sizeof(b));
     if (a != b && (a != x_count || b != y_count)) return false;
@@ -73,19 +73,18 @@ std::vector<TakenLaunch> launches_of(const GpuVariant& variant, const Problem& p
   if (slot_bytes > most_bytes || (slot_bytes > 0 && slots.most < count)) return {};
   std::vector<TakenLaunch> launches;
   Launcher launch(launches);
-  const FactorJob job{p,
-                      params,
-                      count,
-                      {},
-                      {},
-                      {},
-                      {},
-                      {},
-                      {},
-                      std::vector<cl::Buffer>(variant.workspace(p).size()),
-                      slot_bytes == 0 ? cl::Buffer()
-                                      : cl::Buffer(backend().engine().session.context,
-                                                   CL_MEM_READ_WRITE, slot_bytes)};
+  const FactorJob job{
+      p,
+      params,
+      count,
+      {},
+      {},
+      {},
+      {},
+      {},
+      {},
+      std::vector<Buffer>(variant.workspace(p).size()),
+      slot_bytes == 0 ? Buffer() : backend().engine().session.context->allocate(slot_bytes)};
   variant.enqueue(job, launch);
   if (variant.enqueue_rest != nullptr) variant.enqueue_rest(job, launch);
   if (variant.inner.variant != nullptr) {
@@ -236,27 +235,21 @@ struct TwiceJob {
   }
 
   template <class T>
-  static cl::Buffer buffer_of(const std::vector<T>& list) {
+  static Buffer buffer_of(const std::vector<T>& list) {
     const FactorEngine& engine = backend().engine();
     const std::size_t bytes = list.size() * sizeof(T);
-    const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
-    engine.compute.enqueueWriteBuffer(buffer, CL_TRUE, 0, bytes, list.data());
+    const Buffer buffer = engine.session.context->allocate(bytes);
+    engine.compute->write(buffer, list.data(), bytes);
     return buffer;
   }
-  static std::vector<double> read(const cl::Buffer& buffer, std::size_t count) {
-    std::vector<double> list(count);
-    backend().engine().compute.enqueueReadBuffer(buffer, CL_TRUE, 0, count * sizeof(double),
-                                                 list.data());
-    return list;
+  static std::vector<double> read(const Buffer& buffer, std::size_t count) {
+    return backend().engine().compute->read_list<double>(buffer, count);
   }
 
   Launcher launcher() const {
-    FactorEngine& engine = backend().engine();
-    return {engine.kernels,
-            engine.compute,
-            engine.session.programs,
-            {"gpu/gram/twice/gram_twice.cl",
-             defines_for({.type = ElementType::float64}, params, ElementType::float64), "a test"}};
+    return backend().engine().launcher(
+        {"gpu/gram/twice/gram_twice.cl",
+         defines_for({.type = ElementType::float64}, params, ElementType::float64), "a test"});
   }
 
   index_t m;
@@ -282,9 +275,9 @@ TEST_F(Company, KernelsThatUpdateRowsGiveTheSameBits) {
   const int lanes = warp_lanes(job.params);
   const auto updated = [&](const char* kernel, int warps) {
     Launcher launch = job.launcher();
-    const cl::Buffer to = TwiceJob::buffer_of(q);
+    const Buffer to = TwiceJob::buffer_of(q);
     launch(kernel, 1, warps * lanes, TwiceJob::buffer_of(x), job.rows, to, job.rows,
-           TwiceJob::buffer_of(work), job.shape, job.twice, cl_int{0}, cl_int{1}, cl_int{1});
+           TwiceJob::buffer_of(work), job.shape, job.twice, 0, 1, 1);
     return TwiceJob::read(to, q.size());
   };
   const std::vector<double> narrow = updated("update_rows", 8);
@@ -302,25 +295,24 @@ TEST_F(Company, KernelsThatSumAPanelGiveTheSameBits) {
   std::mt19937 random(7);
   std::vector<float> a(static_cast<std::size_t>(p.count * p.m * p.n));
   for (float& x : a) x = std::normal_distribution<float>()(random);
-  const cl::Buffer work = TwiceJob::buffer_of(a);
+  const Buffer work = TwiceJob::buffer_of(a);
   const std::vector<double> none(static_cast<std::size_t>(p.count * squares * square));
   BlockShape step{};
   step.ld = static_cast<int>(p.n);
   step.width = 60;
-  Launcher launch(engine.kernels, engine.compute, engine.session.programs,
-                  {"gpu/reflectors/large/large.cl", defines_for(p, params, p.type), "a test"});
+  Launcher launch =
+      engine.launcher({"gpu/reflectors/large/large.cl", defines_for(p, params, p.type), "a test"});
   for (const auto& [rows, slab_rows] : {std::pair{700, 32}, {699, 64}, {100, 32}}) {
     FactorShape shape = factor_shape(p, p.count);
     step.first = shape.m - rows;
     step.gram_slabs = static_cast<int>(ceil_divide(rows, slab_rows));
     step.slab_rows = slab_rows;
-    const cl::Buffer sums(engine.session.context, CL_MEM_READ_WRITE,
-                          static_cast<std::size_t>(p.count * step.gram_slabs * square) * 8);
-    const cl::Buffer by_slabs = TwiceJob::buffer_of(none), by_one = TwiceJob::buffer_of(none);
-    launch("gram_panel_by_units", p.count * step.gram_slabs, 256, work, sums, shape, step,
-           cl_int{0});
+    const Buffer sums = engine.session.context->allocate(
+        static_cast<std::size_t>(p.count * step.gram_slabs * square) * 8);
+    const Buffer by_slabs = TwiceJob::buffer_of(none), by_one = TwiceJob::buffer_of(none);
+    launch("gram_panel_by_units", p.count * step.gram_slabs, 256, work, sums, shape, step, 0);
     launch("sum_panel_gram", p.count * square / 32, 256, sums, by_slabs, step);
-    launch("gram_panel_by_units", p.count, 256, work, by_one, shape, step, cl_int{1});
+    launch("gram_panel_by_units", p.count, 256, work, by_one, shape, step, 1);
     const std::vector<double> sum = TwiceJob::read(by_slabs, none.size());
     EXPECT_NE(sum, none);
     EXPECT_EQ(sum, TwiceJob::read(by_one, none.size())) << rows;
@@ -340,7 +332,7 @@ TEST_P(CompanyOfSums, KernelsThatSumSquaresGiveTheSameBits) {
   const int lanes = warp_lanes(job.params);
   const auto sums = [&](const char* kernel, index_t groups, int warps) {
     Launcher launch = job.launcher();
-    const cl::Buffer to = TwiceJob::buffer_of(work);
+    const Buffer to = TwiceJob::buffer_of(work);
     launch(kernel, groups, warps * lanes, TwiceJob::buffer_of(x), job.rows, to, job.shape,
            job.twice);
     std::vector<double> all = TwiceJob::read(to, work.size());

@@ -8,6 +8,7 @@
 #include "gpu/estimate/programs.hpp"
 #include "gpu/gram/gram.hpp"
 #include "gpu/gram/tiles/gram_tiles.hpp"
+#include "gpu/host/opencl.hpp"
 #include "gpu/host/session.hpp"
 #include "gpu/reflectors/blocked/blocked.hpp"
 #include "gpu/reflectors/large/large.hpp"
@@ -50,9 +51,11 @@ std::vector<std::string> names_of_variants() {
 }
 
 /// Returns the largest local memory of the program's kernels.
-std::size_t most_local_bytes(const cl::Program& program, const cl::Device& device) {
+std::size_t most_local_bytes(const Program& program) {
+  cl::Program of_opencl(static_cast<cl_program>(program.get()), /*retainObject=*/true);
+  const cl::Device device = of_opencl.getInfo<CL_PROGRAM_DEVICES>().front();
   std::vector<cl::Kernel> kernels;
-  cl::Program(program).createKernels(&kernels);
+  of_opencl.createKernels(&kernels);
   std::size_t most = 0;
   for (const cl::Kernel& kernel : kernels) {
     const auto bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device);
@@ -79,13 +82,13 @@ TEST_P(LocalMemory, IsAsStated) {
     if (!variant.plan.fits(p, limits).ok || !is_taken(p, number++)) continue;
     const Defines defines = defines_for(p, variant.plan.tune(p, limits), variant.computes_in(p));
     if (!seen.insert(defines).second) continue;
-    const cl::Program program = session.programs.get(variant.file, defines, GetParam());
+    const Program program = session.programs.get(variant.file, defines, GetParam());
     // PoCL removes the signs of R from the kernel, because `blocked` writes and never reads them.
     const std::size_t unread = GetParam() == "opencl/blocked" ? 32 * size_of(p.type) : 0;
     const std::size_t stated = variant.local_bytes(p, limits) - unread;
     // NVIDIA's driver adds 16 bytes of its own, and begins each of two arrays at a multiple of 16.
     const std::size_t of_driver = limits.is_cpu ? 0 : 16 + 2 * 15;
-    const std::size_t taken = most_local_bytes(program, session.device) - of_driver;
+    const std::size_t taken = most_local_bytes(program) - of_driver;
     SCOPED_TRACE(testing::Message() << p.m << "x" << p.n << ", " << name_of(p.type));
     if (p.mode == Mode::reduced && limits.is_cpu) {
       EXPECT_EQ(stated, taken);
@@ -164,8 +167,8 @@ TEST(LocalMemoryOfDevices, LargeIsLeanWhereItIsShort) {
       EXPECT_EQ(params.at("PANEL"), 32);
       EXPECT_LE(large.local_bytes(p, limits), limits.local_bytes);
       const Defines defines = defines_for(p, params, large.computes_in(p));
-      const cl::Program program = session.programs.get(large.file, defines, "opencl/large");
-      EXPECT_LE(most_local_bytes(program, session.device), limits.local_bytes) << n;
+      const Program program = session.programs.get(large.file, defines, "opencl/large");
+      EXPECT_LE(most_local_bytes(program), limits.local_bytes) << n;
       EXPECT_EQ(large.plan.tune(p, roomy).at("PANEL"), n < 128 ? 32 : 64);
     }
   }

@@ -69,9 +69,9 @@ index_t own_rows(const Problem& p, const Limits& limits) {
 }
 
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
-  if (has_strips(p)) return sizeof(cl_int) * strip_group;
+  if (has_strips(p)) return sizeof(int) * strip_group;
   const int ld = side * side + (has_units(p, limits) ? 4 : 0);  // TERM_LD
-  return size_of(p.type) * static_cast<std::size_t>(4 * slab * ld) + sizeof(cl_int);
+  return size_of(p.type) * static_cast<std::size_t>(4 * slab * ld) + sizeof(int);
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -130,7 +130,7 @@ FactorJob leading_job(const FactorJob& job, const Problem& problem, const Params
 void enqueue_rest(const FactorJob& job, const FactorJob&, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const cl::Buffer& q = p.wants_q() ? job.q : job.work[2];
+  const Buffer& q = p.wants_q() ? job.q : job.work[2];
   if (has_strips(p)) {
     launch("multiply_strips", ceil_divide(job.count * ceil_divide(p.n - p.m, word(p)), strip_group),
            strip_group, job.a, q, job.r, job.magnitudes, job.work[3], shape);
@@ -143,7 +143,7 @@ void enqueue_rest(const FactorJob& job, const FactorJob&, Launcher& launch) {
 }
 
 /// The routes of the block's variant, which are its first buffer.
-const cl::Buffer* routes(const FactorJob& job) {
+const Buffer* routes(const FactorJob& job) {
   return leading_variant_of(job.problem).routes == nullptr ? nullptr : &job.work[4];
 }
 

@@ -119,7 +119,7 @@ ReconstructShape shape_of(const Problem& p) {
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto count = static_cast<std::size_t>(blocks(p)), side = 16 * count;
   const std::size_t factor =
-      sizeof(double) * (2 * (count + 1) * block_room + side) + sizeof(cl_int) * (count + 1);
+      sizeof(double) * (2 * (count + 1) * block_room + side) + sizeof(int) * (count + 1);
   const std::size_t staged =
       256 * (count <= whole_blocks ? count * (count + 1) / 2 : 2 * count - 1);
   const auto warps = static_cast<std::size_t>(strip_warps(p));
@@ -156,9 +156,9 @@ Params tune(const Problem& p, const Limits& limits) {
 
 /// The buffers after those of `again`: the work memory; Q and R where they are no results; X where
 /// it is not V. The buffers of the variant that makes Q follow.
-enum Buffer : std::size_t { slot, own_q, own_r, own_x, inner_buffers };
+enum Work : std::size_t { slot, own_q, own_r, own_x, inner_buffers };
 
-const cl::Buffer& own_buffer(const FactorJob& job, Buffer which) {
+const Buffer& own_buffer(const FactorJob& job, Work which) {
   return job.work[flagged_workspace(again(job.problem), job.problem).size() + which];
 }
 
@@ -192,10 +192,10 @@ Slots slots(const Problem& p) {
   return variant.slots == nullptr ? Slots{} : variant.slots(inner_problem(p));
 }
 
-const cl::Buffer& q_of(const FactorJob& job) {
+const Buffer& q_of(const FactorJob& job) {
   return job.problem.wants_q() ? job.q : own_buffer(job, own_q);
 }
-const cl::Buffer& r_of(const FactorJob& job) {
+const Buffer& r_of(const FactorJob& job) {
   return is_raw(job.problem) ? own_buffer(job, own_r) : job.r;
 }
 
@@ -211,13 +211,13 @@ FactorJob inner_job(const FactorJob& job, const Problem& problem, const Params& 
 }
 
 /// The squares one after another.
-void enqueue_squares(const FactorJob& job, ReconstructShape form, const cl::Buffer& routes,
+void enqueue_squares(const FactorJob& job, ReconstructShape form, const Buffer& routes,
                      Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const cl::Buffer& work = own_buffer(job, slot);
-  const cl::Buffer& x = is_raw(p) ? job.v : own_buffer(job, own_x);
-  cl::Buffer from = q_of(job);
+  const Buffer& work = own_buffer(job, slot);
+  const Buffer& x = is_raw(p) ? job.v : own_buffer(job, own_x);
+  Buffer from = q_of(job);
   const index_t side = square_rows(p), below_first = std::max<index_t>(form.rows - side, 0);
   const int group = static_cast<int>(blocks(p)) * warp_lanes(job.params);
   const int four_warps = tile_warps * warp_lanes(job.params);
@@ -252,15 +252,15 @@ void enqueue_rest(const FactorJob& job, const FactorJob& made, Launcher& launch)
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
   const GpuVariant variant = inner_variant(p);
-  const cl::Buffer* known = variant.routes == nullptr ? nullptr : variant.routes(made);
-  const cl::Buffer& own = job.work.front();
-  const cl::Buffer& routes = known == nullptr ? own : *known;
+  const Buffer* known = variant.routes == nullptr ? nullptr : variant.routes(made);
+  const Buffer& own = job.work.front();
+  const Buffer& routes = known == nullptr ? own : *known;
   ReconstructShape form = shape_of(p);
   form.routes = known == nullptr           ? ROUTES_NONE
                 : variant.again != nullptr ? ROUTES_MAY_BE_OPEN
                                            : ROUTES_KNOWN;
   enqueue_squares(job, form, routes, launch);
-  const cl::Buffer& work = own_buffer(job, slot);
+  const Buffer& work = own_buffer(job, slot);
   if (is_raw(p)) {
     launch("finish_form", job.count * ceil_divide(p.k(), form.rows_of_group), form_group, r_of(job),
            job.v, job.tau, routes, own, job.magnitudes, work, shape, form);

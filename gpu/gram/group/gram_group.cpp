@@ -78,7 +78,7 @@ double most_in_one(const FactorJob& job) {
   return most_measured_departure(job.problem);
 }
 
-const cl::Buffer& first_q(const FactorJob& job) {
+const Buffer& first_q(const FactorJob& job) {
   return job.problem.wants_q() ? job.q : job.work.back();
 }
 
@@ -87,8 +87,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const index_t groups = std::min(slots(p).most, job.count);
   launch("factor_group", groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params), job.a,
          first_q(job), job.r, job.magnitudes, job.work.front(), job.slots,
-         factor_shape(real_form(p), job.count), static_cast<cl_double>(most_in_one(job)),
-         static_cast<cl_int>(groups));
+         factor_shape(real_form(p), job.count), most_in_one(job), static_cast<int>(groups));
 }
 
 std::size_t device_bytes(const Problem& p) {

@@ -47,7 +47,7 @@ void enqueue(const FurtherJob& job, PassRange range, Launcher& launch) {
   if (range.first > 0) return;
   const Problem& p = job.problem;
   const Layout at = layout_of(p);
-  const auto room = static_cast<index_t>(job.slots.getInfo<CL_MEM_SIZE>() / slots(p).bytes);
+  const auto room = static_cast<index_t>(job.slots.bytes() / slots(p).bytes);
   const bool is_single = p.type == ElementType::float32;
   GroupPasses how{};
   how.shift = tuning::further_shift * static_cast<double>(p.m) * 0x1p-53;

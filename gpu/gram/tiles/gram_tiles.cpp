@@ -45,7 +45,7 @@ std::size_t local_bytes(const Problem&, const Limits&) {
   constexpr std::size_t stages = 3, a_ld = 24, x_ld = tile + 2;  // Q_STAGES, Q_LD, X_LD
   constexpr std::size_t form_q = stages * (sizeof(float) * tile * a_ld + real * 16 * x_ld);
   constexpr std::size_t square = 2 * column + side;  // SQUARE_ROOM
-  constexpr std::size_t factor_whole = real * (square + 32) + sizeof(cl_int);
+  constexpr std::size_t factor_whole = real * (square + 32) + sizeof(int);
   constexpr std::size_t form_panel = real * 2 * column;
   return std::max({form_q, factor_whole, form_panel});
 }
@@ -86,17 +86,17 @@ Slots slots(const Problem& p) {
 }
 
 /// G, R and, in the slots, X of matrices first .. first + count - 1, square by square.
-void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& shape, cl_int first,
-                     cl_int count) {
-  const cl::Buffer& work = job.slots;
+void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& shape, int first,
+                     int count) {
+  const Buffer& work = job.slots;
   const index_t n = tiles(job.problem), squares = ceil_divide(n, 2);
   const int lanes = warp_lanes(job.params), group_size = warps * lanes;
   launch("form_gram", count * n * (n + 1) / 2, group_size, job.a, work, shape, first);
-  for (cl_int b = 0; b < squares; ++b) {
+  for (int b = 0; b < squares; ++b) {
     // Row pair d has d + 1 tile pairs in each of its rows; of the square's own rows b are left of
     // it.
     const index_t further = squares * (squares + 1) - (b + index_t{1}) * (b + 2);
-    const cl_int targets = b > 0 ? static_cast<cl_int>(2 * b + further) : 0;
+    const int targets = b > 0 ? static_cast<int>(2 * b + further) : 0;
     launch("update_trailing", count * (1 + index_t{targets}), square_warps * lanes, job.r, work,
            shape, first, count, b, targets);
     launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b) + 1), group_size, job.r, work,
@@ -128,10 +128,10 @@ double most_probed(const Problem& p) {
 }
 
 /// Matrices first .. first + count - 1, one slot each.
-void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int count) {
+void enqueue_wave(const FactorJob& job, Launcher& launch, int first, int count) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const cl::Buffer &work = job.slots, &routes = job.work.front();
+  const Buffer &work = job.slots, &routes = job.work.front();
   const index_t n = tiles(p), rows = ceil_divide(p.m, tuning::gram_tiles_columns);
   const int lanes = warp_lanes(job.params), group_size = warps * lanes;
   if (n <= 2) {
@@ -143,32 +143,30 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
   const Measurement when = measurement(p, job.count);
-  const auto probe = [&](cl_int every) {
+  const auto probe = [&](int every) {
     launch("probe_q", count * probe_strips(p), group_size, job.q, routes, work, shape, first,
            every);
   };
   if (when == Measurement::before) probe(1);
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, routes, work, shape, first,
-         gram_limits(job),
-         static_cast<cl_double>(when == Measurement::before ? most_probed(p) : -1));
+         gram_limits(job), when == Measurement::before ? most_probed(p) : -1.0);
   if (when == Measurement::after) {
     probe(0);
-    launch("settle_q", count, group_size, routes, work, shape, first,
-           static_cast<cl_double>(most_probed(p)));
+    launch("settle_q", count, group_size, routes, work, shape, first, most_probed(p));
   }
 }
 
 /// In waves of as many matrices as the buffer has slots.
 void enqueue(const FactorJob& job, Launcher& launch) {
-  const std::size_t bytes = job.slots.getInfo<CL_MEM_SIZE>();
+  const std::size_t bytes = job.slots.bytes();
   const auto most = static_cast<index_t>(bytes / slots(job.problem).bytes);
   for (index_t first = 0; first < job.count; first += most) {
-    enqueue_wave(job, launch, static_cast<cl_int>(first),
-                 static_cast<cl_int>(std::min(most, job.count - first)));
+    enqueue_wave(job, launch, static_cast<int>(first),
+                 static_cast<int>(std::min(most, job.count - first)));
   }
   if (measurement(job.problem, job.count) == Measurement::at_the_end) {
     launch("measure_q", job.count, warps * warp_lanes(job.params), job.q, job.work.front(),
-           factor_shape(job.problem, job.count), static_cast<cl_double>(most_probed(job.problem)));
+           factor_shape(job.problem, job.count), most_probed(job.problem));
   }
 }
 

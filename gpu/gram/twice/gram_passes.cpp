@@ -38,7 +38,7 @@ Params tune(const Problem& p, const Limits& limits) { return passes().tune(p, li
 /// Those of `again`, and the list of the matrices.
 std::vector<std::size_t> workspace(const Problem& p) {
   std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
-  bytes.push_back(sizeof(cl_int));
+  bytes.push_back(sizeof(int));
   return bytes;
 }
 
@@ -48,7 +48,7 @@ Slots slots(const Problem& p) {
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
-  const cl::Buffer &routes = job.work.front(), &list = job.work.back();
+  const Buffer &routes = job.work.front(), &list = job.work.back();
   launch("list_all", job.count, further_group_size, job.a, list, routes, job.magnitudes,
          factor_shape(real_form(job.problem), job.count));
   passes().enqueue(

@@ -120,7 +120,7 @@ class Wave {
     if (p.wants_q()) passes_.divide(twice_, q, q);
     passes_.form_r(twice_, r);
     launch_("finish_twice", count_, passes_.group_size(), job_.q, job_.r, job_.magnitudes,
-            job_.work.front(), job_.slots, passes_.shape(), twice_, static_cast<cl_int>(first_));
+            job_.work.front(), job_.slots, passes_.shape(), twice_, static_cast<int>(first_));
   }
 
  private:
@@ -128,7 +128,7 @@ class Wave {
   void step(const char* kernel, index_t groups) const {
     launch_(kernel, count_ * groups, passes_.group_size(), job_.slots, passes_.shape(), twice_);
   }
-  Rows rows_of_batch(const cl::Buffer& buffer, index_t rows) const {
+  Rows rows_of_batch(const Buffer& buffer, index_t rows) const {
     const index_t entries = rows * job_.problem.n;
     return {buffer, {first_ * entries, entries}};
   }
@@ -149,7 +149,7 @@ class Wave {
 
 /// In waves of as many matrices as the buffer has slots.
 void enqueue(const FactorJob& job, Launcher& launch) {
-  const std::size_t bytes = job.slots.getInfo<CL_MEM_SIZE>();
+  const std::size_t bytes = job.slots.bytes();
   const auto most = static_cast<index_t>(bytes / slots(job.problem).bytes);
   for (index_t first = 0; first < job.count; first += most) {
     Wave(job, launch, first, std::min(most, job.count - first)).run();

@@ -95,7 +95,7 @@ TwiceShape twice_shape(const Problem& p, bool has_rows) {
   return twice;
 }
 
-TwicePasses::TwicePasses(const Problem& problem, const Params& params, const cl::Buffer& slots,
+TwicePasses::TwicePasses(const Problem& problem, const Params& params, const Buffer& slots,
                          Launcher& launch, index_t count)
     : problem_(problem),
       slots_(slots),
@@ -132,10 +132,10 @@ void TwicePasses::factor(const TwiceShape& twice) const {
     // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
     const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
     launch_("factor_squares", count_ * (1 + targets), square_group_size_, slots_, twice,
-            static_cast<cl_int>(problem_.n), static_cast<cl_int>(count_), static_cast<cl_int>(b),
-            static_cast<cl_int>(targets));
+            static_cast<int>(problem_.n), static_cast<int>(count_), static_cast<int>(b),
+            static_cast<int>(targets));
     const index_t others = std::max<index_t>(tiles - 2 * (b + 1), 0);
-    launch_("divide_panel", count_ * others, group_size_, slots_, twice, static_cast<cl_int>(b));
+    launch_("divide_panel", count_ * others, group_size_, slots_, twice, static_cast<int>(b));
   }
 }
 
@@ -151,7 +151,7 @@ void TwicePasses::divide(const TwiceShape& twice, const Rows& x, const Rows& q) 
     for (index_t b = outer; b < end; ++b) {
       const Rows& from = b == 0 ? x : q;
       launch_("divide_rows", count_ * strips_, group_size_, from.buffer, from.shape, q.buffer,
-              q.shape, slots_, shape_, twice, static_cast<cl_int>(b));
+              q.shape, slots_, shape_, twice, static_cast<int>(b));
       if (b + 1 < end) update(twice, x, q, b, b + 1, end);
     }
   }
@@ -169,8 +169,8 @@ void TwicePasses::update(const TwiceShape& twice, const Rows& x, const Rows& q, 
   const bool is_big = pays_big(big, small, 2 * tuning::gram_twice_big_groups, part);
   launch_(is_big ? "update_big_rows" : "update_rows", is_big ? big : small,
           is_big ? big_group_size_ : square_group_size_, old.buffer, old.shape, q.buffer, q.shape,
-          slots_, shape_, twice, static_cast<cl_int>(from), static_cast<cl_int>(to),
-          static_cast<cl_int>(end - to));
+          slots_, shape_, twice, static_cast<int>(from), static_cast<int>(to),
+          static_cast<int>(end - to));
 }
 
 void TwicePasses::form_r(const TwiceShape& twice, const Rows& r) const {

@@ -9,7 +9,7 @@ namespace qrtool {
 
 /// Row-major matrices of a batch, or of slots.
 struct Rows {
-  cl::Buffer buffer;
+  Buffer buffer;
   RowsShape shape;
 };
 
@@ -28,8 +28,8 @@ inline constexpr int further_group_size = 256;  // FURTHER_GROUP
 class TwicePasses {
  public:
   /// All arguments must outlive this object.
-  TwicePasses(const Problem& problem, const Params& params, const cl::Buffer& slots,
-              Launcher& launch, index_t count);
+  TwicePasses(const Problem& problem, const Params& params, const Buffer& slots, Launcher& launch,
+              index_t count);
 
   /// G = X'X, and in later passes than the first ||G - I||. sum_squares adds what sum_slab adds in
   /// the same order: which of them is faster may follow from the number of matrices.
@@ -49,7 +49,7 @@ class TwicePasses {
               index_t end) const;
 
   const Problem& problem_;
-  const cl::Buffer& slots_;
+  const Buffer& slots_;
   Launcher& launch_;
   FactorShape shape_;
   index_t count_;

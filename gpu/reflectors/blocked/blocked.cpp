@@ -65,7 +65,7 @@ std::size_t local_bytes_with(const Problem& p, const Limits& limits, int stage) 
   const int squares = is_lean(p) ? 1 : 3;
   const int reals =
       reflectors + squares * panel_width * panel_width + 3 * panel_width + 2 + exchanged;
-  return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(cl_int);
+  return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(int);
 }
 
 /// Reflectors in local memory at a time: the largest power of two that fits the device and the
@@ -126,9 +126,9 @@ Params tune(const Problem& p, const Limits& limits) {
 }
 
 /// The work buffers. `own` holds V\R if no output does.
-enum Buffer { own, codes, tops, t, buffer_count };
+enum Work { own, codes, tops, t, buffer_count };
 
-/// Bytes per matrix of the buffers, in the order of Buffer.
+/// Bytes per matrix of the buffers, in the order of Work.
 std::vector<std::size_t> workspace(const Problem& p) {
   const std::size_t real = size_of(p.type);
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
@@ -148,8 +148,8 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const int group = group_size(job.params.at("LANE_COLUMNS"));
   const int panels = static_cast<int>(ceil_divide(p.k(), panel_width));
   const bool is_raw = p.mode == Mode::raw;
-  const std::vector<cl::Buffer>& w = job.work;
-  const cl::Buffer& work = !works_in_output(p) ? w[own] : is_raw ? job.v : job.q;
+  const std::vector<Buffer>& w = job.work;
+  const Buffer& work = !works_in_output(p) ? w[own] : is_raw ? job.v : job.q;
   const int ld = static_cast<int>(work_columns(p));
 
   launch("factor_first", job.count, group, job.a, work, w[codes], w[tops], w[t], shape,

@@ -59,7 +59,7 @@ Params tune(const Problem& p, const Limits&) {
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto entries = static_cast<std::size_t>(local_entries(p) + 2 * group_of(p));
   return 2 * sizeof(double) * entries +
-         (sizeof(double) + sizeof(cl_int)) * power_of_two(columns_of(p)) + sizeof(cl_int);
+         (sizeof(double) + sizeof(int)) * power_of_two(columns_of(p)) + sizeof(int);
 }
 
 Fit fits(const Problem& p, const Limits& limits) {

@@ -27,7 +27,7 @@ void Run::begin_block(index_t block) {
   step_.block_width = static_cast<int>(std::min(block_columns(), p_.k() - block));
 }
 
-const cl::Buffer& Run::work_buffer() const {
+const Buffer& Run::work_buffer() const {
   switch (work_place(p_)) {
     case WorkPlace::r:
       return job_.r;
@@ -96,7 +96,7 @@ void Run::prepare_t(bool transposed) {
 }
 
 void Run::apply_t(double bound, bool transposed) {
-  const std::vector<cl::Buffer>& w = job_.work;
+  const std::vector<Buffer>& w = job_.work;
   if (!multiplies_t()) {
     launch_("apply_t", job_.count * ceil_divide(step_.z_cols, job_.params.at("STRIP")), group_size,
             w[x], w[z], shape_, step_, int{transposed});
@@ -125,7 +125,7 @@ void Run::apply_t(double bound, bool transposed) {
 void Run::multiply_block(const Target& b, bool transposed) {
   const index_t rows = p_.m - step_.block;
   const bool is_packed = takes_packed(job_.params);
-  const cl::Buffer& v_buffer = job_.work[is_packed ? packed_v : v];
+  const Buffer& v_buffer = job_.work[is_packed ? packed_v : v];
   step_.z_left = 0;
   step_.z_cols = static_cast<int>(b.cols);
   step_.z_ld = static_cast<int>(ceil_divide(b.cols, 4) * 4);
@@ -217,7 +217,7 @@ void Run::form_q_block(index_t block) {
 }
 
 void Run::finish() {
-  const std::vector<cl::Buffer>& w = job_.work;
+  const std::vector<Buffer>& w = job_.work;
   if (p_.mode == Mode::raw) {
     launch_("finish_v", job_.count * ceil_divide(p_.m, 32), group_size, work_buffer(), w[codes],
             job_.v, job_.magnitudes, shape_, step_);
@@ -237,7 +237,7 @@ void Run::scale() {
       static_cast<int>(std::max(ceil_divide(p_.m, most), std::min(p_.m, tuning::large_scan_rows)));
   step_.gram_slabs = static_cast<int>(ceil_divide(p_.m, step_.slab_rows));
   const index_t groups = job_.count * step_.gram_slabs * ceil_divide(p_.n, 32);
-  const std::vector<cl::Buffer>& w = job_.work;
+  const std::vector<Buffer>& w = job_.work;
   if (p_.m <= tuning::large_short_rows) {
     launch_("scale_short_columns", groups, group_size, job_.a, work_buffer(), w[codes], shape_,
             step_);

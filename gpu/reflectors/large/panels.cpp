@@ -31,8 +31,8 @@ index_t Run::slabs(ProductKind kind, index_t depth, index_t most) const {
 }
 
 void Run::factor_panel() {
-  const cl::Buffer& a = work_buffer();
-  const std::vector<cl::Buffer>& w = job_.work;
+  const Buffer& a = work_buffer();
+  const std::vector<Buffer>& w = job_.work;
   const index_t rows = p_.m - step_.first, count = job_.count;
   const int passes = gram_passes(p_);
   step_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
@@ -42,7 +42,7 @@ void Run::factor_panel() {
   const bool takes_all = has_units && count >= tuning::large_whole_gram_matrices;
   if (has_units) {
     launch_("gram_panel_by_units", takes_all ? count : count * step_.gram_slabs, group_size, a,
-            w[takes_all ? squares : z], shape_, step_, cl_int{takes_all});
+            w[takes_all ? squares : z], shape_, step_, int{takes_all});
   } else {
     launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
   }
@@ -55,14 +55,14 @@ void Run::factor_panel() {
               shape_, step_);
     }
   } else {
-    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], cl_int{1});
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], 1);
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
-            w[v], shape_, step_, cl_int{1});
+            w[v], shape_, step_, 1);
     launch_("form_first_q", count * step_.gram_slabs, group_size, a, w[squares], w[done], w[v],
             w[z], shape_, step_);
-    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], cl_int{2});
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], 2);
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
-            w[v], shape_, step_, cl_int{2});
+            w[v], shape_, step_, 2);
   }
   const index_t head_groups = has_units ? 1 : passes * panel_columns() / 16;
   launch_(has_units ? "form_v_by_units" : "form_v",
@@ -77,8 +77,8 @@ void Run::update_block() {
   const index_t in_block = step_.first - step_.block, rows = p_.m - step_.first;
   const index_t rest = step_.block_width - in_block - step_.width, cols = in_block + rest;
   if (cols == 0) return;
-  const cl::Buffer& a = work_buffer();
-  const cl::Buffer &v_buffer = job_.work[v], &z_buffer = job_.work[z];
+  const Buffer& a = work_buffer();
+  const Buffer &v_buffer = job_.work[v], &z_buffer = job_.work[z];
   step_.z_left = static_cast<int>(in_block);
   step_.z_cols = static_cast<int>(cols);
   step_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);

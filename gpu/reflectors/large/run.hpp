@@ -31,8 +31,8 @@ class Run {
   index_t block_columns() const { return job_.params.at("BLOCK"); }
   BlockShape first_step() const;
   void begin_block(index_t block);
-  const cl::Buffer& work_buffer() const;
-  const cl::Buffer& q_buffer() const { return rounds(p_) ? job_.work[wide_q] : job_.q; }
+  const Buffer& work_buffer() const;
+  const Buffer& q_buffer() const { return rounds(p_) ? job_.work[wide_q] : job_.q; }
   ProductShape product() const;
   index_t slabs(ProductKind kind, index_t depth, index_t most) const;
   void scale();
@@ -51,7 +51,7 @@ class Run {
   /// True if T'Z or T Z is a wide product.
   bool multiplies_t() const { return prepares() || multiplies_by_t(p_); }
   /// The result of that product.
-  const cl::Buffer& tz_buffer() const { return job_.work[prepares() ? v : tz]; }
+  const Buffer& tz_buffer() const { return job_.work[prepares() ? v : tz]; }
   void prepare_v();
   void prepare_t(bool transposed);
   /// Z := T'Z if `transposed`, else T Z. All |z_ij| are at most `bound`.
@@ -60,7 +60,7 @@ class Run {
   /// The columns of A or Q that the current block updates: m - block rows, `cols` columns, rows
   /// `ld` entries apart, beginning at entry `first` of `to`.
   struct Target {
-    const cl::Buffer& to;
+    const Buffer& to;
     index_t ld, first, cols;
     double bound;  // of the absolute values of its entries
   };

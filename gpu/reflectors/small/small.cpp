@@ -89,7 +89,7 @@ std::size_t local_bytes_of(const Problem& p, const LaneTile& tile, const Limits&
   const int reals = matrices * (tile.shown_entries() + 3 * tile.columns() + 2) +
                     tile.exchanged_entries(limits, matrices);
   return static_cast<std::size_t>(reals) * size_of(computes_in(p)) +
-         static_cast<std::size_t>(matrices * tile.columns()) * sizeof(cl_int);
+         static_cast<std::size_t>(matrices * tile.columns()) * sizeof(int);
 }
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
   return local_bytes_of(p, choose_tile(p), limits);

@@ -70,7 +70,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const std::size_t number_bytes = has_gram ? sizeof(double) : size_of(computes_in(p));
   std::size_t bytes = std::max({static_cast<std::size_t>(reals) * size_of(computes_in(p)),
                                 tall_product_local_bytes(p.n, number_bytes),  // multiply_level
-                                sizeof(cl_int) * static_cast<std::size_t>(p.n)});
+                                sizeof(int) * static_cast<std::size_t>(p.n)});
   if (!has_gram) return bytes;
   const RowSums sums{
       .n = p.n, .type = p.type, .body = gram_body(p, limits), .has_right_side = false};
@@ -134,7 +134,7 @@ double condition_limit(const FactorJob& job) {
 }
 
 /// The work buffers, in the order of workspace().
-enum Buffer {
+enum Work {
   slab_sums,
   slab_codes,
   inverse,
@@ -205,7 +205,7 @@ void enqueue_scales(const FactorJob& job, const FactorShape& shape, Launcher& la
 void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const Problem& p = job.problem;
   const SlabShape slabs = slabs_of(p);
-  const std::vector<cl::Buffer>& w = job.work;
+  const std::vector<Buffer>& w = job.work;
   launch("sum_gram", job.count * slabs.count, job.params.at("GRAM_GROUP"), job.a, w[slab_sums],
          w[slab_codes], shape, slabs);
   launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, w[slab_sums], w[inverse],
@@ -259,7 +259,7 @@ void enqueue_tree(const FactorJob& job, const FactorShape& shape, Launcher& laun
 
 /// Q of the matrices on the route by A'A.
 void enqueue_gram_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
-  const std::vector<cl::Buffer>& w = job.work;
+  const std::vector<Buffer>& w = job.work;
   const int parts = static_cast<int>(
       std::min(ceil_divide(job.problem.m, product_rows), tuning::tall_product_groups));
   launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, w[inverse],
@@ -269,7 +269,7 @@ void enqueue_gram_q(const FactorJob& job, const FactorShape& shape, Launcher& la
 /// Q of the other matrices.
 void enqueue_tree_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const Problem& p = job.problem;
-  const std::vector<cl::Buffer>& w = job.work;
+  const std::vector<Buffer>& w = job.work;
   for (std::size_t l = level_rows(p).size() - 1; l-- > 0;) {
     const index_t tiles = ceil_divide(level_rows(p)[l], product_rows);
     const LevelShape level = level_shape(p, l, tiles, tuning::tall_product_groups);
@@ -322,12 +322,12 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   enqueue_tree_q(job, shape, launch);
 }
 
-const cl::Buffer* slab_sums_of(const FactorJob& job) {
+const Buffer* slab_sums_of(const FactorJob& job) {
   return has_gram(job) ? &job.work[slab_sums] : nullptr;
 }
 
 /// Without A'A all matrices go through the tree.
-const cl::Buffer* routes_of(const FactorJob& job) {
+const Buffer* routes_of(const FactorJob& job) {
   return has_gram(job) ? &job.work[routes] : nullptr;
 }
 
@@ -372,7 +372,7 @@ int tall_product_group(int body) { return body == 2 ? 128 : plain_group; }
 
 std::size_t tall_square_local_bytes(index_t n) {
   const auto across = static_cast<std::size_t>(ceil_divide(n, 16));
-  return sizeof(double) * (80 * across + 16 + plain_group) + sizeof(cl_int);
+  return sizeof(double) * (80 * across + 16 + plain_group) + sizeof(int);
 }
 
 std::size_t tall_product_local_bytes(index_t n, std::size_t number_bytes) {

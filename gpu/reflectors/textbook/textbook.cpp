@@ -15,7 +15,7 @@ std::string arithmetic(const Problem& p) { return std::string(name_of(computes_i
 
 /// Bytes of local memory per group: a sign per column, and the code of the matrix.
 std::size_t local_bytes(const Problem& p, const Limits&) {
-  return size_of(computes_in(p)) * static_cast<std::size_t>(p.n) + sizeof(cl_int);
+  return size_of(computes_in(p)) * static_cast<std::size_t>(p.n) + sizeof(int);
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -40,7 +40,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
-  const cl::Buffer& products = job.work.front();
+  const Buffer& products = job.work.front();
   launch("factor", job.count, job.params.at("SIZE"), job.a, products, job.q, job.r, job.magnitudes,
          factor_shape(job.problem, job.count));
 }

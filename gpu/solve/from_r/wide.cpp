@@ -17,7 +17,7 @@ constexpr int turn_group = 128;  // TURN_GROUP of wide.cl
 void enqueue_turn(const SystemJob& job, const Params&, Launcher& launch) {
   const index_t columns = job.shape.count * static_cast<index_t>(job.wide.length);
   launch("turn_columns", ceil_divide(columns, turn_group), turn_group, job.wide.a, job.a,
-         job.wide.scaled, job.wide.weights, static_cast<cl_long>(columns), job.wide.length);
+         job.wide.scaled, job.wide.weights, static_cast<std::int64_t>(columns), job.wide.length);
 }
 
 index_t groups_of(const SystemJob& job, const Params& params) {
@@ -76,7 +76,7 @@ WideBuffers wide_buffers(const SolveProblem& p, index_t count, index_t sides, in
           .of_r = take(L::wide_of_r, sizeof(FactorFindings)),
           .multipliers = take(L::wide_multipliers, bytes_of(p.m * sides, sizeof(double))),
           .least_norms = take(L::wide_least_norms, bytes_of(sides, sizeof(double))),
-          .length = static_cast<cl_int>(p.n)};
+          .length = static_cast<int>(p.n)};
 }
 
 SystemStep wide_turn(const SolveProblem& p, const Limits& limits) {

@@ -19,7 +19,7 @@ struct AddedEntries {
 
 /// `count` matrices, one after another, and where they go with the rows of the ridge.
 struct RidgeRows {
-  cl::Buffer from, to;
+  Buffer from, to;
   index_t count = 0;
 };
 
@@ -29,12 +29,12 @@ void enqueue_rows(FactorEngine& engine, const SolveProblem& p, const RidgeRows& 
   const auto items = static_cast<int>(
       std::bit_ceil(static_cast<unsigned>(std::min(columns, tuning::weigh_most_row_items))));
   const Params params{{"GROUP", tuning::ridge_group}};
-  Launcher launch(engine.kernels, engine.compute, engine.session.programs,
-                  {"gpu/solve/input/ridge.cl",
-                   defines_for({.type = p.type}, params, ElementType::float64), "solving systems"});
+  Launcher launch = engine.launcher({"gpu/solve/input/ridge.cl",
+                                     defines_for({.type = p.type}, params, ElementType::float64),
+                                     "solving systems"});
   launch("add_rows_below", ceil_divide(all, tuning::ridge_group / items), tuning::ridge_group,
-         rows.from, rows.to, static_cast<cl_long>(all), static_cast<cl_int>(p.m),
-         static_cast<cl_int>(m), static_cast<cl_int>(columns), items, added.first, added.diagonal,
+         rows.from, rows.to, static_cast<std::int64_t>(all), static_cast<int>(p.m),
+         static_cast<int>(m), static_cast<int>(columns), items, added.first, added.diagonal,
          added.others);
 }
 

@@ -12,7 +12,7 @@ SystemInput input_buffers(const SolveProblem& p, const InputShape& shape, const 
   };
   const bool has_ridge = p.ridge > 0, makes_a = has_ridge || is_wide(p);
   const index_t of_a = p.m * p.n;
-  const cl::Buffer shared = shape.shares_a ? take(L::shared_a, of_a) : cl::Buffer();
+  const Buffer shared = shape.shares_a ? take(L::shared_a, of_a) : Buffer();
   SystemInput input;
   input.weighed_a = shape.by_pairs ? shared
                     : makes_a      ? take(L::short_a, of_a * shape.systems)

@@ -24,18 +24,18 @@ struct InputShape {
 /// else of it.
 struct SystemInput {
   struct Arrays {
-    cl::Buffer a, b, w;
+    Buffer a, b, w;
   };
   Arrays uploaded;
   /// A once its rows are weighed, which gives every system its own, unless by_pairs. b and the
   /// weights stay where they are.
-  cl::Buffer weighed_a;
+  Buffer weighed_a;
   /// With the rows of a ridge. A of wide systems is not turned yet.
   Arrays ready;
 };
 
 /// The buffers in set `set` of the pool, and in those of the factors and the systems. Errors:
-/// cl::Error.
+/// DeviceFailure.
 SystemInput input_buffers(const SolveProblem& problem, const InputShape& shape,
                           const FactorJob& factor, const SystemBuffers& system, int set,
                           SystemPool& pool);

@@ -32,15 +32,13 @@ WeighShape weigh_shape(const SolveProblem& p, const WeighJob& job) {
 void enqueue_weights(FactorEngine& engine, const SolveProblem& problem, const WeighJob& job) {
   const Params params{{"GROUP", tuning::weigh_group}};
   const WeighShape shape = weigh_shape(problem, job);
-  Launcher launch(
-      engine.kernels, engine.compute, engine.session.programs,
+  Launcher launch = engine.launcher(
       {"gpu/solve/input/weigh.cl",
        defines_for({.type = problem.type}, params, ElementType::float64), "solving systems"});
-  engine.compute.enqueueFillBuffer(job.left_out, cl_int{0}, 0,
-                                   static_cast<std::size_t>(job.systems) * sizeof(cl_int));
+  engine.compute->fill(job.left_out, 0, static_cast<std::size_t>(job.systems) * sizeof(int));
   launch("weigh_rows", ceil_divide(shape.rows, tuning::weigh_group / shape.row_items),
          tuning::weigh_group, job.source, job.a, job.b, job.w, job.left_out, shape,
-         static_cast<cl_int>(job.shares_a));
+         static_cast<int>(job.shares_a));
 }
 
 double freedom_factor(const SolveProblem& p, index_t left_out) {

@@ -13,12 +13,12 @@ inline bool needs_weighing(const SolveProblem& p) { return p.has_weights || p.sk
 /// The buffers of some systems with one right side each.
 struct WeighJob {
   index_t systems;
-  cl::Buffer source;  // A of all systems, or the same as a
-  cl::Buffer a, b;
+  Buffer source;  // A of all systems, or the same as a
+  Buffer a, b;
   bool shares_a;
-  cl::Buffer w;         // m weights, or m for each system; unused without weights
+  Buffer w;             // m weights, or m for each system; unused without weights
   bool shares_weights;  // m weights
-  cl::Buffer left_out;  // for each system, how many rows do not count
+  Buffer left_out;      // for each system, how many rows do not count
 };
 
 /// Gives a the rows of A, and multiplies them and b by the roots of their weights, with 0 where a

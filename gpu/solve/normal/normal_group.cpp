@@ -36,13 +36,13 @@ int group_size(const Params& params) { return (params.at("BLOCKS") + 1) / 2 * wa
 
 void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
   launch("solve_normal_group", job.shape.count, group_size(params), job.a, job.b, job.r, job.x,
-         job.shape, static_cast<cl_int>(job.n));
+         job.shape, static_cast<int>(job.n));
 }
 
 void enqueue_weighed(const SystemJob& job, const Params& params, Launcher& launch) {
   const PairBuffers& p = job.pairs;
   launch("solve_weighed_group", job.shape.count, group_size(params), p.gram, p.right, job.a, job.b,
-         p.scaled, job.r, job.x, job.shape, static_cast<cl_int>(job.n), p.gram_ld, p.right_ld);
+         p.scaled, job.r, job.x, job.shape, static_cast<int>(job.n), p.gram_ld, p.right_ld);
 }
 
 /// GROUP_ROOM doubles, and the two vectors of a group.

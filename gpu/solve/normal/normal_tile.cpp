@@ -35,7 +35,7 @@ Params params_for(const SolveProblem& p, const Limits& limits) {
 
 void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
   launch("solve_normal_tile", job.shape.count, warp_lanes(params), job.a, job.b, job.r, job.x,
-         job.shape, static_cast<cl_int>(job.n));
+         job.shape, static_cast<int>(job.n));
 }
 
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {

@@ -49,20 +49,18 @@ Params params_of_products(const Limits& limits) {
 void enqueue_weights_and_pairs(const SystemJob& job, const Params&, Launcher& launch) {
   const PairBuffers& p = job.pairs;
   const int m = job.shape.m, count = job.shape.count, n = static_cast<int>(job.n);
-  const auto skips = static_cast<cl_int>(p.skips_missing);
+  const auto skips = static_cast<int>(p.skips_missing);
   launch("pairs_of_rows", m, pairs_group, job.a, p.pairs, p.wide, p.gaps, n, p.gram_ld, p.right_ld,
          skips);
   launch("weigh_sides", count, pairs_group, job.b, p.weights, p.gaps, p.scaled, p.exponents,
-         p.left_out, m, p.shares_weights ? 0 : m, static_cast<cl_int>(p.has_weights), skips);
+         p.left_out, m, p.shares_weights ? 0 : m, static_cast<int>(p.has_weights), skips);
   launch("turn_sides", ceil_divide(m, turned_side) * ceil_divide(whole(count), turned_side),
-         turned_group, p.scaled, job.b, p.of_w, p.of_b, m, count,
-         static_cast<cl_int>(whole(count)));
+         turned_group, p.scaled, job.b, p.of_w, p.of_b, m, count, static_cast<int>(whole(count)));
 }
 
 /// Z = A'B of matrices with m rows.
-void enqueue_product(const SystemJob& job, const Params& params, Launcher& launch,
-                     const cl::Buffer& a, const cl::Buffer& b, cl_int columns,
-                     const cl::Buffer& z) {
+void enqueue_product(const SystemJob& job, const Params& params, Launcher& launch, const Buffer& a,
+                     const Buffer& b, int columns, const Buffer& z) {
   ProductShape shape{};
   shape.count = shape.slabs = 1;
   shape.rows = job.shape.count;
@@ -110,8 +108,8 @@ MatrixBytes pair_bytes(const MatrixBytes& of_factor, const SolveProblem& p) {
 
 PairBuffers without_buffers(const SolveProblem& p) {
   PairBuffers pairs;
-  pairs.gram_ld = static_cast<cl_int>(whole(pairs_of(p.n)));
-  pairs.right_ld = static_cast<cl_int>(whole(p.n));
+  pairs.gram_ld = static_cast<int>(whole(pairs_of(p.n)));
+  pairs.right_ld = static_cast<int>(whole(p.n));
   pairs.has_weights = p.has_weights;
   pairs.skips_missing = p.skips_missing;
   return pairs;
@@ -125,9 +123,9 @@ PairBuffers pair_buffers(const SolveProblem& p, index_t count, SystemPool& pool)
   PairBuffers pairs = without_buffers(p);
   pairs.pairs = take(of_rows(whole(pairs_of(p.n))));
   pairs.wide = take(of_rows(whole(p.n)));
-  pairs.gaps = take(bytes_of(p.m, sizeof(cl_int)));
+  pairs.gaps = take(bytes_of(p.m, sizeof(int)));
   pairs.scaled = take(bytes.scaled);
-  pairs.exponents = take(bytes_of(count, sizeof(cl_int)));
+  pairs.exponents = take(bytes_of(count, sizeof(int)));
   pairs.of_w = take(bytes.terms);
   pairs.of_b = take(bytes.terms);
   pairs.gram = take(bytes.gram);

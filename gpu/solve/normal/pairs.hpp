@@ -21,7 +21,7 @@ MatrixBytes bytes_of_r(const MatrixBytes& of_factor);
 /// All of PairBuffers but the buffers, with weights of each right side.
 PairBuffers without_buffers(const SolveProblem& problem);
 /// Buffers of the pool for `count` right sides, all but the weights and left_out. All sets use the
-/// same, since the kernels run one after another. Errors: cl::Error.
+/// same, since the kernels run one after another. Errors: DeviceFailure.
 PairBuffers pair_buffers(const SolveProblem& problem, index_t count, SystemPool& pool);
 
 /// The rows that do not count become zero in b and, where all right sides leave them out, in A; x

@@ -28,12 +28,11 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemShape& shape) 
           .tall = tall};
 }
 
-void SystemBuffers::poison(const cl::CommandQueue& queue, index_t count) const {
-  constexpr cl_uint nan = 0xffffffff;
+void SystemBuffers::poison(Queue& queue, index_t count) const {
   const auto systems = static_cast<std::size_t>(count);
-  const auto fill = [&](const cl::Buffer& buffer, SystemLayout::Entry entry) {
+  const auto fill = [&](const Buffer& buffer, SystemLayout::Entry entry) {
     const std::size_t bytes = systems * layout.bytes[entry];
-    if (bytes > 0) queue.enqueueFillBuffer(buffer, nan, 0, bytes);
+    if (bytes > 0) queue.fill(buffer, nan_word, bytes);
   };
   fill(x, SystemLayout::x);
   fill(se, SystemLayout::se);
@@ -41,20 +40,11 @@ void SystemBuffers::poison(const cl::CommandQueue& queue, index_t count) const {
   fill(errors, SystemLayout::errors);
 }
 
-cl::Buffer SystemPool::grown(std::pair<int, std::size_t> place, std::size_t bytes) {
-  auto& [buffer, size] = buffers_[place];
-  // OpenCL does not allow a buffer of 0 bytes.
-  const std::size_t needed = std::max<std::size_t>(bytes, 64);
-  if (size < needed) {
-    buffer = {};
-    size = 0;
-    buffer = cl::Buffer(context_, CL_MEM_READ_WRITE, needed);
-    size = needed;
-  }
-  return buffer;
+Buffer SystemPool::grown(std::pair<int, std::size_t> place, std::size_t bytes) {
+  return context_.grown(buffers_[place], bytes);
 }
 
-cl::Buffer SystemPool::shared(int entry, std::size_t bytes) {
+Buffer SystemPool::shared(int entry, std::size_t bytes) {
   return grown({shared_by_sets, static_cast<std::size_t>(entry)}, bytes);
 }
 

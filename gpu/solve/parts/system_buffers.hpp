@@ -16,19 +16,19 @@ namespace qrtool {
 /// What tall_systems.cl and normal_sums.cl keep between their launches, for each right side: sums
 /// of each slab, sums of all rows, and x with a flag. Only where systems are tall.
 struct TallBuffers {
-  cl::Buffer partial, sums, state;
+  Buffer partial, sums, state;
 };
 
 /// What pairs.cl makes of one A and of right sides with weights or gaps of their own, and what it
 /// reads of them beside a and b.
 struct PairBuffers {
-  cl::Buffer pairs, wide, gaps;      // of A: products of entries, A in float64, rows with a gap
-  cl::Buffer weights;                // m for all, or for each right side; unused without weights
-  cl::Buffer left_out;               // for each right side, how many rows do not count
-  cl::Buffer scaled, exponents;      // the weights times 4^-exponent
-  cl::Buffer of_w, of_b;             // weights, and weighed b: a row for each row of A
-  cl::Buffer gram, right;            // the sums of each right side
-  cl_int gram_ld = 0, right_ld = 0;  // their distances
+  Buffer pairs, wide, gaps;       // of A: products of entries, A in float64, rows with a gap
+  Buffer weights;                 // m for all, or for each right side; unused without weights
+  Buffer left_out;                // for each right side, how many rows do not count
+  Buffer scaled, exponents;       // the weights times 4^-exponent
+  Buffer of_w, of_b;              // weights, and weighed b: a row for each row of A
+  Buffer gram, right;             // the sums of each right side
+  int gram_ld = 0, right_ld = 0;  // their distances
   bool has_weights = false, shares_weights = false, skips_missing = false;
 };
 
@@ -37,13 +37,13 @@ inline bool is_wide(const SolveProblem& p) { return p.packed_rows() < p.n; }
 
 /// What wide.cl makes and reads beside a, b, r and x, which hold A' and its R.
 struct WideBuffers {
-  cl::Buffer a;            // as it came: m x n
-  cl::Buffer scaled;       // D^-1 A'
-  cl::Buffer weights;      // D^-1
-  cl::Buffer of_r;         // FactorFindings of R; those of D^-1 A' go to the findings
-  cl::Buffer multipliers;  // w with x = A'w, of each right side
-  cl::Buffer least_norms;  // the error of the norm of each x
-  cl_int length = 0;       // n
+  Buffer a;            // as it came: m x n
+  Buffer scaled;       // D^-1 A'
+  Buffer weights;      // D^-1
+  Buffer of_r;         // FactorFindings of R; those of D^-1 A' go to the findings
+  Buffer multipliers;  // w with x = A'w, of each right side
+  Buffer least_norms;  // the error of the norm of each x
+  int length = 0;      // n
 };
 
 /// Systems on the device; the buffers are packed.
@@ -51,13 +51,13 @@ struct SystemJob {
   ElementType type;
   index_t n;
   SystemShape shape;
-  cl::Buffer a = {}, r = {};           // input, and its factor
-  cl::Buffer b = {}, x = {}, se = {};  // se: only where it is wanted
-  cl::Buffer findings = {};            // FactorFindings of each system
-  cl::Buffer of_columns = {};          // NUMBERS_OF_COLUMNS of each system (columns.clh)
-  cl::Buffer scratch = {};             // n^2 for each team of factor_groups
-  cl::Buffer errors = {};              // SolutionErrors of each right side
-  index_t factor_groups = 0;           // work-groups of measure_factors
+  Buffer a = {}, r = {};           // input, and its factor
+  Buffer b = {}, x = {}, se = {};  // se: only where it is wanted
+  Buffer findings = {};            // FactorFindings of each system
+  Buffer of_columns = {};          // NUMBERS_OF_COLUMNS of each system (columns.clh)
+  Buffer scratch = {};             // n^2 for each team of factor_groups
+  Buffer errors = {};              // SolutionErrors of each right side
+  index_t factor_groups = 0;       // work-groups of measure_factors
   TallBuffers tall = {};
   PairBuffers pairs = {};  // only where right sides of one A have weights or gaps of their own
   WideBuffers wide = {};   // only with fewer rows than columns
@@ -106,32 +106,32 @@ struct SystemLayout {
 /// The buffers of a sub-chunk.
 struct SystemBuffers {
   SystemLayout layout;
-  cl::Buffer b, x, se, findings, of_columns, errors, b_sums, x_sums, weights, w_sums, left_out;
+  Buffer b, x, se, findings, of_columns, errors, b_sums, x_sums, weights, w_sums, left_out;
   TallBuffers tall;
-  cl::Buffer scratch;
+  Buffer scratch;
 
   /// `factor` makes R of the same matrices.
   SystemJob job(const FactorJob& factor, const SystemShape& shape) const;
   /// Sets x and the errors to NaN: those of an earlier run must not pass for those of this one
   /// where a kernel does not run.
-  void poison(const cl::CommandQueue& queue, index_t count) const;
+  void poison(Queue& queue, index_t count) const;
 };
 
 /// Buffers that grow if needed and are kept for the next chunks.
 class SystemPool {
  public:
-  explicit SystemPool(cl::Context context) : context_(std::move(context)) {}
-  /// The buffers of set `set` for `count` systems. Errors: cl::Error.
+  explicit SystemPool(const DeviceContext& context) : context_(context) {}
+  /// The buffers of set `set` for `count` systems. Errors: DeviceFailure.
   SystemBuffers get(const SystemLayout& layout, index_t count, int set);
-  /// Buffer number `entry` of a set, of at least so many bytes. Errors: cl::Error.
-  cl::Buffer grown(std::pair<int, std::size_t> place, std::size_t bytes);
+  /// Buffer number `entry` of a set, of at least so many bytes. Errors: DeviceFailure.
+  Buffer grown(std::pair<int, std::size_t> place, std::size_t bytes);
   /// Buffer number `entry`, 1 or more, of those that all sets use.
-  cl::Buffer shared(int entry, std::size_t bytes);
+  Buffer shared(int entry, std::size_t bytes);
   void clear() { buffers_.clear(); }
 
  private:
-  cl::Context context_;
-  std::map<std::pair<int, std::size_t>, std::pair<cl::Buffer, std::size_t>> buffers_;
+  const DeviceContext& context_;
+  std::map<std::pair<int, std::size_t>, Buffer> buffers_;
 };
 
 }  // namespace qrtool

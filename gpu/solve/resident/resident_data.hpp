@@ -18,21 +18,21 @@ template <class Body>
 void run_or_explain(FactorEngine& engine, std::string_view what, Body body) {
   try {
     body();
-  } catch (const cl::Error& error) {
+  } catch (const DeviceFailure& failure) {
     engine.drain();
-    if (!is_memory_short(error)) throw_device_error(error, engine.info, "in a run");
+    if (!failure.is_memory_short()) throw_device_error(failure, engine.info, "in a run");
     throw LimitError(std::string(what) + " do not fit " + engine.info.text() + " at once");
   }
 }
 
 /// Uploads `bytes` bytes, and copies them on the device until `all` bytes are there.
-inline void upload_repeated(const FactorEngine& engine, const cl::Buffer& to, const void* from,
+inline void upload_repeated(const FactorEngine& engine, const Buffer& to, const void* from,
                             std::size_t bytes, std::size_t all) {
   std::size_t there = std::min(bytes, all);
-  engine.upload.enqueueWriteBuffer(to, CL_TRUE, 0, there, from);
+  engine.upload->write(to, from, there);
   while (there < all) {
     const std::size_t more = std::min(there, all - there);
-    engine.upload.enqueueCopyBuffer(to, to, 0, there, more);
+    engine.upload->copy(to, 0, to, there, more);
     there += more;
   }
 }

@@ -17,12 +17,12 @@ struct ResidentShared<T>::State {
         std::span<const T> b, index_t sides, SidesLayout layout)
       : engine(used),
         setup(used, problem, factors, layout),
-        pool(used.session.context),
+        pool(*used.session.context),
         count(sides) {
     guard([&] {
       buffers.emplace(pool, setup, count, 0);
       layout == SidesLayout::rows ? repeat_rows(b) : repeat_columns(b);
-      engine.upload.finish();
+      engine.upload->finish();
     });
   }
 
@@ -40,9 +40,8 @@ struct ResidentShared<T>::State {
         row[static_cast<std::size_t>(s)] = b[static_cast<std::size_t>(s * m + i)];
       for (index_t s = some; s < count; ++s)
         row[static_cast<std::size_t>(s)] = row[static_cast<std::size_t>(s - some)];
-      engine.upload.enqueueWriteBuffer(buffers->b, CL_TRUE,
-                                       static_cast<std::size_t>(i) * row.size() * sizeof(T),
-                                       row.size() * sizeof(T), row.data());
+      engine.upload->write(buffers->b, row.data(), row.size() * sizeof(T),
+                           static_cast<std::size_t>(i) * row.size() * sizeof(T));
     }
   }
 
@@ -74,7 +73,7 @@ typename ResidentShared<T>::Seconds ResidentShared<T>::run() {
   SharedEvents events;
   s.guard([&] {
     events = enqueue_shared(s.setup, *s.buffers, s.count);
-    s.engine.compute.finish();
+    s.engine.compute->finish();
   });
   return {seconds_between(events.begun, events.solved),
           seconds_between(events.solved, events.checked)};
@@ -83,10 +82,10 @@ typename ResidentShared<T>::Seconds ResidentShared<T>::run() {
 template <class T>
 std::vector<SolutionErrors> ResidentShared<T>::errors() const {
   const State& s = *state_;
-  std::vector<SolutionErrors> errors(static_cast<std::size_t>(s.count));
+  std::vector<SolutionErrors> errors;
   s.guard([&] {
-    s.engine.compute.enqueueReadBuffer(s.buffers->errors, CL_TRUE, 0,
-                                       errors.size() * sizeof(SolutionErrors), errors.data());
+    errors = s.engine.compute->template read_list<SolutionErrors>(
+        s.buffers->errors, static_cast<std::size_t>(s.count));
   });
   return errors;
 }

@@ -39,8 +39,8 @@ struct ResidentSystems<T>::State {
                   ? first
                   : SystemRoute::factors),
         layout(system_layout(posed, input_shape.sides, engine.info.limits)),
-        factor_pool(engine.session.context),
-        system_pool(engine.session.context) {
+        factor_pool(*engine.session.context),
+        system_pool(*engine.session.context) {
     const MatrixBytes all = matrix_bytes(setup.variant, plan.problem);
     guard([&] {
       const MatrixBytes bytes = input_shape.by_pairs ? bytes_of_r(all) : all;
@@ -53,13 +53,13 @@ struct ResidentSystems<T>::State {
              problem.m * problem.n * input_shape.matrices());
       repeat(input.uploaded.b, b, problem.m * input_shape.sides * count());
       if (!weights.empty()) repeat(input.uploaded.w, weights, problem.m * count());
-      engine.upload.finish();
+      engine.upload->finish();
     });
   }
 
   index_t count() const { return factor.problem.count; }
 
-  void repeat(const cl::Buffer& to, std::span<const T> from, index_t entries) const {
+  void repeat(const Buffer& to, std::span<const T> from, index_t entries) const {
     upload_repeated(engine, to, from.data(), from.size_bytes(),
                     static_cast<std::size_t>(entries) * sizeof(T));
   }
@@ -71,11 +71,10 @@ struct ResidentSystems<T>::State {
   }
 
   template <class Number>
-  std::vector<Number> read(const cl::Buffer& buffer, index_t numbers) const {
-    std::vector<Number> host(static_cast<std::size_t>(numbers));
+  std::vector<Number> read(const Buffer& buffer, index_t numbers) const {
+    std::vector<Number> host;
     guard([&] {
-      engine.compute.enqueueReadBuffer(buffer, CL_TRUE, 0, host.size() * sizeof(Number),
-                                       host.data());
+      host = engine.compute->read_list<Number>(buffer, static_cast<std::size_t>(numbers));
     });
     return host;
   }
@@ -111,14 +110,14 @@ template <class T>
 typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
   State& s = *state_;
   SystemEvents events;
-  cl::Event begun, longer;
+  Event begun, longer;
   const SystemShape shape =
       system_shape(s.posed, s.count(), s.input_shape.sides, VectorPlaces::rows(s.posed.m),
                    VectorPlaces::rows(s.posed.n));
   s.guard([&] {
-    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    begun = s.engine.compute->mark();
     enqueue_ridge(s.engine, s.problem, s.input, s.input_shape);
-    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &longer);
+    longer = s.engine.compute->mark();
     if (s.input_shape.by_pairs) {
       PairBuffers pairs = pair_buffers(s.posed, s.count(), s.system_pool);
       pairs.weights = s.input.ready.w;
@@ -130,7 +129,7 @@ typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
     } else {
       events = enqueue_systems(s.setup, s.factored->job, *s.system, shape, s.route);
     }
-    s.engine.compute.finish();
+    s.engine.compute->finish();
   });
   const bool is_normal = s.route != SystemRoute::factors;
   return {(s.problem.ridge > 0 ? seconds_between(begun, longer) : 0) +
@@ -147,11 +146,11 @@ SystemRoute ResidentSystems<T>::route() const {
 template <class T>
 double ResidentSystems<T>::factor_seconds() {
   State& s = *state_;
-  cl::Event begun, factored;
+  Event begun, factored;
   s.guard([&] {
-    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    begun = s.engine.compute->mark();
     s.engine.factor(s.setup.variant, s.factored->job, factored);
-    s.engine.compute.finish();
+    s.engine.compute->finish();
   });
   return seconds_between(begun, factored);
 }

@@ -78,12 +78,10 @@ std::string shared_objection(const SolveProblem& p, index_t side_by_side, const 
 namespace {
 
 template <class Number>
-cl::Buffer uploaded(FactorEngine& engine, const std::vector<Number>& numbers) {
-  const cl::Buffer buffer(engine.session.context, CL_MEM_READ_ONLY,
-                          std::max<std::size_t>(numbers.size() * sizeof(Number), 64));
-  if (!numbers.empty())
-    engine.upload.enqueueWriteBuffer(buffer, CL_TRUE, 0, numbers.size() * sizeof(Number),
-                                     numbers.data());
+Buffer uploaded(FactorEngine& engine, const std::vector<Number>& numbers) {
+  const std::size_t bytes = numbers.size() * sizeof(Number);
+  const Buffer buffer = engine.session.context->allocate(bytes);
+  if (bytes > 0) engine.upload->write(buffer, numbers.data(), bytes);
   return buffer;
 }
 
@@ -138,11 +136,8 @@ SharedSetup::SharedSetup(FactorEngine& used, const SolveProblem& solved,
 
 Launcher SharedSetup::launcher(const Params& of) const {
   const Problem typed{.type = problem.type};
-  return {engine.kernels,
-          engine.compute,
-          engine.session.programs,
-          {is_masked ? "gpu/solve/shared/masked.cl" : "gpu/solve/shared/shared.cl",
-           defines_for(typed, of, ElementType::float64), "solving systems"}};
+  return engine.launcher({is_masked ? "gpu/solve/shared/masked.cl" : "gpu/solve/shared/shared.cl",
+                          defines_for(typed, of, ElementType::float64), "solving systems"});
 }
 
 SharedShape SharedSetup::shape(index_t count) const {
@@ -175,7 +170,7 @@ std::array<std::size_t, SharedSetup::entries> SharedSetup::bytes() const {
   if (problem.n > tuning::shared_block) of[scratch] = sizeof(double) * (rows + 1 + width);
   if (is_masked) {
     of[findings] = sizeof(FactorFindings);
-    of[rows_used] = sizeof(cl_int);
+    of[rows_used] = sizeof(int);
   }
   return of;
 }
@@ -183,7 +178,7 @@ std::array<std::size_t, SharedSetup::entries> SharedSetup::bytes() const {
 SharedBuffers::SharedBuffers(SystemPool& pool, const SharedSetup& setup, index_t count, int set) {
   using S = SharedSetup;
   const auto bytes = setup.bytes();
-  const auto take = [&](cl::Buffer& buffer, S::Entry entry) {
+  const auto take = [&](Buffer& buffer, S::Entry entry) {
     buffer = pool.grown({set, entry}, bytes[entry] * static_cast<std::size_t>(count));
   };
   take(b, S::b);
@@ -235,19 +230,18 @@ void enqueue_check(const SharedSetup& setup, const SharedBuffers& buffers,
 }  // namespace
 
 SharedEvents enqueue_shared(const SharedSetup& setup, const SharedBuffers& buffers, index_t count) {
-  cl::CommandQueue& queue = setup.engine.compute;
+  Queue& queue = *setup.engine.compute;
   const SharedShape shape = setup.shape(count);
   const auto bytes = setup.bytes();
   const auto sides = static_cast<std::size_t>(count);
-  constexpr cl_uint nan = 0xffffffff;
-  queue.enqueueFillBuffer(buffers.x, nan, 0, sides * bytes[SharedSetup::x]);
-  queue.enqueueFillBuffer(buffers.errors, nan, 0, sides * bytes[SharedSetup::errors]);
+  queue.fill(buffers.x, nan_word, sides * bytes[SharedSetup::x]);
+  queue.fill(buffers.errors, nan_word, sides * bytes[SharedSetup::errors]);
   SharedEvents events;
-  queue.enqueueMarkerWithWaitList(nullptr, &events.begun);
+  events.begun = queue.mark();
   enqueue_solve(setup, buffers, shape);
-  queue.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  events.solved = queue.mark();
   enqueue_check(setup, buffers, shape);
-  queue.enqueueMarkerWithWaitList(nullptr, &events.checked);
+  events.checked = queue.mark();
   return events;
 }
 

@@ -42,19 +42,19 @@ struct SharedSetup {
   SidesLayout layout;
   bool is_masked;
   SharedParams params;
-  cl::Buffer a, q, r, weights, inverse_norms;
-  cl::Buffer powers;  // 2^-scale of each column
+  Buffer a, q, r, weights, inverse_norms;
+  Buffer powers;  // 2^-scale of each column
   double norm = 0, freedom = 0;
 };
 
 /// The device's buffers of `count` right sides; set `set` of the pool.
 struct SharedBuffers {
   SharedBuffers(SystemPool& pool, const SharedSetup& setup, index_t count, int set);
-  cl::Buffer b, x, se, errors, findings, rows_used, scratch;
+  Buffer b, x, se, errors, findings, rows_used, scratch;
 };
 
 struct SharedEvents {
-  cl::Event begun, solved, checked;
+  Event begun, solved, checked;
 };
 
 /// Enqueues x, and then the errors. Results of an earlier run must not pass for those of this one.

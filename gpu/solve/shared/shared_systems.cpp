@@ -37,7 +37,7 @@ class SharedOnDevice final : public SharedDevice<T> {
         problem_(problem),
         a_(a),
         setup_(engine, problem, factors, layout),
-        pool_(engine.session.context),
+        pool_(*engine.session.context),
         sample_(problem, /*threads=*/2) {}
 
   std::vector<index_t> run(const RightSideBlock<T>& block) override;
@@ -47,12 +47,12 @@ class SharedOnDevice final : public SharedDevice<T> {
   struct Flight {
     SharedPart part;
     std::optional<SharedBuffers> buffers;
-    cl::Buffer sums_of_b, sums_of_x;
+    Buffer sums_of_b, sums_of_x;
     SharedEvents events;
-    std::vector<cl::Event> uploaded, downloads;
+    std::vector<Event> uploaded, downloads;
     std::vector<SolutionErrors> errors;
     std::vector<FactorFindings> findings;
-    std::vector<cl_int> rows_used;
+    std::vector<int> rows_used;
     std::vector<std::uint64_t> b_sums, x_sums;  // by the device
   };
 
@@ -142,14 +142,14 @@ SubChunks SharedOnDevice<T>::cut(index_t count) const {
 template <class T>
 void SharedOnDevice<T>::upload(const RightSideBlock<T>& block, Flight& flight, int set) {
   flight.buffers.emplace(pool_, setup_, flight.part.count, set);
-  write_batch<T>(engine_.upload, flight.buffers->b,
+  write_batch<T>(*engine_.upload, flight.buffers->b,
                  view_of(flight.part, block.b, block.b_places, problem_.m), flight.uploaded);
-  engine_.upload.flush();
+  engine_.upload->flush();
 }
 
 template <class T>
 void SharedOnDevice<T>::launch(const RightSideBlock<T>& block, Flight& flight, int set) {
-  engine_.compute.enqueueBarrierWithWaitList(&flight.uploaded);
+  engine_.compute->wait_for(flight.uploaded);
   flight.events = enqueue_shared(setup_, *flight.buffers, flight.part.count);
   enqueue_sums_of(flight, set);
   download(block, flight);
@@ -157,11 +157,10 @@ void SharedOnDevice<T>::launch(const RightSideBlock<T>& block, Flight& flight, i
 
 template <class T>
 void SharedOnDevice<T>::enqueue_sums_of(Flight& flight, int set) {
-  Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
-                  {sum_file, sum_defines(), "checksums"});
-  const auto enqueue = [&](index_t length, const cl::Buffer& of, std::size_t entry) {
+  Launcher launch = engine_.launcher({sum_file, sum_defines(), "checksums"});
+  const auto enqueue = [&](index_t length, const Buffer& of, std::size_t entry) {
     const SumLayout layout = sums_of(length, flight.part.count);
-    const cl::Buffer sums = pool_.grown({set, entry}, layout.bytes());
+    const Buffer sums = pool_.grown({set, entry}, layout.bytes());
     enqueue_sums(layout, Summed::a, of, 1, sums, launch);
     return sums;
   };
@@ -172,21 +171,20 @@ void SharedOnDevice<T>::enqueue_sums_of(Flight& flight, int set) {
 
 template <class T>
 void SharedOnDevice<T>::download(const RightSideBlock<T>& block, Flight& flight) {
-  std::vector<cl::Event> summed(1);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
-  engine_.compute.flush();
-  engine_.download.enqueueBarrierWithWaitList(&summed);
-  const auto read = [&](const cl::Buffer& buffer, auto& host, std::size_t count) {
+  const Event summed = engine_.compute->mark();
+  engine_.compute->flush();
+  engine_.download->wait_for({&summed, 1});
+  const auto read = [&](const Buffer& buffer, auto& host, std::size_t count) {
     host.resize(count);
-    engine_.download.enqueueReadBuffer(buffer, CL_FALSE, 0, count * sizeof(host[0]), host.data());
+    engine_.download->start_read(buffer, host.data(), {0, count * sizeof(host[0])});
   };
   const SharedPart& part = flight.part;
   const index_t m = problem_.m, n = problem_.n;
   const auto count = static_cast<std::size_t>(part.count);
-  read_batch<T>(engine_.download, flight.buffers->x, view_of(part, block.x, block.x_places, n),
+  read_batch<T>(*engine_.download, flight.buffers->x, view_of(part, block.x, block.x_places, n),
                 flight.downloads);
   if (problem_.wants_se && block.se != nullptr)
-    read_batch<T>(engine_.download, flight.buffers->se, view_of(part, block.se, block.x_places, n),
+    read_batch<T>(*engine_.download, flight.buffers->se, view_of(part, block.se, block.x_places, n),
                   flight.downloads);
   read(flight.buffers->errors, flight.errors, count);
   if (setup_.is_masked) {
@@ -195,14 +193,13 @@ void SharedOnDevice<T>::download(const RightSideBlock<T>& block, Flight& flight)
   }
   read(flight.sums_of_b, flight.b_sums, sums_of(m, part.count).sums_of_matrix());
   read(flight.sums_of_x, flight.x_sums, sums_of(n, part.count).sums_of_matrix());
-  flight.downloads.emplace_back();
-  engine_.download.enqueueMarkerWithWaitList(nullptr, &flight.downloads.back());
-  engine_.download.flush();
+  flight.downloads.push_back(engine_.download->mark());
+  engine_.download->flush();
 }
 
 template <class T>
 void SharedOnDevice<T>::collect(const RightSideBlock<T>& block, Flight& flight) {
-  cl::Event::waitForEvents(flight.downloads);
+  wait_for_all(flight.downloads);
   seconds_ += seconds_between(flight.events.begun, flight.events.checked);
   compare_sums(block, flight);
   judge(block, flight);

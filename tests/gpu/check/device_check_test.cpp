@@ -187,7 +187,7 @@ struct Run {
 
 /// The code that a variant writes for a matrix.
 template <class T>
-cl_int code_of(MatrixView<const T> a) {
+int code_of(MatrixView<const T> a) {
   const Magnitude magnitude = magnitude_of(a);
   if (!magnitude.finite) return MAGNITUDE_NON_FINITE;
   return magnitude.largest > 0 ? magnitude.scale() : MAGNITUDE_ZERO;
@@ -209,21 +209,17 @@ std::vector<DeviceErrors> Run<T>::measure_on_device() const {
   const DeviceBuffers buffers =
       engine.pool.get(p, params, matrix_bytes(variant, p), p.count, /*set=*/0);
   const FactorJob& job = buffers.job;
-  std::vector<cl::Event> events;
-  write_batch<T>(engine.compute, job.a, a.view(), events);
-  write_batch<T>(engine.compute, job.q, factors().q, events);
-  write_batch<T>(engine.compute, is_raw() ? job.v : job.r, r.view(), events);
-  write_batch<T>(engine.compute, job.tau, tau.view(), events);
-  std::vector<cl_int> codes;
+  std::vector<Event> events;
+  write_batch<T>(*engine.compute, job.a, a.view(), events);
+  write_batch<T>(*engine.compute, job.q, factors().q, events);
+  write_batch<T>(*engine.compute, is_raw() ? job.v : job.r, r.view(), events);
+  write_batch<T>(*engine.compute, job.tau, tau.view(), events);
+  std::vector<int> codes;
   for (index_t b = 0; b < p.count; ++b) codes.push_back(code_of<T>(a.view()[b]));
-  engine.compute.enqueueWriteBuffer(job.magnitudes, CL_TRUE, 0, sizeof(cl_int) * codes.size(),
-                                    codes.data());
-  cl::Event checked;
+  engine.compute->write(job.magnitudes, codes.data(), sizeof(int) * codes.size());
+  Event checked;
   engine.check(variant, buffers, checked);
-  std::vector<DeviceErrors> errors(codes.size());
-  engine.compute.enqueueReadBuffer(buffers.errors, CL_TRUE, 0, sizeof(DeviceErrors) * errors.size(),
-                                   errors.data());
-  return errors;
+  return engine.compute->read_list<DeviceErrors>(buffers.errors, codes.size());
 }
 
 /// Sums of another order differ by errors of the size of float64's rounding unit.

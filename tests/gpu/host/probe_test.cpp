@@ -22,7 +22,7 @@ class Probes : public testing::Test {
     info.limits.fast_float64 = info.limits.float64_products = false;
     return info;
   }
-  static const cl::Device& device() { return session_for(device_under_test()).device; }
+  static const OpenDevice& device() { return session_for(device_under_test()).open; }
 };
 
 /// Whoever claims shuffles gets them where they build and give the right values, in the version of

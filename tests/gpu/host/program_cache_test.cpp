@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "gpu/host/kernel_sources.hpp"
+#include "gpu/host/opencl.hpp"
 #include "gpu/host/session.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
@@ -30,11 +31,11 @@ const Defines doubles{{"STORED", "double"}, {"REAL", "double"}, {"SIZE", "4"}};
 
 TEST_F(Programs, AreBuiltOncePerSetOfDefines) {
   ProgramCache& programs = session_for(device_under_test()).programs;
-  const cl::Program first = programs.get("gpu/reflectors/textbook/textbook.cl", floats, "test");
+  const Program first = programs.get("gpu/reflectors/textbook/textbook.cl", floats, "test");
   const std::size_t size = programs.size();
-  EXPECT_EQ(programs.get("gpu/reflectors/textbook/textbook.cl", floats, "test")(), first());
+  EXPECT_EQ(programs.get("gpu/reflectors/textbook/textbook.cl", floats, "test"), first);
   EXPECT_EQ(programs.size(), size);
-  EXPECT_NE(programs.get("gpu/reflectors/textbook/textbook.cl", doubles, "test")(), first());
+  EXPECT_NE(programs.get("gpu/reflectors/textbook/textbook.cl", doubles, "test"), first);
   EXPECT_EQ(programs.size(), size + 1);
 }
 
@@ -42,18 +43,23 @@ TEST_F(Programs, ThreadsShareOneBuild) {
   const DeviceInfo device = device_under_test();
   const Defines own{{"STORED", "float"}, {"REAL", "float"}, {"SIZE", "6"}};
   const std::size_t before = session_for(device).programs.size();
-  std::array<cl::Program, 4> got;
+  std::array<Program, 4> got;
   {
     std::vector<std::jthread> threads;
-    for (cl::Program& program : got) {
+    for (Program& program : got) {
       threads.emplace_back([&] {
         program =
             session_for(device).programs.get("gpu/reflectors/textbook/textbook.cl", own, "test");
       });
     }
   }
-  for (const cl::Program& program : got) EXPECT_EQ(program(), got[0]());
+  for (const Program& program : got) EXPECT_EQ(program, got[0]);
   EXPECT_EQ(session_for(device).programs.size(), before + 1);
+}
+
+cl::Program program_of(const Kernel& kernel) {
+  return cl::Kernel(static_cast<cl_kernel>(kernel.handle.get()), /*retainObject=*/true)
+      .getInfo<CL_KERNEL_PROGRAM>();
 }
 
 /// The kernels of the check that a run needs, in a cache of its own that builds in parts.
@@ -64,7 +70,7 @@ class Parts : public Programs {
     if (IsSkipped()) return;
     const DeviceInfo device = device_under_test();
     Session& session = session_for(device);
-    programs_.emplace(session.context, session.device, device);
+    programs_.emplace(*session.context, device);
   }
 
   void prepare(const BuilderLimits& limits = {}) {
@@ -72,9 +78,7 @@ class Parts : public Programs {
     programs_->prepare(std::array{wanted_});
   }
   std::size_t kernels_beside(const std::string& name) {
-    const cl::Program program = programs_->kernel(wanted_.source, name);
-    EXPECT_NO_THROW(cl::Kernel(program, name.c_str()));
-    return program.getInfo<CL_PROGRAM_NUM_KERNELS>();
+    return program_of(programs_->kernel(wanted_.source, name)).getInfo<CL_PROGRAM_NUM_KERNELS>();
   }
 
   static constexpr std::array<std::string_view, 2> heavy_{"measure_gram", "measure_rows"};
@@ -111,10 +115,10 @@ TEST_F(Parts, OfOtherKernelsHaveAtMostThree) {
 
 TEST_F(Parts, AreBuiltOnce) {
   prepare();
-  const cl::Program before = programs_->kernel(wanted_.source, "measure_r");
+  const Kernel before = programs_->kernel(wanted_.source, "measure_r");
   wanted_.kernels.insert("measure_residual");
   prepare();
-  EXPECT_EQ(programs_->kernel(wanted_.source, "measure_r")(), before());
+  EXPECT_EQ(program_of(programs_->kernel(wanted_.source, "measure_r"))(), program_of(before)());
   EXPECT_EQ(kernels_beside("measure_residual"), 1U);
 }
 

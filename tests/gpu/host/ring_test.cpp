@@ -44,14 +44,13 @@ TYPED_TEST(Ring, CopiesMatricesBothWaysAndSumsThem) {
       for (index_t i = 0; i < s.rows; ++i)
         for (index_t j = 0; j < s.cols; ++j) from[b](i, j) = next += T(1);
     const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(s.count * s.rows * s.cols);
-    const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE,
-                            std::max<std::size_t>(bytes, 8));
+    const Buffer buffer = engine.session.context->allocate(bytes);
     std::vector<std::uint64_t> sent_sums(static_cast<std::size_t>(s.count)), found_sums = sent_sums;
-    std::vector<cl::Event> events;
-    engine.ring.upload(engine.upload, buffer, words_of(BatchView<const T>(from)), 2, sent_sums,
+    std::vector<Event> events;
+    engine.ring.upload(*engine.upload, buffer, words_of(BatchView<const T>(from)), 2, sent_sums,
                        events);
-    engine.upload.finish();
-    engine.ring.download(engine.download, buffer, words_of(to), 2, found_sums, events);
+    engine.upload->finish();
+    engine.ring.download(*engine.download, buffer, words_of(to), 2, found_sums, events);
     for (index_t b = 0; b < s.count; ++b) {
       ASSERT_TRUE(same_bits<T>(from[b], to[b])) << b;
       const std::uint64_t expected = checksum<T>(from[b]);

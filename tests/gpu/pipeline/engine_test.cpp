@@ -23,7 +23,7 @@ namespace {
 /// Q, R and the route of every matrix, as a variant by Gram matrices writes them.
 struct GramResult {
   std::vector<float> q, r;
-  std::vector<cl_int> routes;
+  std::vector<int> routes;
 };
 
 /// Runs a variant. `most_slots` is 0, or the largest number of matrices that `gram_tiles` factors
@@ -36,21 +36,15 @@ GramResult run_gram(const GpuVariant& variant, const Problem& problem, const std
   FactorEngine engine(info, session_for(info));
   const Params params = variant.plan.tune(problem, info.limits);
   const DeviceBuffers buffers = engine.pool.get(problem, params, bytes, problem.count, 0);
-  engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, sizeof(float) * a.size(), a.data());
-  cl::Event factored;
+  engine.compute->write(buffers.job.a, a.data(), sizeof(float) * a.size());
+  Event factored;
   engine.factor(variant, buffers.job, factored);
   const auto matrices = static_cast<std::size_t>(problem.count);
-  GramResult result{std::vector<float>(problem.wants_q() ? a.size() : 0),
-                    std::vector<float>(matrices * static_cast<std::size_t>(problem.n * problem.n)),
-                    std::vector<cl_int>(matrices)};
-  if (problem.wants_q()) {
-    engine.compute.enqueueReadBuffer(buffers.job.q, CL_TRUE, 0, sizeof(float) * result.q.size(),
-                                     result.q.data());
-  }
-  engine.compute.enqueueReadBuffer(buffers.job.r, CL_TRUE, 0, sizeof(float) * result.r.size(),
-                                   result.r.data());
-  engine.compute.enqueueReadBuffer(buffers.job.work[0], CL_TRUE, 0, sizeof(cl_int) * matrices,
-                                   result.routes.data());
+  GramResult result;
+  if (problem.wants_q()) result.q = engine.compute->read_list<float>(buffers.job.q, a.size());
+  result.r = engine.compute->read_list<float>(
+      buffers.job.r, matrices * static_cast<std::size_t>(problem.n * problem.n));
+  result.routes = engine.compute->read_list<int>(buffers.job.work[0], matrices);
   return result;
 }
 
@@ -79,20 +73,19 @@ GpuVariant small_in_sets(const Problem&) {
 std::vector<char> run_with_parts(bool has_parts, const GpuVariant& variant, const Problem& problem,
                                  const std::vector<char>& a) {
   const DeviceInfo info = device_under_test();
-  Session session(info, session_for(info).device);
+  Session session(info, session_for(info).open);
   session.programs.set_builders(has_parts, {});
   FactorEngine engine(info, session);
   const Params params = variant.plan.tune(problem, info.limits);
   const DeviceBuffers buffers =
       engine.pool.get(problem, params, matrix_bytes(variant, problem), problem.count, 0);
-  engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, a.size(), a.data());
+  engine.compute->write(buffers.job.a, a.data(), a.size());
   const FactorJob& job = buffers.job;
   const std::array results{job.q, job.r, job.v, job.tau, buffers.errors};
-  for (const cl::Buffer& to : results) {  // buffers may be larger than what is written
-    if (to() != nullptr)
-      engine.compute.enqueueFillBuffer(to, cl_uint{0}, 0, to.getInfo<CL_MEM_SIZE>());
+  for (const Buffer& to : results) {  // buffers may be larger than what is written
+    if (to) engine.compute->fill(to, 0, to.bytes());
   }
-  cl::Event factored, checked;
+  Event factored, checked;
   engine.prepare(variant, buffers, /*is_checked=*/true);
   const std::size_t whole = session.programs.size();
   engine.factor(variant, buffers.job, factored);
@@ -100,10 +93,9 @@ std::vector<char> run_with_parts(bool has_parts, const GpuVariant& variant, cons
   // The run builds nothing beyond what prepare() has built.
   EXPECT_TRUE(!has_parts || session.programs.size() == whole) << variant.plan.name;
   std::vector<char> result;
-  for (const cl::Buffer& from : results) {
-    if (from() == nullptr) continue;
-    std::vector<char> bytes(from.getInfo<CL_MEM_SIZE>());
-    engine.compute.enqueueReadBuffer(from, CL_TRUE, 0, bytes.size(), bytes.data());
+  for (const Buffer& from : results) {
+    if (!from) continue;
+    const auto bytes = engine.compute->read_list<char>(from, from.bytes());
     result.insert(result.end(), bytes.begin(), bytes.end());
   }
   return result;
@@ -234,11 +226,11 @@ TEST_F(FlaggedMatrices, AloneInASubChunkHaveTheSameBits) {
 }
 
 /// The buffers with the matrices of a run's jobs: first of `gram`, then of its flagged matrices.
-std::vector<cl_mem> inputs_of_jobs;
+std::vector<void*> inputs_of_jobs;
 
 template <GpuVariant (*variant_of)()>
 void record_and_enqueue(const FactorJob& job, Launcher& launch) {
-  if (!launch.only_takes_names()) inputs_of_jobs.push_back(job.a());
+  if (!launch.only_takes_names()) inputs_of_jobs.push_back(job.a.handle());
   variant_of().enqueue(job, launch);
 }
 
@@ -428,7 +420,7 @@ TEST_P(NearlyDependentColumns, AreRightInOnePassOrTwo) {
     const GramResult r = run_gram_once(gram_variant(), alone, a);
     int passed = 0, in_two = 0;
     for (index_t b = 0; b < count; ++b) {
-      const cl_int route = factors.routes[static_cast<std::size_t>(b)];
+      const int route = factors.routes[static_cast<std::size_t>(b)];
       if (route == ROUTE_REFLECTORS) continue;
       // What is good enough for Q is good enough for R alone.
       EXPECT_EQ(r.routes[static_cast<std::size_t>(b)], ROUTE_FIRST_PASS) << b;
@@ -453,7 +445,7 @@ TEST_P(NearlyDependentColumns, GoToReflectorsWhereTheyAreDependent) {
   std::vector<float> a = nearly_dependent(problem_, 1);
   for (std::size_t i = 0; i < a.size(); i += static_cast<std::size_t>(problem_.n)) a[i + 1] = a[i];
   const GramResult factors = run_gram_once(gram_variant(), problem_, a);
-  for (const cl_int route : factors.routes) EXPECT_EQ(route, ROUTE_REFLECTORS);
+  for (const int route : factors.routes) EXPECT_EQ(route, ROUTE_REFLECTORS);
 }
 
 /// Among 1500 such matrices, this one has the largest error of the sums of A'A relative to its
@@ -486,8 +478,8 @@ TEST(GramTiles, GiveTheSameBitsInWaves) {
     const GramResult at_once = run_gram(gram_tiles_variant(), problem, a);
     const GramResult in_waves = run_gram(gram_tiles_variant(), problem, a, 2);
     EXPECT_EQ(at_once.routes,
-              (std::vector<cl_int>{ROUTE_FIRST_PASS, ROUTE_FIRST_PASS, ROUTE_FIRST_PASS,
-                                   ROUTE_REFLECTORS, ROUTE_FIRST_PASS}));
+              (std::vector<int>{ROUTE_FIRST_PASS, ROUTE_FIRST_PASS, ROUTE_FIRST_PASS,
+                                ROUTE_REFLECTORS, ROUTE_FIRST_PASS}));
     EXPECT_EQ(in_waves.routes, at_once.routes);
     EXPECT_EQ(in_waves.q, at_once.q);
     EXPECT_EQ(in_waves.r, at_once.r);

@@ -29,7 +29,7 @@ class Products {
  public:
   Products(ProductBody body, int narrow)
       : session_(session_for(device_under_test())),
-        queue_(session_.context, session_.device),
+        queue_(session_.context->queue()),
         params_(product_params(element_type<T>, body, 1, narrow,
                                device_under_test().limits.has_nvidia_mma)) {
     params_["A_ALIGNMENT"] = 1;
@@ -38,20 +38,20 @@ class Products {
     source_ = {"gpu/products/gemm.cl", defines_for(problem, params_, element_type<T>), "the test"};
   }
 
-  cl::Buffer buffer(const std::vector<T>& from) const {
-    cl::Buffer b(session_.context, CL_MEM_READ_WRITE, from.size() * sizeof(T));
-    queue_.enqueueWriteBuffer(b, CL_TRUE, 0, from.size() * sizeof(T), from.data());
+  Buffer buffer(const std::vector<T>& from) const {
+    Buffer b = session_.context->allocate(from.size() * sizeof(T));
+    queue_->write(b, from.data(), from.size() * sizeof(T));
     return b;
   }
-  void read(const cl::Buffer& from, std::vector<T>& to) const {
-    queue_.enqueueReadBuffer(from, CL_TRUE, 0, to.size() * sizeof(T), to.data());
+  void read(const Buffer& from, std::vector<T>& to) const {
+    queue_->read(from, to.data(), to.size() * sizeof(T));
   }
-  Launcher launcher() { return {kernels_, queue_, session_.programs, source_}; }
+  Launcher launcher() { return {kernels_, *queue_, session_.programs, source_}; }
   const Params& params() const { return params_; }
 
  private:
   Session& session_;
-  cl::CommandQueue queue_;
+  std::unique_ptr<Queue> queue_;
   Params params_;
   KernelCache kernels_;
   ProgramSource source_;
@@ -89,14 +89,14 @@ PackShape pack_shape(int rows, int cols, int ld) {
 
 /// X in the form that the wide products of halves need, and its first entry and distances.
 struct Operand {
-  cl::Buffer buffer;
+  Buffer buffer;
   int ld;
   index_t stride;
 };
 template <class T>
 Operand operand(Products<T>& on, ProductKind kind, Packing packing, const std::vector<T>& x,
                 int rows, int cols, int ld) {
-  const cl::Buffer plain = on.buffer(x);
+  const Buffer plain = on.buffer(x);
   if (kind != ProductKind::wide || !takes_packed(on.params())) return {plain, ld, rows * ld};
   const PackShape shape = pack_shape(rows, cols, ld);
   const index_t blocks = index_t{shape.row_blocks} * shape.col_blocks;
@@ -146,7 +146,7 @@ void check_subtract(Products<T>& on, ProductBody body, ProductKind kind, Size si
   shape.rows = size.rows;
   shape.cols = size.cols;
   shape.depth = size.depth;
-  const cl::Buffer out = on.buffer(c);
+  const Buffer out = on.buffer(c);
   Launcher launch = on.launcher();
   enqueue_subtract(launch, on.params(), kind, shape, product_scales(on.params(), 1, 1),
                    first.buffer, second.buffer, out);
@@ -191,7 +191,7 @@ void check_transposed(Products<T>& on, ProductBody body, ProductKind kind, Size 
   shape.left_cols = left_cols;
   shape.slabs = cut;
   shape.slab_depth = (size.depth / cut + size.depth % cut + even - 1) / even * even;
-  const cl::Buffer out = on.buffer(z);
+  const Buffer out = on.buffer(z);
   Launcher launch = on.launcher();
   enqueue_transposed(launch, on.params(), kind, shape, product_scales(on.params(), 1, 1),
                      first.buffer, on.buffer(left), on.buffer(b), out);
@@ -235,7 +235,7 @@ void check_packed_result(Products<float>& on, ProductBody body, Size size) {
   shape.ldc = static_cast<int>(packed_blocks(size.cols));
   shape.c_stride = shape.rows / 16 * index_t{shape.ldc};
   const auto words = static_cast<std::size_t>(matrices * shape.c_stride * packed_block_bytes) / 4;
-  const cl::Buffer z = on.buffer(std::vector<float>(words, std::nanf("")));
+  const Buffer z = on.buffer(std::vector<float>(words, std::nanf("")));
   Launcher launch = on.launcher();
   const double bound = size.depth;
   const ProductScales scales = product_scales(on.params(), 1, bound);
@@ -254,7 +254,7 @@ void check_packed_result(Products<float>& on, ProductBody body, Size size) {
   next.ldc = next.cols = size.cols;
   next.rows = size.depth;
   next.depth = size.rows;
-  const cl::Buffer out = on.buffer(c);
+  const Buffer out = on.buffer(c);
   enqueue_subtract(launch, on.params(), ProductKind::wide, next, scales, left.buffer, z, out);
   std::vector<float> result(c.size());
   on.read(out, result);

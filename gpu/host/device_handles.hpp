@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// opencl_device.hpp: the OpenCL handles behind device.hpp. Private to gpu.
+// device_handles.hpp: the devices of device.hpp, and how each is opened. Private to gpu/host.
 #pragma once
 
 #include <vector>
 
 #include "gpu/host/device.hpp"
-#include "gpu/host/opencl.hpp"
+#include "gpu/host/driver.hpp"
 
 namespace qrtool {
 
 struct DeviceHandle {
   DeviceInfo info;
-  cl::Device device;
+  OpenDevice open;
 };
 
 /// The devices of list_devices with their handles.
