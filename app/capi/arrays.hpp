@@ -35,8 +35,7 @@ struct Strided {
   }
 
  private:
-  // Returns the distance of rows for core, which wants room for a row. With one row the caller may
-  // give any stride.
+  // Returns the distance of rows. One row may have any stride, but core needs room for it.
   index_t ld() const { return rows <= 1 && row_stride < cols ? cols : row_stride; }
   index_t batch_stride() const { return count <= 1 ? rows * ld() : stride; }
 };

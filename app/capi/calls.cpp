@@ -14,9 +14,8 @@
 namespace qrtool::capi {
 namespace {
 
-/// The last error text of a thread. It is memory of fixed size without a destructor: a thread may
-/// have no memory left when an error is recorded, and registering a destructor would end the
-/// process then.
+/// The last error text of a thread. Its size is fixed and it has no destructor, since a thread may
+/// have no memory left when an error is recorded.
 thread_local char last_error[2048];
 
 int code_of(ExitCode code) { return static_cast<int>(code); }
