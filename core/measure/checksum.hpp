@@ -14,12 +14,12 @@
 
 namespace qrtool {
 
-/// Returns the checksum of a matrix, or of some of its rows: the sum of a matrix is that of its
-/// parts. `first_word` is the number of words of the matrix before these rows.
+/// Returns the checksum of a matrix, or of some of its rows; the checksums of parts add up to the
+/// checksum of the matrix. `first_word` is the number of words of the matrix before these rows.
 template <class T>
 std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word = 0);
 
-/// The same sum, by several threads.
+/// The same sum, computed by several threads.
 template <class T>
 std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word, int threads);
 

@@ -94,7 +94,7 @@ struct ErrorMeter::State {
 
   // ---- tasks
 
-  /// Calls body(task, worker) for every task. Which worker takes it has no influence on the sums.
+  /// Calls body(task, worker) for every task. The sums do not depend on which worker does a task.
   template <class Body>
   void for_tasks(index_t tasks, double operations, Body body) const {
     strips::for_tasks(tasks, operations, threads, body);
@@ -156,7 +156,7 @@ struct ErrorMeter::State {
     }
   }
 
-  /// |entry|^2, of the scaled entry.
+  /// Returns |entry|^2 of the scaled entry.
   template <class C>
   double square_of(const C& entry) const {
     const double re = static_cast<double>(entry.real()) * scaling.half * scaling.rest;
@@ -193,8 +193,8 @@ struct ErrorMeter::State {
     r_is_upper = lower == 0;
   }
 
-  /// Sets X'X to zero, where start() has begun a new matrix. A matrix that is one tile does not
-  /// need it: its squares are stored, not added.
+  /// Sets X'X to zero for a new matrix. A matrix of one tile does not need it, because its squares
+  /// are stored, not added.
   void clear_gram() {
     if (!is_cleared) std::fill_n(gram, 2 * layout.gram_size(), 0.0);
     is_cleared = true;
@@ -222,7 +222,7 @@ struct ErrorMeter::State {
 
   // ---- rows of A and Q
 
-  /// At most layout.rows rows.
+  /// Adds at most layout.rows rows.
   template <class T>
   void add_slab(MatrixView<const T> a, MatrixView<const T> q) {
     if (!has_q) return add_slab_of_a(a);
@@ -232,8 +232,8 @@ struct ErrorMeter::State {
       pack_some(q, task * pack_rows, unscaled, x, layout.x_strip_size);
     });
     prepare_gram(a.rows);
-    // The tasks of A - QR come first, since the longest of them takes as long as a thread's share
-    // of a slab where there are 16 threads.
+    // The tasks of A - QR come first: with 16 threads the longest of them takes as long as a
+    // thread's share of a slab.
     const index_t pairs = layout.group_pairs();
     const index_t tiles = ceiling(a.rows, layout.tile_rows) * layout.n_groups;
     for_tasks(tiles + pairs, entries(a.rows, layout.x_columns) * 2 * static_cast<double>(n),
@@ -369,7 +369,7 @@ struct ErrorMeter::State {
     return squares;
   }
 
-  /// The root of the sum of squares(s, t) over all squares of X'X, each of which takes
+  /// Returns the root of the sum of squares(s, t) over all squares of X'X, each of which takes
   /// `operations`.
   template <class Squares>
   double norm_of(double operations, Squares squares) const {
@@ -383,7 +383,7 @@ struct ErrorMeter::State {
     return std::sqrt(sum);
   }
 
-  /// ||A'A - R'R||, where there is no Q.
+  /// Returns ||A'A - R'R||, for R alone.
   double r_residual() const {
     if (layout.is_wide && !is_complex)
       return wide_residual<double>({x, rows_added, n, n}, {r, r_rows, n, n});

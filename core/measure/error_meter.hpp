@@ -11,15 +11,15 @@
 
 namespace qrtool {
 
-/// Measures matrices of one shape, one after another. It takes a few rows of A and Q at a time, so
-/// that a matrix larger than memory can be measured, too. Only of a wide matrix without Q it keeps
-/// all rows, which take as much memory as R. The sums do not depend on how many rows
-/// each call brings. Their rounding errors are bounded in core/measure/error_meter.cpp. Workspace:
-/// workspace_bytes(). Not thread-safe: each thread needs its own meter.
+/// Measures matrices of one shape, one after another. It reads a few rows of A and Q at a time, so
+/// that a matrix larger than memory can be measured. Only for a wide matrix without Q it keeps all
+/// rows, which need as much memory as R. The sums do not depend on how many rows each call brings.
+/// Their rounding errors are bounded in core/measure/error_meter.cpp. Workspace: workspace_bytes().
+/// Not thread-safe: each thread needs its own meter.
 class ErrorMeter {
  public:
-  /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization. Matrices
-  /// are complex where `is_complex` says so; all sizes count complex numbers then.
+  /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization. With
+  /// `is_complex` matrices are complex, and all sizes count complex numbers.
   ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads = 1,
              bool is_complex = false);
   ~ErrorMeter();
@@ -38,15 +38,15 @@ class ErrorMeter {
   /// Begins a matrix, given R (r_rows x n) and the scale of A (Magnitude::scale).
   template <class T>
   void start(MatrixView<const T> r, int scale);
-  /// Adds the next rows of A (rows x n) and of Q (rows x q_cols; ignored where there is no Q).
+  /// Adds the next rows of A (rows x n) and of Q (rows x q_cols; ignored if there is no Q).
   template <class T>
   void add_rows(MatrixView<const T> a, MatrixView<const T> q);
   /// Returns the errors of the matrix, once all its rows were added.
   Errors finish();
 
   int scale() const;
-  /// Rows can be measured in parts by several meters of the same shape, scale and R: sums() gives
-  /// the sums of all rows since start(), and add_sums() adds those of another meter. The result
+  /// Rows can be measured in parts by several meters of the same shape, scale and R: sums() returns
+  /// the sums of all rows since start(), and add_sums() adds the sums of another meter. The result
   /// depends on the order in which they are added. Not for wide matrices without Q.
   std::vector<double> sums() const;
   static std::size_t number_of_sums(index_t m, index_t n, index_t q_cols, bool is_complex);

@@ -33,17 +33,17 @@ using strips::width;
 constexpr std::uint64_t probe_seed = 0x9e0be, x_stream = 2, y_stream = 3;
 static_assert(residual_vectors <= width && orthogonality_vectors == width);
 
-/// The products in a plain sum.
+/// The number of products in a plain sum.
 constexpr index_t run = 32;
 /// The rows, and the strips of columns, that are packed at a time. They stay in the second-level
 /// cache.
 constexpr index_t block_rows = 128, block_strips = 4;
 static_assert(block_rows == block_strips * width);  // as many tasks for rows as for columns
-/// The products of block_rows rows with 32 vectors take so many numbers.
+/// The size of the products of block_rows rows with 32 vectors.
 constexpr index_t product_size = block_rows * width;
 
-/// The columns from which on the probe takes less than half of the meter's time (AVX-512,
-/// 2026-11-22): it does 168 m n operations for a reduced QR, and the meter 2 m n^2.
+/// The least number of columns for which the probe takes less than half of the meter's time
+/// (AVX-512, 2026-11-22): it does 168 m n operations for a reduced QR, and the meter 2 m n^2.
 constexpr index_t least_columns = 192;
 
 /// Takes room for 32 vectors from a workspace; they lie side by side, 32 numbers for each row.
@@ -80,7 +80,7 @@ struct ErrorProbe::State {
   static index_t block_size() {
     return block_strips * strip_size_of(2 * block_rows) + product_size;
   }
-  /// Whole tasks of the columns of Q, or of A where there is no Q.
+  /// Returns the columns of Q, or of A if there is no Q, rounded up to whole tasks.
   static index_t sum_rows(index_t n, index_t q_cols) {
     return ceiling(q_cols > 0 ? q_cols : n, block_strips * width) * block_strips * width;
   }
@@ -199,7 +199,7 @@ struct ErrorProbe::State {
     return squares;
   }
 
-  /// At most m rows.
+  /// Adds at most m rows.
   template <class T>
   void multiply_rows(MatrixView<const T> a, MatrixView<const T> q) {
     const index_t all = ceiling(a.rows, block_rows);
@@ -269,7 +269,7 @@ struct ErrorProbe::State {
                       [&](index_t task, int worker) { body(task * at_once, block_of(worker)); });
   }
 
-  /// Where there is no Q, the sum is A'A X - R'W, so that the sign of W is changed first.
+  /// Without Q the sum is A'A X - R'W, so the sign of W is changed first.
   template <class T>
   void subtract_columns_of_r(MatrixView<const T> r) {
     for (index_t i = 0; i < r_rows * width; ++i) w[i] = -w[i];
@@ -298,7 +298,7 @@ struct ErrorProbe::State {
     return squares.sum;
   }
 
-  /// ||x + y||^2 of rows of which `columns` numbers count; y may be null.
+  /// Returns ||x + y||^2 of rows of which only `columns` numbers count; y may be null.
   static double squares_of(const double* x, const double* y, index_t columns) {
     double squares = 0;
     for (index_t l = 0; l < columns; ++l) {

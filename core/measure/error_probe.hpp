@@ -42,8 +42,8 @@ inline constexpr index_t residual_vectors = 8, orthogonality_vectors = 32;
 inline constexpr double residual_factor = 21.97, orthogonality_factor = 2.978;
 
 /// Estimates matrices of one shape, one after another. Rows of A and Q may come in several calls.
-/// The estimates do not depend on the number of threads, nor on the calls as long as all but the
-/// last one bring a multiple of ErrorMeter::tile_rows(). Workspace: workspace_bytes(). Not
+/// The estimates do not depend on the number of threads, nor on the calls if every call except the
+/// last one brings a multiple of ErrorMeter::tile_rows(). Workspace: workspace_bytes(). Not
 /// thread-safe: each thread needs its own probe.
 class ErrorProbe {
  public:
@@ -64,7 +64,7 @@ class ErrorProbe {
   /// Begins a matrix, given R and the scale of A (Magnitude::scale).
   template <class T>
   void start(MatrixView<const T> r, int scale);
-  /// Adds the next rows of A and of Q, which is ignored where there is no Q.
+  /// Adds the next rows of A and of Q, which is ignored if there is no Q.
   template <class T>
   void add_rows(MatrixView<const T> a, MatrixView<const T> q);
   /// Returns the estimates of the matrix, once all its rows were added.
@@ -86,9 +86,9 @@ class ErrorProbe {
 /// The errors that the true ones exceed with a probability of 1e-9 each.
 Errors upper_bounds(const Errors& estimates);
 
-/// Finds the errors of matrices of one shape, one after another, as Check::full or Check::probe
-/// asks: it gives the estimates where their upper bounds are within the bars, and measures the
-/// errors elsewhere.
+/// Finds the errors of matrices of one shape, one after another, for Check::full or Check::probe:
+/// it returns the estimates if their upper bounds are within the bars, and measures the errors
+/// otherwise.
 class ErrorFinder {
  public:
   /// The shapes of Q and R, as ErrorMeter has them, and the threads at the most. The errors of
@@ -104,7 +104,7 @@ class ErrorFinder {
   static std::size_t workspace_bytes(const Shape& shape, Check check);
 
   void use_threads(int threads);
-  /// `bars_of` gives the bars for estimates.
+  /// `bars_of` returns the bars for estimates.
   template <class T>
   Errors find(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r, int scale,
               const BarsOf& bars_of);

@@ -21,13 +21,13 @@ constexpr index_t lanes = probe::vectors;
 static_assert(lanes == gram_probe_vectors(ElementType::float32));
 constexpr std::uint64_t gram_probe_seed = 0x9e0be, probe_stream = 1;
 
-/// The rows of a plain sum, before Kahan's sum takes over. As in core/ratios: equal terms bias a
-/// plain sum by up to its length in units of float64.
+/// The number of rows of a plain sum, before Kahan's sum takes over. Equal terms bias a plain sum
+/// by up to its length in units of float64 (core/report/ratios.hpp).
 template <class T>
 constexpr index_t tile_rows = sizeof(Real<T>) == 4 ? 128 : 32;
 static_assert(tile_rows<float> >= probe::most_rows);
 
-/// The scale of a leaf is 0 where its squares and their sums are normal numbers in float64.
+/// The scale of a leaf is 0 if its squares and their sums are normal numbers in float64.
 constexpr int most_exponent = 400;
 
 double draw(index_t number) {
@@ -79,7 +79,7 @@ void copy_scaled(MatrixView<const T> rows, int exponent, double* t) {
   }
 }
 
-/// All float32 numbers have squares in float64.
+/// The squares of all float32 numbers are in the range of float64.
 template <class T>
 int exponent_of_leaf(MatrixView<const T> rows) {
   if constexpr (sizeof(T) == 4) return 0;
@@ -186,7 +186,7 @@ double GramProbe<T>::squares_of(const double* products) const {
 template <class T>
 Errors GramProbe<T>::finish(MatrixView<const T> r, int scale) const {
   const index_t n = columns_, size = 1 + n * lanes;
-  // ||A||^2 and A'A X, scaled like A.
+  // The sums of ||A||^2 and A'A X, scaled like A.
   std::vector<double> sum(static_cast<std::size_t>(size)), rest(sum.size());
   for (index_t leaf = 0; leaf < shape_.leaves(); ++leaf) {
     const double* slot = sums(leaf, 1).data();
@@ -194,7 +194,7 @@ Errors GramProbe<T>::finish(MatrixView<const T> r, int scale) const {
     const double factor = std::ldexp(1.0, 2 * (static_cast<int>(slot[0]) - scale));
     for (index_t l = 0; l < size; ++l) add_compensated(slot[1 + l] * factor, sum[l], rest[l]);
   }
-  // Minus R'R X.
+  // R'R X is subtracted.
   std::vector<double> rows(static_cast<std::size_t>(tile_rows<T> * n));
   std::vector<double> product(static_cast<std::size_t>(n * lanes));
   for (index_t i = 0; i < r.rows; i += tile_rows<T>) {

@@ -26,26 +26,26 @@
 
 namespace qrtool {
 
-/// The vectors by which R of this type is checked, and the most columns for which the error is
-/// exact.
+/// Returns the number of vectors by which R of this type is checked, which is also the most columns
+/// for which the error is exact.
 constexpr index_t gram_probe_vectors(ElementType type) { return 8 / parts_in(type); }
 
 template <class T>
 class GramProbe {
  public:
   explicit GramProbe(const TallShape& shape, const AllocateHost& allocate = allocate_host);
-  /// Return the bytes that the constructor allocates, and the bytes that a thread takes in add().
+  /// Return the bytes that the constructor allocates, and the bytes that a thread needs in add().
   static std::size_t bytes(const TallShape& shape);
   static std::size_t worker_bytes(const TallShape& shape);
 
   /// Adds the rows of whole leaves, the first of which has the number `leaf`, on `threads` threads.
   /// Calls may be made at the same time for different leaves.
   void add(index_t leaf, MatrixView<const T> rows, int threads);
-  /// Returns what was found of some leaves. It is trivially copyable, so that it can be sent to
+  /// Returns the sums of some leaves. They are trivially copyable, so that they can be sent to
   /// another rank.
   std::span<double> sums(index_t leaf, index_t leaves) const;
-  /// The errors of R (k x n), after every leaf was added. `scale` is that of A (Magnitude::scale).
-  /// The orthogonality is not measured.
+  /// Returns the errors of R (k x n), after every leaf was added. `scale` is the scale of A
+  /// (Magnitude::scale). The orthogonality is not measured.
   Errors finish(MatrixView<const T> r, int scale) const;
 
  private:

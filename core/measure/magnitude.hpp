@@ -12,8 +12,8 @@ struct Magnitude {
   double largest = 0;
   bool finite = true;
 
-  /// The exponent e with `largest` in [2^(e-1), 2^e); 0 where `largest` is 0 or an entry is not
-  /// finite.
+  /// Returns the exponent e with `largest` in [2^(e-1), 2^e), or 0 if `largest` is 0 or an entry is
+  /// not finite.
   int scale() const;
   /// Adds another part of the same matrix.
   void include(const Magnitude& other);

@@ -20,11 +20,11 @@ inline constexpr index_t call_rows = strips::tile_rows;
 /// The rows that are packed before their products are formed. More rows read and write Q'Q less
 /// often.
 inline constexpr index_t slab_rows = 2 * call_rows;
-/// The rows that are packed in a task.
+/// The number of rows that are packed in a task.
 inline constexpr index_t pack_rows = 32;
-/// The most strips of columns that are a task of Q'Q together, and one of A - QR. Of A - QR, 256
-/// rows of 8 strips take a quarter of a second-level cache of 2 MiB. Q and R come from the cache
-/// behind it, and half of the rows or strips would need them twice as often.
+/// The most strips of columns in a task of Q'Q, and in a task of A - QR. In A - QR, 256 rows of 8
+/// strips take a quarter of a second-level cache of 2 MiB. Q and R come from the next cache; half
+/// the rows or strips would need them twice as often.
 inline constexpr index_t most_group_strips = 4, most_tile_strips = 8;
 /// From this number of strips on there are enough tasks with 256 rows of A - QR; with fewer, a task
 /// has 128.
@@ -70,9 +70,8 @@ struct Layout {
            threads * tile_size() + slots();
   }
 
-  /// A'A of a wide matrix is larger than A and R. Its squares are computed one after another from
-  /// all rows of A, and none is stored.
-  /// A and R stay as they are, row after row.
+  /// Whether A'A is larger than A and R together. Its squares are then computed one after another
+  /// from all rows of A, and none is stored. A and R stay row after row.
   bool is_wide;
   bool keeps_a;
   index_t x_columns, x_strips, n_strips;     // X is Q, or A where there is no Q

@@ -17,8 +17,8 @@ using V = VectorOf<double, lanes>::type;
 using Stored = VectorOf<double, lanes>::unaligned;
 using Single = VectorOf<float, lanes>::unaligned;
 
-/// The processor loads entries this far ahead of those that are multiplied: memory takes a third of
-/// the time otherwise.
+/// The processor loads entries this far ahead of the entries that are multiplied. Otherwise memory
+/// takes a third of the time.
 constexpr int bytes_ahead = 2048, line_bytes = 64;
 
 V load(const double* x) { return *reinterpret_cast<const Stored*>(x); }

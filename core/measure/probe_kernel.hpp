@@ -8,10 +8,10 @@
 
 namespace qrtool::probe {
 
-/// The columns of X.
+/// The number of columns of X.
 inline constexpr std::int64_t vectors = 8;
 
-/// At most so many rows stay in registers at a time.
+/// The most rows that stay in registers at a time.
 inline constexpr std::int64_t most_rows = 8;
 
 /// The functions of probe_kernel.cpp, compiled for one instruction set.

@@ -10,9 +10,9 @@
 
 namespace qrtool {
 
-/// How many rows are measured in parts of `rows` rows, on `threads` threads. Where the parts follow
-/// from the shape alone, the sums do not depend on how many rows a call brings, as long as each
-/// call brings whole parts, nor on the threads.
+/// The rows of a part, and the number of threads that measure parts. If the parts follow from the
+/// shape alone, the sums depend neither on the threads nor on how many rows a call brings, as long
+/// as each call brings whole parts.
 struct RowParts {
   index_t rows;
   int threads;

@@ -10,7 +10,7 @@ namespace qrtool::scan {
 namespace {
 
 /// IEEE numbers without their sign bit have the same order as integers, and Inf and NaN are the
-/// largest, so that one integer maximum finds the largest number and whether all are finite.
+/// largest. So one integer maximum gives the largest number and tells whether all are finite.
 template <class T, class Bits>
 Bits largest_bits(const T* from, index_t count, Bits largest) {
   constexpr Bits sign = std::numeric_limits<Bits>::min();

@@ -16,17 +16,17 @@ using blocked::lesser, blocked::round_up;
 static_assert(width == blocked::width);
 
 constexpr int lanes = Products::lanes;
-/// A tile of registers has so many rows.
+/// The number of rows in a tile of registers.
 constexpr int tile = blocked::tile_reflectors;
 /// A tile that keeps two sums in registers, of the present run and of all runs, has half as many
 /// rows.
 constexpr int low_tile = tile / 2;
 /// The most pairs of runs in a tile of rows are 2^most_levels - 1.
 constexpr int most_levels = 8;
-/// The rows up to which such tiles are faster.
+/// The most rows for which such tiles are faster.
 constexpr index_t most_low_rows = 64;
-/// The columns of Q whose products are subtracted together: sixteen columns of so many rows of R
-/// take a third of a first-level cache.
+/// The number of columns of Q whose products are subtracted together: sixteen columns of this many
+/// rows of R take a third of a first-level cache.
 constexpr index_t residual_inner = 128;
 
 V load(const double* x) { return Products::load(x); }
@@ -81,7 +81,7 @@ struct Packing {
   }
 };
 
-/// The next rows may be in other pages, so that the processor would not prefetch them.
+/// The next rows may be in other pages, which the processor does not prefetch.
 template <class T>
 void prefetch_row(const T* row, index_t columns) {
   constexpr index_t line = 64 / sizeof(T), most_lines = 8;
@@ -144,7 +144,7 @@ struct LowTile {
 };
 
 /// Stores a tile of V'C. Sums are added pairwise: runs to pairs, and pairs like the digits of a
-/// counter, whose number `pair` has been reached.
+/// counter, which has reached `pair`.
 template <int N>
 [[gnu::always_inline]] inline void store_products(const Gram& g, index_t p, int q, double* w) {
   LowTile<N> waiting[most_levels];
@@ -159,7 +159,7 @@ template <int N>
       const index_t second = first + g.run;
       sum.add_run(v + second * width, c + second * width, left - g.run);
     }
-    // The last pair takes up all that are waiting.
+    // The last pair adds all sums that are waiting.
     int level = 0;
     for (index_t digits = pair; pair == pairs - 1 ? digits != 0 : digits % 2 != 0; digits /= 2) {
       if (digits % 2 != 0)
@@ -295,8 +295,8 @@ struct StripProduct {
   index_t filled_rows;  // of R's first column; every other column may have one row more
 };
 
-/// A tile of A minus its tile of Q R, whose first `inner` rows of R are not zero. Between runs A
-/// stays in registers where `Rows` leaves room for it, and otherwise in the first-level cache.
+/// Subtracts a tile of Q R from a tile of A; the first `inner` rows of R are not zero. Between runs
+/// A stays in registers if there are enough of them for `Rows`, otherwise in the first-level cache.
 template <int Rows, int N>
 [[gnu::always_inline]] inline void subtract_tile(const StripProduct& f, index_t inner,
                                                  const double* q, const double* r, double* a) {
@@ -398,8 +398,7 @@ Int columns_of_lanes() {
 /// Returns x in the lanes of the mask, and 0 in the others.
 V select(Int mask, V x) { return reinterpret_cast<V>(reinterpret_cast<Int>(x) & mask); }
 
-/// Sums the squares of a square of V'C. Columns beyond those of the matrix are zero, and need no
-/// mask.
+/// Sums the squares of a square of V'C. Columns beyond the last are zero, and need no mask.
 double square_squares(const Square& f) {
   const Int column = columns_of_lanes();
   V twice[2] = {}, once{};

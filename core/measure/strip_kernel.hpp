@@ -16,11 +16,11 @@ using index_t = std::int64_t;
 inline constexpr index_t width = 32;
 /// Columns, and the rows of A and Q, are padded to multiples of this number.
 inline constexpr index_t unit = 8;
-/// A tile has so many rows. Plain sums of a run of products are added to each other, and the sum of
-/// a tile is then added to a compensated sum.
+/// The number of rows in a tile. Plain sums of a run of products are added to each other, and the
+/// sum of a tile is then added to a compensated sum.
 inline constexpr index_t tile_rows = 256;
 
-/// Describes rows of a matrix, and where their strips go.
+/// Rows of a matrix, and the strips that they are packed in.
 template <class T>
 struct Rows {
   const T* from;
@@ -55,7 +55,7 @@ struct Residual {
   bool is_upper;                 // all entries of R below its diagonal are zero
 };
 
-/// A square of a symmetric matrix, of which only the entries on and above the diagonal are stored.
+/// A square of a symmetric matrix. Only its entries on and above the diagonal are stored.
 struct Square {
   const double *x, *y;  // 32 x 32; y may be null
   index_t rows, columns;

@@ -36,7 +36,7 @@ struct Scaling {
   Scaling() = default;
   explicit Scaling(int scale) : half(power(-(scale / 2))), rest(power(-(scale - scale / 2))) {}
 
-  /// 2^e where it is a normal number; std::ldexp would take a tenth of the time of an 8 x 8 matrix.
+  /// Returns 2^e for normal numbers. std::ldexp would take a tenth of the time of an 8 x 8 matrix.
   static double power(int e) {
     return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + e) << 52);
   }
@@ -49,19 +49,19 @@ inline double pack(const Rows<double>& rows) { return best_kernels().pack_double
 
 inline index_t ceiling(index_t size, index_t part) { return (size + part - 1) / part; }
 
-/// Returns how many doubles a strip takes. It has a row more than needed: rows of different strips
-/// at a distance of a power of two would compete for few sets of a cache.
+/// Returns the number of doubles in a strip. It has one row more than needed: rows of different
+/// strips at a distance of a power of two would compete for few sets of a cache.
 inline index_t strip_size_of(index_t rows) { return (ceiling(rows, unit) * unit + 1) * width; }
 
 inline double entries(index_t rows, index_t columns) {
   return static_cast<double>(rows) * static_cast<double>(columns);
 }
 
-/// The operations for which another thread is worth its start.
+/// The number of operations for which another thread is worth its start.
 inline constexpr double least_operations_per_thread = 4e6;
 
-/// Calls body(task, worker) for every task, on as many of `threads` threads as `operations` are
-/// worth. Which worker takes a task must have no influence on its result.
+/// Calls body(task, worker) for every task, on as many of `threads` threads as `operations`
+/// justify. The result of a task must not depend on its worker.
 template <class Body>
 void for_tasks(index_t tasks, double operations, int threads, Body body) {
   const double paying = operations / least_operations_per_thread;

@@ -19,8 +19,8 @@ template <class S>
 using Stored = Eigen::Map<const Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
                           0, Eigen::OuterStride<>>;
 
-/// The columns of a block, and the terms of a plain sum, whose rounding errors are those of as many
-/// additions where all terms are equal.
+/// The number of columns of a block, and of terms in a plain sum. If all terms are equal, its
+/// rounding errors add up.
 constexpr index_t block_columns = 512, plain_terms = 32;
 /// ||E|| relative to ||A|| below which the first columns are good enough.
 constexpr double small_rest = 1e-9;
@@ -75,7 +75,7 @@ double norm_of(const Sums<S>& sums, const Matrix<S>& q) {
   return std::sqrt(std::fmax(real_part(trace), 0.0));
 }
 
-/// Q of the first columns; nothing where R is not triangular there.
+/// Returns Q of the first columns, or nothing if R is not triangular there.
 template <class S>
 std::optional<Matrix<S>> q_of_first(const Stored<S>& a, const Stored<S>& r) {
   const index_t k = r.rows();

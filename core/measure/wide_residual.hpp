@@ -23,7 +23,7 @@ bool is_very_wide(index_t m, index_t n);
 template <class S>
 double wide_residual(MatrixView<const S> a, MatrixView<const S> r);
 
-/// The most memory that it takes.
+/// Returns the most memory that it needs.
 std::size_t wide_residual_bytes(index_t m, index_t n, bool is_complex);
 
 }  // namespace qrtool

@@ -95,9 +95,10 @@ Reading read_matrix(const SystemShapes& s) {
   return out;
 }
 
-/// Whether both ways give every number the same place. Of one matrix B, m first and the columns of
-/// a matrix are the same right sides, and a single right side is a row as well as a column. Of
-/// several matrices m x p and a square A, X has the same shape where m is first, and other numbers.
+/// Whether both readings give every number the same place. For one matrix B, m first and the
+/// columns of a matrix are the same right sides, and a single right side is a row as well as a
+/// column. For several matrices m x p and a square A, X has the same shape if m is first, but other
+/// numbers.
 bool is_same(const RightSides& one, const RightSides& other) {
   const bool are_rows = one.as_rows && other.as_rows;
   const bool are_columns =
@@ -155,8 +156,8 @@ std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked) {
   return found;
 }
 
-/// R of [A B] takes 4 m n p operations for the right sides, as Q'B does, but p more columns are to
-/// be reduced among themselves, too.
+/// R of [A B] takes 4 m n p operations for the right sides, as Q'B does, but p more columns must be
+/// reduced among themselves, too.
 bool pays_as_shared(index_t n, index_t right_sides) {
   return right_sides > std::max<index_t>(n, 8);
 }

@@ -15,11 +15,11 @@ using Dims = std::vector<index_t>;
 
 /// Which dimension of B has the m rows of A. first: [m, ...], each place behind it is a right side;
 /// last: [..., m], each place before it is a right side; matrix: [..., m, p], p right sides for
-/// each place of the leading dimensions. automatic: what fits.
+/// each place of the leading dimensions. automatic: whichever fits.
 enum class RowsOfB { automatic, first, last, matrix };
 std::string_view name_of(RowsOfB rows);
 
-/// Where one right side is. Numbers of arrays count from 0, in their stored order.
+/// The place of one right side. Numbers of arrays count from 0, in their stored order.
 struct SidePlace {
   index_t a = 0;        // its matrix
   index_t in_b = 0;     // its first number in B, and in weights that have the shape of B
@@ -42,8 +42,8 @@ struct RightSides {
   Dims a_leading = {}, b_leading = {};  // the leading dimensions, before they are broadcast
 
   index_t items() const;  // places of the batch
-  /// Where a right side is; they count as solution_dims does. Whoever reads or writes numbers of
-  /// right sides finds them by this function alone.
+  /// Returns the place of a right side; right sides are numbered as solution_dims counts. All code
+  /// that reads or writes right sides by number uses this function.
   SidePlace place(index_t side) const;
   bool shares_a() const { return a_leading.empty(); }
 };
@@ -60,9 +60,9 @@ struct SystemShapes {
   bool is_column = false;
 };
 
-/// All ways to read B that fit, in this order: one vector for each matrix of A (last), matrix,
-/// first, last. Two ways that give the same numbers the same places count as one. With `asked`
-/// other than automatic only that one is tried. A vector of one dimension belongs to every A.
+/// Returns all ways to read B that fit, in this order: one vector for each matrix of A (last),
+/// matrix, first, last. Two ways that give the same numbers the same places count as one. If
+/// `asked` is not automatic, only that one is tried. A vector of one dimension belongs to every A.
 std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked);
 
 /// Whether this many right sides of one A are taken by products with Q, not factored with A.

@@ -9,10 +9,11 @@
 namespace qrtool {
 namespace {
 
-/// Dependent columns up to which the dependencies are corrected: each takes two passes over A.
+/// The most dependent columns for which the dependencies are corrected: each takes two passes over
+/// A.
 constexpr index_t most_corrected_dependencies = 32;
 
-/// Less than that of any number.
+/// Less than the exponent of any number.
 constexpr int no_exponent = std::numeric_limits<int>::min() / 4;
 
 /// Returns the larger of two errors; NaN is the largest.
@@ -62,7 +63,7 @@ typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector
   Candidate c;
   c.x.resize(x.size());
   // Entries that are rounded to denormal numbers, of T or beside scaled columns, may change D x by
-  // this much, and D^-1 x by 2^lost beside its largest entry, which is 2^largest at least.
+  // this much, and D^-1 x by 2^lost relative to its largest entry, which is 2^largest at least.
   std::vector<double> rounding;
   int lost = no_exponent, largest = no_exponent;
   const auto over = [&](std::size_t i) {
@@ -128,8 +129,8 @@ void SystemSolver<T>::measure(Rows& rows, index_t j, Candidate& c) const {
   judge(sums, 0, c);
 }
 
-/// Takes one step of iterative refinement. It is kept where the gradient, as R sees it, has become
-/// smaller and the check still passes.
+/// Takes one step of iterative refinement. The result is kept if the gradient, as R sees it, has
+/// become smaller and the check still passes.
 template <class T>
 void SystemSolver<T>::refine(Rows& rows, index_t j, int scale_b, Candidate& best) const {
   std::vector<S> d(best.x.size(), S(0));

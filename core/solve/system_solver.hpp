@@ -27,7 +27,7 @@
 
 namespace qrtool {
 
-/// What the report says about each solution.
+/// The line of the report about each solution.
 struct SolutionReport {
   double residual_norm = not_measured;   // ||b - A x||, measured
   double backward_error = not_measured;  // of x as it is stored
@@ -38,7 +38,7 @@ struct SolutionReport {
   std::uint8_t tries = 1;             // 2: reflectors made x after another way had failed
 };
 
-/// What the report says about each matrix A.
+/// The line of the report about each matrix A.
 struct MatrixFindings {
   std::int32_t rank = -1;  // -1: A is not finite
   double condition = not_measured, scaled_condition = not_measured;
@@ -76,12 +76,12 @@ class SystemRows {
 
   /// Sums for the right sides first .. first + x.cols - 1. x is n x p, packed.
   virtual void add_residual(index_t first, MatrixView<const S> x, ResidualSums<S>& sums) = 0;
-  /// Sums for one right side in twice the precision; for zeros in its place where j < 0. Only for
-  /// float64 and complex128.
+  /// Adds sums for one right side in twice the precision, or for zeros if j < 0. Only for float64
+  /// and complex128.
   virtual void add_precise_residual(index_t j, const S* x, std::vector<S>& gradient,
                                     double& r_squares) = 0;
-  /// R of A (k x n) and z = Q^H b (k) by reflectors in float64. False where the rows have no such
-  /// way.
+  /// Computes R of A (k x n) and z = Q^H b (k) by reflectors in float64. Returns false if the rows
+  /// cannot do that.
   virtual bool factor_again(index_t j, MatrixView<S> r, S* z) = 0;
 };
 
@@ -94,7 +94,7 @@ class SystemSolver {
 
   explicit SystemSolver(const SolveRules& rules) : rules_(rules) {}
 
-  /// Takes R (k x n) of A whose columns are scaled by 2^-scales; empty: they are not. It is copied.
+  /// Copies R (k x n) of A, whose columns are scaled by 2^-scales; empty: they are not scaled.
   template <class C>
   void take_factor(MatrixView<const C> r, std::span<const int> scales = {});
   const RankedFactor<S>& factor() const { return factor_; }
@@ -107,13 +107,13 @@ class SystemSolver {
     std::span<const index_t> rows_used;  // of each right side, for the degrees of freedom
   };
   /// Solves for right sides first .. first + p - 1, given z = Q^H B (k x p), and checks. scales:
-  /// those of the p right sides.
+  /// the scales of the p right sides.
   void solve(Rows& rows, index_t first, MatrixView<const S> z, std::span<const int> scales,
              const Places& places);
 
  private:
   void check(Rows& rows, index_t first, std::span<const int> scales, const Places& places);
-  /// A solution for one right side, and what the check found.
+  /// A solution for one right side, and the findings of the check.
   struct Candidate {
     std::vector<S> x;  // of the scaled A and b, as stored: every entry is a T
     std::vector<S> g;

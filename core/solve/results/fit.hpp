@@ -19,15 +19,15 @@
 
 namespace qrtool {
 
-/// How b spreads over the rows that count.
+/// The spread of b over the rows that count.
 using fit::Spread;
 
-/// Adds the rows of `other`, by the formula of Chan, Golub, LeVeque (1979), which loses nothing
-/// where the mean is far from 0.
+/// Adds the rows of `other`, by the formula of Chan, Golub, LeVeque (1979), which loses nothing if
+/// the mean is far from 0.
 void merge(Spread& spread, const Spread& other);
 
-/// The spread of complex numbers |b - c|^2 around their mean c, from those of their parts in the
-/// same rows; it has no mean. Exactly 0 where they are constant.
+/// Returns the spread of complex numbers |b - c|^2 around their mean c, from the spreads of their
+/// parts in the same rows; it has no mean. It is exactly 0 if they are constant.
 Spread joined(const Spread& re, const Spread& im);
 
 /// The spread of `count` numbers times `scale`, `step` apart, with the squares of factors as
@@ -37,19 +37,20 @@ Spread spread_of(MatrixView<const T> column, double scale, const RowFactors& row
 
 /// Whether sums of squares between 0 and infinity have lost nothing to the range of float64.
 bool is_in_range(double squares);
-/// The exponent of the power of two by which right sides of this spread are multiplied where their
-/// squares are out of range; nothing where that cannot help: all are 0, or one is not finite.
+/// Returns the exponent of the power of two by which right sides of this spread are multiplied if
+/// their squares are out of range. Returns nothing if that cannot help: all are 0, or one is not
+/// finite.
 std::optional<int> exponent_into_range(const Spread& b);
 
-/// R^2 = 1 - residual_norm^2 / total, where total is sum w (b - mean)^2 with an intercept, and
-/// sum w b^2 else. NaN where total is 0: b is constant.
+/// Returns R^2 = 1 - residual_norm^2 / total, where total is sum w (b - mean)^2 with an intercept,
+/// else sum w b^2. NaN if total is 0, which means that b is constant.
 double r_squared(const Spread& b, double residual_norm, bool has_intercept);
 
-/// What is found about the fit of each right side.
+/// The findings about the fit of each right side.
 struct FitReport {
   double r_squared = not_measured;
   double orthogonality = not_measured;  // of the residuals, by the formula above
-  // Numbers were given, and are not those of x.
+  // Whether given numbers differ from the numbers that x gives.
   bool has_other_fitted = false, has_other_residuals = false;
   bool is_below_mean = false;  // no least-squares fit: see explain()
   bool is_perfect = false;     // what is left of b is rounding errors, though rows are spare
@@ -81,7 +82,7 @@ struct FitSums {
 };
 
 /// Some rows of one matrix and some right sides. The places of entries are as in fit::Sides. A and
-/// b are multiplied by powers of two first; x is that of the scaled problem.
+/// b are multiplied by powers of two first; x solves the scaled problem.
 template <class T>
 struct FitRows {
   MatrixView<const T> a = {};
@@ -96,18 +97,19 @@ struct FitRows {
   double scale_a = 1, scale_b = 1;
 };
 
-/// What is wanted of fits.
+/// Which outputs of a fit are wanted.
 struct FitWishes {
   bool fitted = false, residuals = false;
   ElementType type = ElementType::float64;  // of both
-  // These are given, and nothing is written.
+  // The arrays are given and checked, and nothing is written to them.
   bool checks_fitted = false, checks_residuals = false;
   bool any() const { return arrays() > 0; }
   /// The numbers in memory for each number of b.
   int arrays() const { return fitted + residuals + checks_fitted + checks_residuals; }
 };
 
-/// The bar of the residuals: that of solutions of the coarser type, X's or theirs.
+/// Returns the bar of the residuals: the bar of solutions of the coarser type of X and the
+/// residuals.
 double fit_bar(const SolveProblem& problem, const FitWishes& wishes);
 
 /// The sums of all rows of a right side, its gradient A^H W r (n), the squares of the columns (n)
@@ -121,33 +123,34 @@ struct SummedFit {
   FitScales scales = {};
 };
 
-/// Judges the fit of a right side whose x has this report. Where the residuals are not those that
-/// were judged, given fitted values are not A x, or R^2 is too small, the status becomes above_bar.
+/// Judges the fit of a right side whose x has this report. The status becomes above_bar if the
+/// residuals differ from those that were judged, if given fitted values are not A x, or if R^2 is
+/// too small.
 template <class S>
 FitReport judge_fit(const SolveProblem& problem, const FitWishes& wishes, const SummedFit<S>& fit,
                     SolutionReport& report);
 
-/// So many rows are summed up together. The sums of blocks are added in order, so that their bits
-/// depend neither on the threads nor on how many rows are in memory at a time.
+/// Returns the number of rows that are summed together. The sums of blocks are added in order, so
+/// that their bits depend neither on the threads nor on how many rows are in memory at a time.
 index_t fit_block_rows(index_t n);
 
 /// Forms and measures fits for one SolveProblem. Each thread needs its own object.
 template <class T>
 class FitWorker {
  public:
-  /// `problem` outlives the worker.
+  /// `problem` must outlive the worker.
   FitWorker(const SolveProblem& problem, const FitWishes& wishes);
   static std::size_t workspace_bytes(const SolveProblem& problem, const FitWishes& wishes);
 
   /// Adds the rows, which begin with a block, to the sums of their right sides.
   void add(const FitRows<T>& rows, std::span<FitSums> sums);
   std::vector<FitSums> new_sums(index_t sides) const;
-  /// New sums in memory of the worker, which the next call takes again.
+  /// Returns empty sums in memory of the worker, which the next call uses again.
   std::span<FitSums> empty_sums(index_t sides);
-  /// Whether the sums of a right side that was solved have left the range of float64, so that they
-  /// must be found again of scaled data.
+  /// Whether the sums of a solved right side have left the range of float64, so that they must be
+  /// computed again from scaled data.
   bool needs_scales(const FitSums& sums, const SolutionReport& report) const;
-  /// judge_fit() of a right side, all of whose rows were added.
+  /// Calls judge_fit() for a right side, all of whose rows were added.
   FitReport judge(const FitSums& sums, const double* x, SolutionReport& report,
                   const FitScales& scales = {}) const {
     return judge_fit<double>(problem_, wishes_,
@@ -175,7 +178,7 @@ struct ScaledFit {
 /// Scales for a right side that needs them. largest_a: the largest |a_ij| that is finite; x: its n
 /// solutions.
 ScaledFit scaled_fit(const Spread& b, double largest_a, std::span<const double> x);
-/// The largest |a_ij| that is finite, or `largest`.
+/// Returns the largest finite |a_ij|, or `largest` if that is larger.
 template <class T>
 double largest_finite(MatrixView<const T> a, double largest);
 
@@ -199,7 +202,7 @@ class FitEngine {
   static std::size_t workspace_bytes(const SolveProblem& problem, const FitWishes& wishes,
                                      int threads);
   void run(const FitBlock<T>& block);
-  /// Does what FitWorker does, for a part of the rows, which begins with a block.
+  /// As FitWorker::add(), for a part of the rows, which begins with a block.
   void add(const FitRows<T>& rows, std::span<FitSums> sums);
   FitWorker<T>& worker() { return workers_.front(); }
 
@@ -222,8 +225,8 @@ class FitEngine {
   std::vector<FitWorker<T>> workers_;
 };
 
-/// The same for complex systems, one right side after another in complex128. Nothing is wanted of
-/// an intercept.
+/// The engine for complex systems, one right side after another in complex128. An intercept is
+/// ignored.
 template <class R>
 class FitEngine<std::complex<R>> {
  public:

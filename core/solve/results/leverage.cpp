@@ -74,7 +74,7 @@ Matrix<typename M::Scalar> columns_of(const M& all, const CountedColumns& counte
   return some;
 }
 
-/// Clamps a leverage between 0 and 1, and adds what it lacks to the error.
+/// Clamps a leverage to 0 .. 1, and adds the difference to the error.
 double within_bounds(double h, LeverageReport& report, CompensatedSum& sum) {
   sum.add(h);
   report.error = std::max({report.error, -h, h - 1});
@@ -96,7 +96,7 @@ Matrix<S> stacked(const Matrix<S>& above, const Matrix<S>& below) {
   return all;
 }
 
-/// The rows of the ridge.
+/// Returns the rows of the ridge.
 template <class S>
 Matrix<S> ridge_rows(const SolveProblem& problem) {
   const index_t n = problem.ridge > 0 ? problem.n : 0;
@@ -155,7 +155,8 @@ struct MatrixSum {
   Matrix<S> sum, lost;
 };
 
-/// Z Z^H. Where rows of A are alike all terms are equal, and a plain sum of many rounds one way.
+/// Returns Z Z^H. If rows of A are alike, all terms are equal, and a plain sum of many terms rounds
+/// one way.
 template <class S>
 Matrix<S> gram_of(const Matrix<S>& z) {
   MatrixSum<S> gram(z.rows());
@@ -167,7 +168,7 @@ Matrix<S> gram_of(const Matrix<S>& z) {
 }
 
 /// R of blocks of rows that come one after another. Two R of equally many blocks are merged, so
-/// that rounding errors grow with the logarithm of the blocks.
+/// that rounding errors grow with the logarithm of the number of blocks.
 template <class S>
 class TriangleTree {
  public:
@@ -176,7 +177,7 @@ class TriangleTree {
     for (; !parts_.empty() && parts_.back().first == blocks; blocks *= 2) merge_last(r);
     parts_.emplace_back(blocks, std::move(r));
   }
-  /// R of all blocks and of `rows`.
+  /// Returns R of all blocks and of `rows`.
   Matrix<S> finish(const Matrix<S>& rows) {
     Matrix<S> r = rows;
     while (!parts_.empty()) merge_last(r);

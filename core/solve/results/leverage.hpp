@@ -26,7 +26,7 @@
 
 namespace qrtool {
 
-/// What is found about the leverages of a matrix.
+/// The findings about the leverages of a matrix.
 struct LeverageReport {
   index_t rank = 0;
   double error = not_measured;  // the largest of |sum h - r| / r, -h_i and h_i - 1
@@ -50,8 +50,8 @@ struct LargeRows {
 /// Takes the leverages of the rows first, ... in ascending order, between 0 and 1.
 using KeepLeverages = std::function<void(index_t first, std::span<const double> leverages)>;
 
-/// Computes the leverages of all rows of a small matrix, by one thread. rank: of A; none: it is to
-/// be found. rows: m x n.
+/// Computes the leverages of all rows of a small matrix, on one thread. rank: of A, if it is known.
+/// rows: m x n.
 template <class S>
 LeverageReport small_leverages(const SolveProblem& problem, const std::optional<index_t>& rank,
                                MatrixView<S> rows, std::span<double> leverages);
@@ -61,11 +61,11 @@ template <class S>
 LeverageReport large_leverages(const SolveProblem& problem, const std::optional<index_t>& rank,
                                int threads, const LargeRows<S>& in, const KeepLeverages& keep);
 
-/// The rank of the same rows by the rule of `problem`, in the arithmetic of S.
+/// Returns the rank of the same rows by the rule of `problem`, in the arithmetic of S.
 template <class S>
 index_t rank_of_rows(const SolveProblem& problem, int threads, const LargeRows<S>& in);
 
-/// Host bytes that large_leverages takes.
+/// Returns the host memory that large_leverages needs.
 std::size_t leverage_bytes(const SolveProblem& problem, int threads);
 
 }  // namespace qrtool
