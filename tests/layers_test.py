@@ -87,7 +87,7 @@ MOST_LINES = {
     "gpu/pipeline": 2150,
     "gpu/products": 2350,
     "gpu/reflectors": 7800,
-    "gpu/solve": 8700,
+    "gpu/solve": 8500,
     "io": 100,
     "io/checksum": 300,
     "io/csv": 3950,

@@ -5,33 +5,17 @@
 
 #include <vector>
 
-#include "core/machine/driver_scope.hpp"
 #include "gpu/estimate/programs.hpp"
 #include "gpu/pipeline/buffers.hpp"
 #include "gpu/pipeline/engine.hpp"
-#include "gpu/pipeline/flights.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/system_launches.hpp"
 
 namespace qrtool {
-namespace {
-
-/// Calls build(engine). Errors: DeviceError where the device fails.
-template <class Build>
-void with_driver(OpenclBackend& backend, Build build) {
-  FactorEngine& engine = backend.engine();
-  const DriverScope driver;
-  try {
-    build(engine);
-  } catch (const DeviceFailure& failure) {
-    throw_device_error(failure, engine.info, "to build kernels");
-  }
-}
-
-}  // namespace
 
 void build_factor_programs(OpenclBackend& backend, const Plan& plan) {
-  with_driver(backend, [&](FactorEngine& engine) {
+  FactorEngine& engine = backend.engine();
+  engine.guarded("to build kernels", "", [&] {
     ProgramCache& programs = engine.session.programs;
     const GpuVariant& variant = gpu_variant(*plan.variant);
     if (!programs.has_parts()) {
@@ -47,7 +31,8 @@ void build_factor_programs(OpenclBackend& backend, const Plan& plan) {
 }
 
 void build_solve_programs(OpenclBackend& backend, const SolveProblem& systems) {
-  with_driver(backend, [&](FactorEngine& engine) {
+  FactorEngine& engine = backend.engine();
+  engine.guarded("to build kernels", "", [&] {
     ProgramCache& programs = engine.session.programs;
     const std::vector<WantedKernels> wanted =
         wanted_by_systems(systems, /*sides=*/1, engine.info.limits, SystemRoute::normal_equations,

@@ -6,34 +6,16 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "core/error.hpp"
 #include "core/machine/clock.hpp"
 #include "core/machine/parallel.hpp"
-#include "core/measure/checksum.hpp"
 #include "core/measure/magnitude.hpp"
-#include "core/text.hpp"
-#include "gpu/host/copies.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
-
-std::uint64_t checksum_of(const DeviceErrors& errors) {
-  const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
-  return checksum(words);
-}
-
-void throw_changed(const DeviceInfo& info, Summed which, std::string_view of_matrix) {
-  const std::string_view name = summed_names[static_cast<std::size_t>(which)];
-  throw DeviceError(
-      fmt::format("{}: {}{} {}", info.text(), name, of_matrix,
-                  which == Summed::a ? "did not arrive as it was sent (checksums differ)"
-                                     : "did not come back as it was sent (checksums differ)"),
-      "--backend cpu works without this device");
-}
 
 template <class T>
 ChunkRun<T>::ChunkRun(FactorEngine& engine, const Plan& plan, const ChunkToFactor<T>& chunk)
@@ -80,23 +62,25 @@ void ChunkRun<T>::begin(int set, index_t first, index_t count) {
   flight.first = first;
   flight.count = count;
   flight.errors.resize(static_cast<std::size_t>(count));
-  flight.sums.resize(static_cast<std::size_t>(count) * sums_.sums_of_matrix());
   flight.buffers = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
-  for (std::vector<std::uint64_t>& sums : flight.host_sums)
-    sums.resize(static_cast<std::size_t>(count));
-  std::vector<std::uint64_t>& a_sums = flight.sums_by_host(Summed::a);
-  const Buffer& buffer = flight.buffers->job.a;
-  if (goes_through_ring_) {
-    engine_.ring.upload(*engine_.upload, buffer, words_of(a_.slice(first, count)), threads_, a_sums,
-                        flight.uploads);
-    return;
+  const auto sums = std::make_shared<DeviceSums>(DeviceSums{sums_, flight.buffers->sums, count});
+  const auto add = [&](Summed which, BatchView<const Word> items, Word* to) {
+    if (sums_.words(which) > 0)
+      flight.copies.add({summed_names[static_cast<std::size_t>(which)],
+                         buffer_of(*flight.buffers, which), items, to, sums, which});
+  };
+  add(Summed::a, words_of(a_.slice(first, count)), nullptr);
+  for (const Summed which : summed_factors) {
+    const BatchView<Word> to = words_of(place_of(which).slice(first, count));
+    add(which, to, to.data);
   }
-  write_batch<T>(*engine_.upload, buffer, a_.slice(first, count), flight.uploads);
-  engine_.upload->flush();
-  // During the upload.
-  for_matrices(count,
-               [&](index_t i) { a_sums[static_cast<std::size_t>(i)] = sum_of(a_[first + i]); });
+  if (is_checked()) {
+    const BatchView<Word> to = words_of(packed(flight.errors.data(), count, 1, 1));
+    add(Summed::errors, to, to.data);
+  }
+  flight.copies.upload(engine_, ring_threads());
+  flight.copies.sum_on_host(/*is_sent=*/true, sum_threads());  // during the upload
 }
 
 template <class T>
@@ -111,10 +95,9 @@ void ChunkRun<T>::launch(int set) {
   }
   // A separate marker, because some drivers give no times for a command that waits for another
   // queue.
-  engine_.compute->wait_for(flight.uploads);
+  flight.copies.await_uploads(engine_);
   engine_.run(variant_, buffers, is_checked(), flight.run);
-  flight.summed = engine_.compute->mark();
-  engine_.compute->flush();
+  flight.copies.end_kernels(engine_);
   // Copies through the ring need the host. They are enqueued when it turns to them, so that they
   // do not come after the kernels of the next part.
   if (!goes_through_ring_) download(flight);
@@ -128,92 +111,27 @@ const BatchView<T>& ChunkRun<T>::place_of(Summed factor) const {
 
 template <class T>
 void ChunkRun<T>::download(MatrixFlight& flight) {
-  const DeviceBuffers& buffers = *flight.buffers;
-  engine_.download->wait_for({&flight.summed, 1});
-  for (const Summed which : summed_factors) {
-    const BatchView<T> place = place_of(which).slice(flight.first, flight.count);
-    const Buffer& from = buffer_of(buffers, which);
-    if (goes_through_ring_)
-      engine_.ring.download(*engine_.download, from, words_of(place), threads_,
-                            flight.sums_by_host(which), flight.downloads);
-    else
-      read_batch<T>(*engine_.download, from, place, flight.downloads);
-  }
-  engine_.download->start_read(buffers.sums, flight.sums.data(),
-                               {0, sizeof(std::uint64_t) * flight.sums.size()});
-  engine_.download->start_read(buffers.errors, flight.errors.data(),
-                               {0, sizeof(DeviceErrors) * flight.errors.size()},
-                               &flight.downloads.emplace_back());
-  engine_.download->flush();
+  flight.copies.download(engine_, ring_threads());
+  flight.copies.end_download(engine_);
 }
 
 template <class T>
 void ChunkRun<T>::collect(int set) {
   MatrixFlight& flight = flight_of(set);
   if (goes_through_ring_) download(flight);
-  wait_for_all(flight.downloads);
+  flight.copies.wait();
   if (!flight.run.routes.empty()) flight.run.routed->wait();
-  seconds_.upload += seconds_of(flight.uploads);
-  seconds_.download += seconds_of(flight.downloads);
+  seconds_.upload += flight.copies.upload_seconds();
+  seconds_.download += flight.copies.download_seconds();
   seconds_.factor += seconds_between(flight.run.begun, flight.run.factored);
   if (is_checked()) seconds_.check += seconds_between(flight.run.factored, flight.run.checked);
 
   const auto start = Clock::now();
   refuse_denormals(flight);
-  if (!goes_through_ring_) sum_factors(flight);
-  compare_sums(flight);
+  flight.copies.sum_on_host(/*is_sent=*/false, sum_threads());
+  flight.copies.compare(engine_.info, [&](index_t i) { return place(flight.first + i); });
   judge_all(flight);
   seconds_.check += seconds_since(start);
-}
-
-/// Calls body(i) for `count` matrices: for a caller's arrays on all threads, in a pipeline on at
-/// most two. There one thread adds words more slowly than the device takes them, and more than two
-/// take cores and memory from the stages that read and write, which work at the same time and are
-/// slower (gpu/NOTES.md).
-template <class T>
-template <class Body>
-void ChunkRun<T>::for_matrices(index_t count, Body body) const {
-  for_items(count, plan_.problem.input_bytes() * static_cast<std::size_t>(count), threads_, body);
-}
-
-/// By all threads where there is one matrix: nothing is read or written at the same time.
-template <class T>
-std::uint64_t ChunkRun<T>::sum_of(MatrixView<const T> matrix) const {
-  return checksum<T>(matrix, 0, a_.count == 1 ? engine_.info.limits.threads : 1);
-}
-
-template <class T>
-void ChunkRun<T>::sum_factors(MatrixFlight& flight) const {
-  for_matrices(flight.count, [&](index_t i) {
-    for (const Summed which : summed_factors)
-      if (sums_.words(which) > 0)
-        flight.sums_by_host(which)[static_cast<std::size_t>(i)] =
-            sum_of(place_of(which)[flight.first + i]);
-  });
-}
-
-/// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
-template <class T>
-void ChunkRun<T>::compare_sums(MatrixFlight& flight) const {
-  for (index_t i = 0; i < flight.count; ++i) {
-    const auto compare = [&](Summed which) {
-      if (sums_.words(which) > 0)
-        compare_with_device(flight, i, which,
-                            flight.sums_by_host(which)[static_cast<std::size_t>(i)]);
-    };
-    compare(Summed::a);
-    for (const Summed which : summed_factors) compare(which);
-    if (!is_checked()) continue;
-    compare_with_device(flight, i, Summed::errors,
-                        checksum_of(flight.errors[static_cast<std::size_t>(i)]));
-  }
-}
-
-template <class T>
-void ChunkRun<T>::compare_with_device(const MatrixFlight& flight, index_t i, Summed which,
-                                      std::uint64_t sum_of_host) const {
-  if (sums_.checksum(flight.sums, i, which) == sum_of_host) return;
-  throw_changed(engine_.info, which, fmt::format(" of matrix {} of the chunk", flight.first + i));
 }
 
 /// A device that takes float32 numbers below 2^-126 as 0 reads other matrices than those that it
@@ -251,7 +169,8 @@ void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
       report_[b] = host_checks_[static_cast<std::size_t>(thread)].measure(a_[b], out_, b);
     });
   } else {
-    for_matrices(flight.count, [&](index_t i) {
+    const auto bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(flight.count);
+    for_items(flight.count, bytes, threads_, [&](index_t i) {
       report_[flight.first + i] =
           look_at(plan_.problem, a_[flight.first + i], out_, flight.first + i);
     });

@@ -10,6 +10,10 @@
 namespace qrtool {
 namespace {
 
+/// A, Q, R, V and tau, and the magnitudes, in the order of MatrixBytes.
+constexpr std::array arrays{&FactorJob::a, &FactorJob::q,   &FactorJob::r,
+                            &FactorJob::v, &FactorJob::tau, &FactorJob::magnitudes};
+
 /// The kernels that enqueue(launcher) would launch.
 template <class Enqueue>
 WantedKernels wanted_by(const ProgramSource& source, std::span<const std::string_view> heavy,
@@ -318,47 +322,31 @@ bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
     enqueue_all(variant, flagged, launch);
     return true;
   }
-  const FactorJob one = own_job(flagged);
+  const MatrixBytes bytes = matrix_bytes(variant, job.problem);
+  const FactorJob one = own_job(flagged, bytes);
   for (index_t b = 0; b < job.count; ++b) {
     if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
-      enqueue_one(variant, flagged, b, one, launch);
+      enqueue_one(bytes, flagged, b, one, launch);
   }
   return true;
 }
 
-FactorJob FactorEngine::own_job(const FactorJob& job) const {
-  const std::size_t element = size_of(job.problem.type);
-  const Problem& p = job.problem;
-  const auto own = [&](std::size_t bytes) { return session.context->allocate(bytes); };
+FactorJob FactorEngine::own_job(const FactorJob& job, const MatrixBytes& bytes) const {
   FactorJob one = job;
   one.count = 1;
-  one.a = own(p.input_bytes());
-  one.q = own(element * static_cast<std::size_t>(p.m * p.q_cols()));
-  const bool is_raw = p.mode == Mode::raw;
-  one.r = own(is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows() * p.n));
-  one.v = own(is_raw ? p.input_bytes() : 0);
-  one.tau = own(is_raw ? element * static_cast<std::size_t>(p.k()) : 0);
-  one.magnitudes = own(sizeof(int));
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    one.*arrays[i] = session.context->allocate(bytes.io[i]);
   return one;
 }
 
-void FactorEngine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+void FactorEngine::enqueue_one(const MatrixBytes& bytes, const FactorJob& job, index_t b,
                                const FactorJob& one, Launcher& launch) {
-  const Problem& p = job.problem;
-  const bool is_raw = p.mode == Mode::raw;
-  const auto bytes = [&](index_t entries) {
-    return size_of(p.type) * static_cast<std::size_t>(entries);
-  };
   const auto at = static_cast<std::size_t>(b);
-  const auto take = [&](const Buffer& from, const Buffer& to, std::size_t of_one) {
-    if (of_one > 0) compute->copy(from, 0, to, at * of_one, of_one);
-  };
-  compute->copy(job.a, at * p.input_bytes(), one.a, 0, p.input_bytes());
-  enqueue_all(variant, one, launch);
-  take(one.q, job.q, bytes(p.m * p.q_cols()));
-  take(one.r, job.r, bytes(is_raw ? 0 : p.r_rows() * p.n));
-  take(one.v, job.v, bytes(is_raw ? p.m * p.n : 0));
-  take(one.tau, job.tau, bytes(is_raw ? p.k() : 0));
+  compute->copy(job.a, at * bytes.io[0], one.a, 0, bytes.io[0]);
+  enqueue_all(*bytes.guarded, one, launch);
+  for (std::size_t i = 1; i < arrays.size() - 1; ++i)
+    if (const std::size_t size = bytes.io[i]; size > 0)
+      compute->copy(one.*arrays[i], 0, job.*arrays[i], at * size, size);
 }
 
 void FactorEngine::drain() noexcept {

@@ -6,8 +6,12 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/error.hpp"
+#include "core/machine/driver_scope.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
 #include "gpu/host/device.hpp"
@@ -54,6 +58,19 @@ struct FactorEngine {
   void run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked, JobRun& run);
   /// Enqueues the checksums of some buffers of `job` in the compute queue.
   void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
+  /// Calls body(), which ends with a wait. Errors: DeviceError, and LimitError with the words
+  /// `no_room`, unless these are empty, where memory is short; nothing is in a queue then.
+  template <class Body>
+  void guarded(std::string_view where, const std::string& no_room, Body body) {
+    const DriverScope driver;
+    try {
+      body();
+    } catch (const DeviceFailure& failure) {
+      drain();
+      if (!failure.is_memory_short() || no_room.empty()) throw_device_error(failure, info, where);
+      throw LimitError(no_room, "--backend cpu works in host memory");
+    }
+  }
   /// Waits for all queues and ignores errors.
   void drain() noexcept;
   /// Page-locked memory, or ordinary memory where the driver has none left.
@@ -88,10 +105,10 @@ struct FactorEngine {
   /// the host has read the routes and no matrix needs either.
   bool enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
   /// A job for one matrix, with A and factors of its own.
-  FactorJob own_job(const FactorJob& job) const;
+  FactorJob own_job(const FactorJob& job, const MatrixBytes& bytes) const;
   /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,
   /// since the queue is in order.
-  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, const FactorJob& one,
+  void enqueue_one(const MatrixBytes& bytes, const FactorJob& job, index_t b, const FactorJob& one,
                    Launcher& launch);
   void poison(const DeviceBuffers& buffers) const;
   /// Reads the routes; waits for the compute queue.

@@ -77,6 +77,7 @@ void run_in_parts(FactorEngine& engine, PartedWork& work, index_t count) {
       throw;
     }
   }
+  work.take_sets(0);
 }
 
 }  // namespace qrtool

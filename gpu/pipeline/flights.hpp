@@ -28,7 +28,7 @@ class PartedWork {
   virtual SubChunks cut(index_t count) const = 0;
   /// How many of `most` items from number `first` on may be one part.
   virtual index_t part_size(index_t /*first*/, index_t most) const { return most; }
-  /// Called before the first step, and again after a lack of memory.
+  /// Called before the first step, again after a lack of memory, and with 0 after the last step.
   virtual void take_sets(int sets) = 0;
   /// Starts the upload.
   virtual void begin(int set, index_t first, index_t count) = 0;

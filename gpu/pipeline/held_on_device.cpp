@@ -18,7 +18,7 @@
 #include "core/measure/checksum.hpp"
 #include "core/measure/magnitude.hpp"
 #include "gpu/check/host_check.hpp"
-#include "gpu/pipeline/chunk_run.hpp"
+#include "gpu/pipeline/checked_copies.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
@@ -117,19 +117,16 @@ class HeldOnDevice final : public HeldMatrix<T> {
   }
   std::uint64_t& sum_of(Summed which) { return host_sums_[static_cast<std::size_t>(which)]; }
 
-  /// body() ends with a wait.
   template <class Body>
   void guarded(const char* where, Body body) {
-    const DriverScope driver;
     try {
-      body();
-    } catch (const DeviceFailure& failure) {
-      engine_.drain();
+      engine_.guarded(where,
+                      fmt::format("{} has no memory left for one {}x{} matrix", engine_.info.text(),
+                                  problem_.m, problem_.n),
+                      body);
+    } catch (const Error&) {
       engine_.pool.clear();
-      if (!failure.is_memory_short()) throw_device_error(failure, engine_.info, where);
-      throw LimitError(fmt::format("{} has no memory left for one {}x{} matrix",
-                                   engine_.info.text(), problem_.m, problem_.n),
-                       "--backend cpu works in host memory");
+      throw;
     }
   }
 
@@ -177,7 +174,7 @@ class HeldOnDevice final : public HeldMatrix<T> {
     is_r_finite_ = true;
     report_ = {};
     if (is_checked()) {
-      sum_of(Summed::errors) = checksum_of(errors_);
+      sum_of(Summed::errors) = checksum<Word>(words_of(packed(&errors_, 1, 1, 1))[0]);
       compare(Summed::errors);
       report_ = judge_device(problem_, errors_);
     }
@@ -192,7 +189,8 @@ class HeldOnDevice final : public HeldMatrix<T> {
   }
   void compare(Summed which) {
     if (sums_.words(which) > 0 && sums_.checksum(device_sums_, 0, which) != sum_of(which))
-      throw_changed(engine_.info, which);
+      throw_changed(engine_.info, summed_names[static_cast<std::size_t>(which)],
+                    which == Summed::a);
   }
   void look_at_r(index_t first_row, MatrixView<const T> rows) {
     for (index_t i = 0; i < std::min(rows.rows, problem_.k() - first_row); ++i)

@@ -25,15 +25,12 @@ struct ResidentRun::State {
     if (cut.matrices < count) {
       throw LimitError("the batch does not fit " + engine.info.text() + " at once");
     }
-    try {
-      buffers.emplace(pool.get(plan.problem, plan.params, bytes, count, 0));
-      for (index_t b = 0; b < count; ++b) upload(a, b);
-      engine.upload->finish();
-    } catch (const DeviceFailure& failure) {
-      engine.drain();  // uploads from the caller's memory may be under way
-      if (!failure.is_memory_short()) throw_device_error(failure, engine.info, "in an upload");
-      throw LimitError("the batch does not fit the free memory of " + engine.info.text());
-    }
+    engine.guarded("in an upload",
+                   "the batch does not fit the free memory of " + engine.info.text(), [&] {
+                     buffers.emplace(pool.get(plan.problem, plan.params, bytes, count, 0));
+                     for (index_t b = 0; b < count; ++b) upload(a, b);
+                     engine.upload->finish();
+                   });
   }
 
   void upload(const BatchView<const std::byte>& a, index_t b) {
@@ -46,17 +43,6 @@ struct ResidentRun::State {
     for (index_t i = 0; i < a.rows; ++i) {
       write(static_cast<std::size_t>(b) * bytes + static_cast<std::size_t>(i) * row, row,
             &a[b](i, 0));
-    }
-  }
-
-  /// body() must end with a wait.
-  template <class Body>
-  void guard(Body body) const {
-    try {
-      body();
-    } catch (const DeviceFailure& failure) {
-      engine.drain();
-      throw_device_error(failure, engine.info, "in a run");
     }
   }
 
@@ -129,7 +115,7 @@ ResidentRun::~ResidentRun() = default;
 ResidentRun::Seconds ResidentRun::run() {
   State& s = *state_;
   Event begun, factored, checked;
-  s.guard([&] {
+  s.engine.guarded("in a run", "", [&] {
     s.prepare(/*is_checked=*/true);
     s.poison_results();
     begun = s.engine.compute->mark();
@@ -144,7 +130,7 @@ ResidentRun::Seconds ResidentRun::run() {
 void ResidentRun::run_to_r(std::span<std::byte> to) {
   State& s = *state_;
   Event factored;
-  s.guard([&] {
+  s.engine.guarded("in a run", "", [&] {
     s.prepare(/*is_checked=*/false);
     s.engine.factor(s.variant, s.buffers->job, factored);
     s.engine.compute->read(s.buffers->job.r, to.data(), to.size());
@@ -157,25 +143,23 @@ std::vector<MatrixReport> ResidentRun::report() const {
   const Buffer* routes = s.variant.routes == nullptr ? nullptr : s.variant.routes(job);
   std::vector<int> taken(static_cast<std::size_t>(s.count), static_cast<int>(Route::only));
   std::vector<MatrixReport> lines;
-  try {
+  s.engine.guarded("in a download", "", [&] {
     if (routes != nullptr)
       s.engine.compute->read(*routes, taken.data(), sizeof(int) * taken.size());
     lines = s.has_check() ? s.read_errors() : s.measure_by_host();
-  } catch (const DeviceFailure& failure) {
-    throw_device_error(failure, s.engine.info, "in a download");
-  }
+  });
   for (std::size_t b = 0; b < lines.size(); ++b) lines[b].route = static_cast<Route>(taken[b]);
   return lines;
 }
 
 double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) {
-  const FactorEngine& engine = backend.engine();
+  FactorEngine& engine = backend.engine();
   bytes = std::min(bytes, engine.info.limits.max_allocation_bytes / 2);
-  try {
+  double least = std::numeric_limits<double>::infinity();
+  engine.guarded("in a copy", "", [&] {
     const Buffer from = engine.session.context->allocate(bytes);
     const Buffer to = engine.session.context->allocate(bytes);
     engine.compute->fill(from, 1, bytes / 4 * 4);
-    double least = std::numeric_limits<double>::infinity();
     for (int turn = 0; turn < 4; ++turn) {  // the first is slower
       const Event begun = engine.compute->mark();
       engine.compute->copy(from, 0, to, 0, bytes);
@@ -183,24 +167,21 @@ double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) 
       copied->wait();
       if (turn > 0) least = std::min(least, seconds_between(begun, copied));
     }
-    return 2 * static_cast<double>(bytes) / least;
-  } catch (const DeviceFailure& failure) {
-    throw_device_error(failure, engine.info, "in a copy");
-  }
+  });
+  return 2 * static_cast<double>(bytes) / least;
 }
 
 void flush_device_caches(OpenclBackend& backend) {
   // Drivers count levels of caches differently, so that what they say serves only where it is more.
   constexpr std::size_t usual_bytes = std::size_t{256} << 20;
-  const FactorEngine& engine = backend.engine();
-  try {
-    const std::size_t bytes = std::min(std::max(usual_bytes, 4 * engine.info.cache_bytes),
-                                       engine.info.limits.max_allocation_bytes / 4 * 4);
-    engine.compute->fill(engine.session.context->allocate(bytes), 1, bytes);
+  FactorEngine& engine = backend.engine();
+  const std::size_t bytes = std::min(std::max(usual_bytes, 4 * engine.info.cache_bytes),
+                                     engine.info.limits.max_allocation_bytes / 4 * 4);
+  engine.guarded("while its caches were flushed", "", [&] {
+    const Buffer buffer = engine.session.context->allocate(bytes);
+    engine.compute->fill(buffer, 1, bytes);
     engine.compute->finish();
-  } catch (const DeviceFailure& failure) {
-    throw_device_error(failure, engine.info, "while its caches were flushed");
-  }
+  });
 }
 
 }  // namespace qrtool

@@ -13,12 +13,15 @@
 
 #include "core/solve/backward_error.hpp"
 #include "gpu/host/launcher.hpp"
+#include "gpu/registry.hpp"
 #include "gpu/solve/from_r/bodies.hpp"
 #include "gpu/solve/from_r/wide.hpp"
+#include "gpu/solve/input/ridge.hpp"
 #include "gpu/solve/normal/bodies.hpp"
 #include "gpu/solve/normal/normal.hpp"
 #include "gpu/solve/normal/pairs.hpp"
 #include "gpu/solve/parts/tuning.hpp"
+#include "gpu/solve/system_layout.hpp"
 
 namespace qrtool {
 
@@ -127,29 +130,81 @@ const SystemBody& solving_body(const SolveProblem& p, index_t sides, const Limit
   return normal != nullptr ? *normal : *chosen_body(solving_bodies(), p, limits);
 }
 
-/// Enqueues the steps, after R of setup.variant where they do not make it.
-SystemEvents enqueue(const SystemSetup& setup, const FactorJob& factor, const SystemJob& job,
-                     const SystemBuffers& system, const SystemSteps& steps, bool has_own_r) {
+LauncherOf launchers_of(FactorEngine& engine) {
+  return [&engine](const ProgramSource& source) { return engine.launcher(source); };
+}
+
+/// Builds what is missing, and sets the results to NaN.
+SystemEvents begin(const SystemSetup& setup, const PlacedSystems& placed, const SystemJob& job,
+                   const SystemSteps& steps, bool has_own_r) {
   FactorEngine& engine = setup.engine;
-  const LauncherOf launcher = [&](const ProgramSource& source) { return engine.launcher(source); };
   if (engine.session.programs.has_parts()) {
     // Kernels that are built already cost nothing.
     std::vector<WantedKernels> wanted = wanted_by(steps, job);
-    if (!has_own_r) engine.add_wanted(setup.variant, factor, wanted);
+    if (!has_own_r) engine.add_wanted(setup.variant, placed.factor.job, wanted);
     engine.session.programs.prepare(wanted);
   }
-  system.poison(*engine.compute, job.shape.count);
+  placed.system.poison(*engine.compute, job.shape.count);
   SystemEvents events;
   events.begun = engine.compute->mark();
-  if (has_own_r) {
-    events.factored = engine.compute->mark();
-  } else {
-    engine.factor(setup.variant, factor, events.factored);
-  }
-  enqueue(launcher, job, steps.solve);
+  return events;
+}
+
+void finish(FactorEngine& engine, const SystemJob& job, const std::vector<SystemStep>& solve,
+            const std::vector<SystemStep>& check, SystemEvents& events) {
+  enqueue(launchers_of(engine), job, solve);
   events.solved = engine.compute->mark();
-  enqueue(launcher, job, steps.check);
+  enqueue(launchers_of(engine), job, check);
   events.checked = engine.compute->mark();
+}
+
+/// Enqueues the steps, after R of setup.variant where they do not make it.
+SystemEvents enqueue(const SystemSetup& setup, const PlacedSystems& placed, const SystemJob& job,
+                     const SystemSteps& steps, bool has_own_r) {
+  FactorEngine& engine = setup.engine;
+  SystemEvents events = begin(setup, placed, job, steps, has_own_r);
+  if (has_own_r)
+    events.factored = engine.compute->mark();
+  else
+    engine.factor(setup.variant, placed.factor.job, events.factored);
+  finish(engine, job, steps.solve, steps.check, events);
+  return events;
+}
+
+/// Right sides of one A with weights or gaps of their own. `factor` has no A.
+SystemEvents enqueue_pairs(const SystemSetup& setup, const PlacedSystems& placed, SystemShape shape,
+                           SystemPool& pool) {
+  const Limits& limits = setup.engine.info.limits;
+  shape.least_value =
+      std::max(shape.least_value, normal_least_value_of_blocks(setup.solved, limits));
+  SystemJob job = placed.system.job(placed.factor.job, shape);
+  job.a = placed.input.ready.a;
+  job.pairs = pair_buffers(setup.solved, placed.shape.systems, pool);
+  job.pairs.weights = placed.input.ready.w;
+  job.pairs.shares_weights = placed.shape.shares_weights;
+  job.pairs.left_out = placed.system.left_out;
+  return enqueue(setup, placed, job, steps_by_pairs(setup.solved, limits), true);
+}
+
+/// The factors are those of A', and `shape` is that of the systems themselves.
+SystemEvents enqueue_wide(const SystemSetup& setup, const PlacedSystems& placed,
+                          const SystemShape& shape) {
+  FactorEngine& engine = setup.engine;
+  const WideSteps steps(turned(setup.solved), engine.info.limits);
+  SystemJob job = placed.system.job(placed.factor.job, shape);
+  job.wide = placed.wide;
+  job.wide.a = placed.input.ready.a;
+  SystemEvents events = begin(setup, placed, job, steps.all(), /*has_own_r=*/false);
+  enqueue(launchers_of(engine), job, steps.turn);
+  FactorJob of_scaled = placed.factor.job;
+  of_scaled.a = placed.wide.scaled;
+  engine.factor(setup.variant, of_scaled, events.factored);
+  enqueue(launchers_of(engine), job, steps.measures);
+  engine.factor(setup.variant, placed.factor.job, events.factored);
+  job.findings = placed.wide.of_r;
+  enqueue(launchers_of(engine), job, steps.measures);
+  job.findings = placed.system.findings;
+  finish(engine, job, steps.solve, steps.check, events);
   return events;
 }
 
@@ -170,61 +225,59 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t side
   return wanted_by(steps_by(solving_body(p, sides, limits, route, {}), p, limits), job);
 }
 
-SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
-                             const SystemBuffers& system, SystemShape shape, SystemRoute route) {
+SystemSetup::SystemSetup(FactorEngine& used, const SolveProblem& problem, const Plan& of_r,
+                         std::string_view body)
+    : engine(used),
+      given(problem),
+      is_wide(qrtool::is_wide(problem)),
+      posed(with_ridge_rows(problem)),
+      solved(is_wide ? turned(posed) : posed),
+      plan(of_r),
+      variant(gpu_variant(*of_r.variant)),
+      factor_bytes(matrix_bytes(variant, of_r.problem)),
+      forced_body(body) {}
+
+MatrixBytes SystemSetup::bytes(const InputShape& shape) const {
+  MatrixBytes bytes = shape.by_pairs ? pair_bytes(factor_bytes, solved) : factor_bytes;
+  const auto own = system_layout(posed, shape.sides, engine.info.limits).bytes;
+  bytes.io.insert(bytes.io.end(), own.begin(), own.end());
+  if (given.ridge > 0) {
+    // A, b and the weights as they are uploaded.
+    const index_t entries = given.m * ((shape.by_pairs ? 0 : given.n) + shape.sides + 1);
+    bytes.io.push_back(static_cast<std::size_t>(entries) * size_of(given.type));
+  }
+  if (is_wide) bytes.io.push_back(wide_bytes(given, shape.sides));
+  return bytes;
+}
+
+PlacedSystems place_systems(const SystemSetup& setup, const InputShape& shape, int set,
+                            BufferPool& factors, SystemPool& pool) {
+  const SolveProblem& given = setup.given;
+  const MatrixBytes bytes = shape.by_pairs ? bytes_of_r(setup.factor_bytes) : setup.factor_bytes;
+  PlacedSystems placed{
+      shape,
+      factors.get(setup.plan.problem, setup.plan.params, bytes, shape.systems, set),
+      pool.get(system_layout(setup.posed, shape.sides, setup.engine.info.limits), shape.systems,
+               set),
+      {},
+      {}};
+  placed.input = input_buffers(given, shape, placed.factor.job, placed.system, set, pool);
+  if (setup.is_wide) placed.wide = wide_buffers(given, shape.systems, shape.sides, set, pool);
+  return placed;
+}
+
+SystemEvents enqueue_systems(const SystemSetup& setup, PlacedSystems& placed, SystemShape shape,
+                             SystemRoute route, SystemPool& pool) {
+  if (placed.shape.by_pairs) return enqueue_pairs(setup, placed, shape, pool);
+  if (setup.is_wide) return enqueue_wide(setup, placed, shape);
   const Limits& limits = setup.engine.info.limits;
   const SystemBody& body =
-      solving_body(setup.problem, shape.sides, limits, route, setup.forced_body);
+      solving_body(setup.solved, shape.sides, limits, route, setup.forced_body);
   const bool has_own_r = body.least_value != nullptr;
-  if (has_own_r) {
-    shape.least_value = std::max(shape.least_value, body.least_value(setup.problem, limits));
-  }
-  return enqueue(setup, factor, system.job(factor, shape), system,
-                 steps_by(body, setup.problem, limits), has_own_r);
-}
-
-SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const Buffer& a,
-                           const PairBuffers& pairs, const SystemBuffers& system,
-                           SystemShape shape) {
-  const Limits& limits = setup.engine.info.limits;
-  shape.least_value =
-      std::max(shape.least_value, normal_least_value_of_blocks(setup.problem, limits));
-  SystemJob job = system.job(factor, shape);
-  job.a = a;
-  job.pairs = pairs;
-  return enqueue(setup, factor, job, system, steps_by_pairs(setup.problem, limits), true);
-}
-
-SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
-                          const WideBuffers& wide, const SystemBuffers& system,
-                          const SystemShape& shape) {
-  FactorEngine& engine = setup.engine;
-  const WideSteps steps(turned(setup.problem), engine.info.limits);
-  const LauncherOf launcher = [&](const ProgramSource& source) { return engine.launcher(source); };
-  SystemJob job = system.job(factor, shape);
-  job.wide = wide;
-  if (engine.session.programs.has_parts()) {
-    std::vector<WantedKernels> wanted = wanted_by(steps.all(), job);
-    engine.add_wanted(setup.variant, factor, wanted);
-    engine.session.programs.prepare(wanted);
-  }
-  system.poison(*engine.compute, shape.count);
-  SystemEvents events;
-  events.begun = engine.compute->mark();
-  enqueue(launcher, job, steps.turn);
-  FactorJob of_scaled = factor;
-  of_scaled.a = wide.scaled;
-  engine.factor(setup.variant, of_scaled, events.factored);
-  enqueue(launcher, job, steps.measures);
-  engine.factor(setup.variant, factor, events.factored);
-  job.findings = wide.of_r;
-  enqueue(launcher, job, steps.measures);
-  job.findings = system.findings;
-  enqueue(launcher, job, steps.solve);
-  events.solved = engine.compute->mark();
-  enqueue(launcher, job, steps.check);
-  events.checked = engine.compute->mark();
-  return events;
+  if (has_own_r)
+    shape.least_value = std::max(shape.least_value, body.least_value(setup.solved, limits));
+  return enqueue(setup, placed, placed.system.job(placed.factor.job, shape),
+                 steps_by(body, setup.solved, limits), has_own_r);
 }
 
 }  // namespace qrtool

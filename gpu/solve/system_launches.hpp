@@ -9,6 +9,7 @@
 #include "core/solve/packing.hpp"
 #include "gpu/model/gpu_variant.hpp"
 #include "gpu/pipeline/engine.hpp"
+#include "gpu/solve/input/system_input.hpp"
 #include "gpu/solve/parts/system_buffers.hpp"
 
 namespace qrtool {
@@ -26,14 +27,36 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& problem, index_
                                              const Limits& limits, SystemRoute route,
                                              bool shares_a);
 
-/// What is the same for all sub-chunks: the problem, the variant of R, and the body by normal
-/// equations that tests want (SystemBody::name).
+/// What is the same for all sub-chunks. `given` and `plan` outlive it.
 struct SystemSetup {
+  SystemSetup(FactorEngine& used, const SolveProblem& problem, const Plan& of_r,
+              std::string_view body = {});
+
+  /// Bytes of each system of a sub-chunk.
+  MatrixBytes bytes(const InputShape& shape) const;
+
   FactorEngine& engine;
-  const SolveProblem& problem;
+  const SolveProblem& given;
+  bool is_wide;
+  SolveProblem posed;   // with a ridge, longer A and b
+  SolveProblem solved;  // what R is of: of wide systems A'
+  const Plan& plan;     // of R
   const GpuVariant& variant;
-  std::string_view forced_body = {};
+  MatrixBytes factor_bytes;
+  std::string_view forced_body;  // by normal equations, which tests want (SystemBody::name)
 };
+
+/// Some systems on the device.
+struct PlacedSystems {
+  InputShape shape;
+  DeviceBuffers factor;
+  SystemBuffers system;
+  SystemInput input;
+  WideBuffers wide;
+};
+/// The buffers of set `set` of both pools. Errors: DeviceFailure.
+PlacedSystems place_systems(const SystemSetup& setup, const InputShape& shape, int set,
+                            BufferPool& factors, SystemPool& pool);
 
 /// Moments of a sub-chunk on the device; R alone is there at `factored`, and is not computed alone
 /// by normal equations.
@@ -41,20 +64,10 @@ struct SystemEvents {
   Event begun, factored, solved, checked;
 };
 
-/// Enqueues x, and then the findings, the errors and the standard errors, from A and b.
-SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
-                             const SystemBuffers& system, SystemShape shape, SystemRoute route);
-
-/// The same for right sides of one A with weights or gaps of their own (pairs.hpp), which changes b
-/// and a. `factor` has no A.
-SystemEvents enqueue_pairs(const SystemSetup& setup, const FactorJob& factor, const Buffer& a,
-                           const PairBuffers& pairs, const SystemBuffers& system,
-                           SystemShape shape);
-
-/// The same for systems with fewer rows than columns (wide.hpp): x has the least norm.
-/// setup.problem is that of A', and so are the factors; `shape` is that of the systems themselves.
-SystemEvents enqueue_wide(const SystemSetup& setup, const FactorJob& factor,
-                          const WideBuffers& wide, const SystemBuffers& system,
-                          const SystemShape& shape);
+/// Enqueues x, and then the findings, the errors and the standard errors, from the input that is
+/// ready: by pairs.hpp, where the shape says so, which changes b and a; for systems with fewer rows
+/// than columns by wide.hpp, with x of the least norm; or by the first body that takes them.
+SystemEvents enqueue_systems(const SystemSetup& setup, PlacedSystems& placed, SystemShape shape,
+                             SystemRoute route, SystemPool& pool);
 
 }  // namespace qrtool

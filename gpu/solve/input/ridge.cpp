@@ -55,20 +55,6 @@ std::string ridge_objection(const SolveProblem& p) {
   return p.ridge > 0 && !(root >= least && root <= 1 / least) ? "a ridge that is out of range" : "";
 }
 
-template <class T>
-double norm_without_ridge(const SolveProblem& p, double norm, const T* x, index_t step) {
-  double squares = 0;
-  for (index_t j = 0; j < p.n; ++j) {
-    const double r =
-        static_cast<double>(static_cast<T>(p.penalty(j))) * static_cast<double>(x[j * step]);
-    squares += r * r;
-  }
-  const double left = norm * norm - squares;
-  return left < 0 ? 0 : std::sqrt(left);
-}
-template double norm_without_ridge(const SolveProblem&, double, const float*, index_t);
-template double norm_without_ridge(const SolveProblem&, double, const double*, index_t);
-
 void enqueue_ridge(FactorEngine& engine, const SolveProblem& p, const SystemInput& input,
                    const InputShape& shape) {
   if (p.ridge <= 0) return;

@@ -27,11 +27,4 @@ std::string ridge_objection(const SolveProblem& problem);
 void enqueue_ridge(FactorEngine& engine, const SolveProblem& problem, const SystemInput& input,
                    const InputShape& shape);
 
-/// ||b - A x|| without the rows of the ridge, from the norm with them. For a solution g = A'r - l x
-/// is about 0, so that l ||x|| <= ||A|| ||r|| in the rows of A, and the difference of squares has
-/// an error of about ||A|| ||x|| times that of the squares, as the sum of these rows alone would
-/// have. The entries of x are `step` apart.
-template <class T>
-double norm_without_ridge(const SolveProblem& problem, double norm, const T* x, index_t step);
-
 }  // namespace qrtool

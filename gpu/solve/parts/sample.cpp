@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// sample.cpp: a sample of solutions through core's engine, which checks and does not solve.
+// sample.cpp: reports, and a sample through core's engine, which checks and does not solve.
 #include "gpu/solve/parts/sample.hpp"
-#include "gpu/model/tuning.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "core/cpu/cpu_variants.hpp"
 #include "core/problem/operations.hpp"
+#include "core/solve/backward_error.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/solve/parts/system_buffers.hpp"
+#include "gpu/solve/parts/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -16,6 +21,22 @@ namespace {
 constexpr std::size_t host_bytes = std::size_t{1} << 30;
 /// The systems of most samples: the first and the last of a sub-chunk.
 constexpr index_t sample_size = 2;
+
+/// ||b - A x|| without the rows of the ridge, from the norm with them. For a solution g = A'r - l x
+/// is about 0, so that l ||x|| <= ||A|| ||r|| in the rows of A, and the difference of squares has
+/// an error of about ||A|| ||x|| times that of the squares, as the sum of these rows alone would
+/// have. The entries of x are `step` apart.
+template <class T>
+double norm_without_ridge(const SolveProblem& p, double norm, const T* x, index_t step) {
+  double squares = 0;
+  for (index_t j = 0; j < p.n; ++j) {
+    const double r =
+        static_cast<double>(static_cast<T>(p.penalty(j))) * static_cast<double>(x[j * step]);
+    squares += r * r;
+  }
+  const double left = norm * norm - squares;
+  return left < 0 ? 0 : std::sqrt(left);
+}
 
 }  // namespace
 
@@ -52,6 +73,49 @@ auto SystemSample<T>::examiner_for(index_t sides) -> Examiner& {
   if (!examiner_ || examiner_->sides != sides)
     examiner_ = std::make_unique<Examiner>(problem_, limits_, sides);
   return *examiner_;
+}
+
+template <class T>
+std::vector<index_t> SystemSample<T>::judge(const SystemFindings& found, BatchView<const T> a,
+                                            const RightSideBlock<T>& block) {
+  const SolveProblem& p = problem_;
+  const double bar = solution_bar(p.type, p.packed_rows(), p.n);
+  const double most = tuning::solve_most_of_bar * bar;
+  std::vector<index_t> accepted, refused;
+  for (index_t i = 0; i < found.count; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    const index_t system = found.first + i, first = system * found.sides;
+    const index_t left_out = found.left_out.empty() ? 0 : found.left_out[place];
+    bool is_accepted = p.m - left_out >= p.least_rows();
+    for (index_t side = first; side < first + found.sides; ++side) {
+      const auto of_side = static_cast<std::size_t>(side - found.first * found.sides);
+      const SolutionErrors& errors = found.errors[of_side];
+      SolutionReport& report = block.reports[static_cast<std::size_t>(side)] = {};
+      report.residual_norm = errors.residual_norm;
+      if (found.has_ridge_rows)
+        report.residual_norm = norm_without_ridge(
+            p, errors.residual_norm, block.x + block.x_places.start(side), block.x_places.step);
+      report.backward_error = errors.error;
+      report.bar = bar;
+      report.freedom = found.freedom - static_cast<double>(left_out);
+      report.status = Status::ok;
+      if (is_wide(p)) report.least_norm_error = found.least_norms[of_side];
+      is_accepted &= errors.error <= most && (!is_wide(p) || report.least_norm_error <= most);
+    }
+    (is_accepted ? accepted : refused).push_back(system);
+    if (block.findings.empty() || found.factors.empty()) continue;
+    const FactorFindings& factor = found.factors[place];
+    block.findings[static_cast<std::size_t>(first)] = {
+        .rank = static_cast<std::int32_t>(p.k()),
+        .condition = factor.condition,
+        // A wide matrix has one condition, that with scaled columns.
+        .scaled_condition = is_wide(p) ? factor.condition : factor.scaled_condition};
+  }
+  if (!agrees(a, block, found.sides, accepted)) {
+    refused.resize(static_cast<std::size_t>(found.count));
+    std::iota(refused.begin(), refused.end(), found.first);
+  }
+  return refused;
 }
 
 template <class T>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "gpu/pipeline/flights.hpp"
 #include "gpu/solve/resident/resident_data.hpp"
 #include "gpu/solve/shared/shared_matrix.hpp"
 
@@ -48,7 +47,8 @@ struct ResidentShared<T>::State {
   /// body() must end with a wait.
   template <class Body>
   void guard(Body body) const {
-    run_or_explain(engine, "the right sides", body);
+    engine.guarded("in a run", "the right sides do not fit " + engine.info.text() + " at once",
+                   body);
   }
 
   FactorEngine& engine;

@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 
-#include "gpu/pipeline/flights.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/from_r/wide.hpp"
 #include "gpu/solve/input/ridge.hpp"
@@ -24,40 +23,32 @@ struct ResidentSystems<T>::State {
   State(FactorEngine& used_engine, const SolveProblem& solved, const Plan& plan,
         BatchView<const T> a, std::span<const T> b, SystemRoute first, std::string_view body,
         std::span<const T> weights)
-      : engine(used_engine),
-        problem(solved),
-        posed(with_ridge_rows(solved)),
-        factored_form(is_wide(solved) ? turned(posed) : posed),
-        factor(plan),
-        setup{used_engine, factored_form, gpu_variant(*plan.variant), body},
+      : problem(solved),
+        setup(used_engine, solved, plan, body),
+        engine(used_engine),
         input_shape{.systems = plan.problem.count,
                     .sides = solved.has_weights ? 1 : std::ssize(b) / (solved.m * a.count),
                     .shares_a = solved.has_weights,
                     .by_pairs = solved.has_weights},
-        route(!is_wide(solved) &&
-                      takes_normal_equations(posed, input_shape.sides, engine.info.limits)
+        route(!setup.is_wide &&
+                      takes_normal_equations(setup.posed, input_shape.sides, engine.info.limits)
                   ? first
                   : SystemRoute::factors),
-        layout(system_layout(posed, input_shape.sides, engine.info.limits)),
         factor_pool(*engine.session.context),
         system_pool(*engine.session.context) {
-    const MatrixBytes all = matrix_bytes(setup.variant, plan.problem);
     guard([&] {
-      const MatrixBytes bytes = input_shape.by_pairs ? bytes_of_r(all) : all;
-      factored.emplace(factor_pool.get(plan.problem, plan.params, bytes, count(), 0));
-      system.emplace(system_pool.get(layout, count(), 0));
-      input = input_buffers(problem, input_shape, factored->job, *system, 0, system_pool);
-      if (is_wide(problem))
-        wide = wide_buffers(problem, count(), input_shape.sides, 0, system_pool);
-      repeat(input.uploaded.a, {a.data, static_cast<std::size_t>(a.count * problem.m * problem.n)},
+      placed = std::make_unique<PlacedSystems>(
+          place_systems(setup, input_shape, 0, factor_pool, system_pool));
+      const SystemInput::Arrays& input = placed->input.uploaded;
+      repeat(input.a, {a.data, static_cast<std::size_t>(a.count * problem.m * problem.n)},
              problem.m * problem.n * input_shape.matrices());
-      repeat(input.uploaded.b, b, problem.m * input_shape.sides * count());
-      if (!weights.empty()) repeat(input.uploaded.w, weights, problem.m * count());
+      repeat(input.b, b, problem.m * input_shape.sides * count());
+      if (!weights.empty()) repeat(input.w, weights, problem.m * count());
       engine.upload->finish();
     });
   }
 
-  index_t count() const { return factor.problem.count; }
+  index_t count() const { return input_shape.systems; }
 
   void repeat(const Buffer& to, std::span<const T> from, index_t entries) const {
     upload_repeated(engine, to, from.data(), from.size_bytes(),
@@ -67,7 +58,7 @@ struct ResidentSystems<T>::State {
   /// body() must end with a wait.
   template <class Body>
   void guard(Body body) const {
-    run_or_explain(engine, "the systems", body);
+    engine.guarded("in a run", "the systems do not fit " + engine.info.text() + " at once", body);
   }
 
   template <class Number>
@@ -79,20 +70,14 @@ struct ResidentSystems<T>::State {
     return host;
   }
 
-  FactorEngine& engine;
   const SolveProblem& problem;
-  SolveProblem posed, factored_form;  // with a ridge, longer A and b; of wide systems, A'
-  const Plan& factor;
   SystemSetup setup;
+  FactorEngine& engine;
   InputShape input_shape;
   SystemRoute route;
-  SystemLayout layout;
   BufferPool factor_pool;
   SystemPool system_pool;
-  std::optional<DeviceBuffers> factored;
-  std::optional<SystemBuffers> system;
-  SystemInput input;
-  WideBuffers wide;
+  std::unique_ptr<PlacedSystems> placed;
 };
 
 template <class T>
@@ -112,23 +97,13 @@ typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
   SystemEvents events;
   Event begun, longer;
   const SystemShape shape =
-      system_shape(s.posed, s.count(), s.input_shape.sides, VectorPlaces::rows(s.posed.m),
-                   VectorPlaces::rows(s.posed.n));
+      system_shape(s.setup.posed, s.count(), s.input_shape.sides,
+                   VectorPlaces::rows(s.setup.posed.m), VectorPlaces::rows(s.setup.posed.n));
   s.guard([&] {
     begun = s.engine.compute->mark();
-    enqueue_ridge(s.engine, s.problem, s.input, s.input_shape);
+    enqueue_ridge(s.engine, s.problem, s.placed->input, s.input_shape);
     longer = s.engine.compute->mark();
-    if (s.input_shape.by_pairs) {
-      PairBuffers pairs = pair_buffers(s.posed, s.count(), s.system_pool);
-      pairs.weights = s.input.ready.w;
-      pairs.left_out = s.system->left_out;
-      events = enqueue_pairs(s.setup, s.factored->job, s.input.ready.a, pairs, *s.system, shape);
-    } else if (is_wide(s.problem)) {
-      s.wide.a = s.input.ready.a;
-      events = enqueue_wide(s.setup, s.factored->job, s.wide, *s.system, shape);
-    } else {
-      events = enqueue_systems(s.setup, s.factored->job, *s.system, shape, s.route);
-    }
+    events = enqueue_systems(s.setup, *s.placed, shape, s.route, s.system_pool);
     s.engine.compute->finish();
   });
   const bool is_normal = s.route != SystemRoute::factors;
@@ -149,7 +124,7 @@ double ResidentSystems<T>::factor_seconds() {
   Event begun, factored;
   s.guard([&] {
     begun = s.engine.compute->mark();
-    s.engine.factor(s.setup.variant, s.factored->job, factored);
+    s.engine.factor(s.setup.variant, s.placed->factor.job, factored);
     s.engine.compute->finish();
   });
   return seconds_between(begun, factored);
@@ -158,20 +133,20 @@ double ResidentSystems<T>::factor_seconds() {
 template <class T>
 std::vector<T> ResidentSystems<T>::solutions() const {
   const State& s = *state_;
-  return s.template read<T>(s.system->x, s.count() * s.input_shape.sides * s.problem.n);
+  return s.template read<T>(s.placed->system.x, s.count() * s.input_shape.sides * s.problem.n);
 }
 
 template <class T>
 std::vector<SolutionErrors> ResidentSystems<T>::errors() const {
   const State& s = *state_;
-  return s.template read<SolutionErrors>(s.system->errors, s.count() * s.input_shape.sides);
+  return s.template read<SolutionErrors>(s.placed->system.errors, s.count() * s.input_shape.sides);
 }
 
 template <class T>
 std::vector<double> ResidentSystems<T>::least_norm_errors() const {
   const State& s = *state_;
-  if (!is_wide(s.problem)) return {};
-  return s.template read<double>(s.wide.least_norms, s.count() * s.input_shape.sides);
+  if (!s.setup.is_wide) return {};
+  return s.template read<double>(s.placed->wide.least_norms, s.count() * s.input_shape.sides);
 }
 
 template class ResidentSystems<float>;
