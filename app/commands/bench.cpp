@@ -24,7 +24,7 @@
 #include "app/process/gnuplot.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/backends/make_backend.hpp"
-#include "app/run/backends/own_rates.hpp"
+#include "app/run/backends/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/machine/host.hpp"
 #include "core/text.hpp"
