@@ -94,8 +94,8 @@ struct ResidentRun::State {
   }
 
   /// Builds the kernels before the first run.
-  void prepare(bool is_checked) {
-    if (!is_prepared) engine.prepare(variant, *buffers, is_checked && has_check());
+  void prepare() {
+    if (!is_prepared) engine.prepare(variant, *buffers, has_check());
     is_prepared = true;
   }
 
@@ -133,7 +133,7 @@ ResidentRun::Seconds ResidentRun::run() {
   State& s = *state_;
   cl::Event begun, factored, checked;
   s.guard([&] {
-    s.prepare(/*is_checked=*/true);
+    s.prepare();
     s.poison_results();
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
     s.engine.factor(s.variant, s.buffers->job, factored);
@@ -142,16 +142,6 @@ ResidentRun::Seconds ResidentRun::run() {
     s.engine.compute.finish();
   });
   return {seconds_between(begun, factored), seconds_between(factored, checked)};
-}
-
-void ResidentRun::run_to_r(std::span<std::byte> to) {
-  State& s = *state_;
-  cl::Event factored;
-  s.guard([&] {
-    s.prepare(/*is_checked=*/false);
-    s.engine.factor(s.variant, s.buffers->job, factored);
-    s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
-  });
 }
 
 std::vector<MatrixReport> ResidentRun::report() const {
