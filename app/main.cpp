@@ -88,7 +88,7 @@ ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); 
 ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
 ExitCode run(const DevicesOptions& options, Comm&) { return run_devices(options); }
 ExitCode run(const InfoOptions& options, Comm&) { return run_info(options); }
-ExitCode run(const BenchOptions& options, Comm& world) { return run_bench(options, world); }
+ExitCode run(const BenchOptions& options, Comm&) { return run_bench(options); }
 
 Error internal_error(const char* what) {
   return InternalError(
@@ -183,7 +183,7 @@ std::string log_of(const Command& command) {
       command);
 }
 
-/// Several ranks share the work of `factor` and `bench`. Rank 0 runs every other command alone.
+/// Several ranks share the work of `factor`. Rank 0 runs every other command alone.
 ExitCode run_command(int argc, char** argv, Comm& world) {
   Command command;
   together(world, [&] {
@@ -193,8 +193,7 @@ ExitCode run_command(int argc, char** argv, Comm& world) {
   });
   agree_on_options(world, shared_part_of(command));
   ExitCode code = ExitCode::good;
-  if (std::holds_alternative<FactorOptions>(command) ||
-      std::holds_alternative<BenchOptions>(command)) {
+  if (std::holds_alternative<FactorOptions>(command)) {
     code = std::visit([&](const auto& options) { return run(options, world); }, command);
     together(world, finish_stdout);
     if (world.size() > 1) set_interrupt_message("");

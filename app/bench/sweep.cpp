@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#include "app/bench/contestants/ranks.hpp"
 #include "app/bench/table/choice.hpp"
 #include "app/bench/table/floor.hpp"
 #include "app/bench/timing/cold.hpp"
@@ -52,12 +51,10 @@ bool has_both(const BenchHeader& header) {
 
 }  // namespace
 
-Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup,
-             Comm& comm)
+Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup)
     : options_(options), schedule_(schedule), setup_(setup) {
   const bool is_cpu = setup.backend.limits().is_cpu, is_planned = setup.variant.empty();
-  columns_.push_back({comm.size() > 1 ? make_ranked_tool(setup, comm) : make_tool(setup),
-                      CostHistory(is_cpu, !is_cpu && is_planned)});
+  columns_.push_back({make_tool(setup), CostHistory(is_cpu, !is_cpu && is_planned)});
   for (const Baseline* baseline : baselines_of(options))
     columns_.push_back(
         {baseline->make(setup), CostHistory(is_cpu || !baseline->is_on_device,
@@ -76,8 +73,7 @@ Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const B
     }
   }
   result_.header = header(setup);
-  result_.header.ranks = comm.size();
-  if (options.sweep_kind == SweepKind::shapes && comm.size() == 1) {
+  if (options.sweep_kind == SweepKind::shapes) {
     result_.header.bytes_per_second = moved_bytes_per_second(setup.backend);
     result_.header.has_choice_of_variant = options.against_variants;
     result_.header.has_choice_of_backend = is_gpu(setup.backend) && has_both(result_.header);

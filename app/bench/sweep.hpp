@@ -13,16 +13,13 @@
 #include "app/bench/table/table.hpp"
 #include "app/bench/timing/cases.hpp"
 #include "app/process/stopwatch.hpp"
-#include "core/machine/comm.hpp"
 
 namespace qrtool {
 
 class Sweep {
  public:
-  /// All arguments outlive the sweep. With several ranks the other ranks are in serve_ranked_tool
-  /// while it lives.
-  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup,
-        Comm& comm);
+  /// All arguments outlive the sweep.
+  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup);
 
   /// The cases that are measured so far.
   const BenchResult& result() const { return result_; }

@@ -156,7 +156,6 @@ of its own. Without --sweep and --shape it is --quick.
   qrtool bench --sweep --export-markdown table.md
   qrtool bench --shape 64x64,128x64 --batch 1000,15000 --against eigen,lapack
   qrtool bench --solve --shape 288x97 --batch 1000 --against gels,gelsy
-  mpirun -n 2 qrtool-mpi bench --mode r --shape 1000000x32      rows over ranks
 )";
 
 void describe_cases(CommandLine& line, BenchOptions& o) {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 
-#include "app/bench/contestants/ranks.hpp"
 #include "app/bench/contestants/systems.hpp"
 #include "app/bench/rates.hpp"
 #include "app/bench/sweep.hpp"
@@ -24,7 +23,7 @@
 #include "app/process/gnuplot.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/backends/make_backend.hpp"
-#include "app/run/backends/own_rates.hpp"
+#include "app/run/backends/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/machine/host.hpp"
 #include "core/text.hpp"
@@ -131,17 +130,14 @@ Work largest_work(const BenchOptions& o, const BenchSchedule& schedule) {
                          /*sides=*/1);
 }
 
-std::shared_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
-                                         const Limits& limits, const Comm& comm) {
+std::shared_ptr<Backend> backend_of(const BenchOptions& o, const BenchSchedule& schedule,
+                                    const Limits& limits) {
   // solve takes one A for all right sides to the CPU unless a device is asked for, and complex
   // systems always.
   const bool is_for_cpu = o.shared || (o.solve && o.is_complex);
   if (is_for_cpu && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
-  BackendRequest request = o.backend;
-  request.rank = comm.rank();
-  request.ranks = comm.size();
   try {
-    return make_backend(request, largest_work(o, schedule), limits).backend;
+    return make_backend(o.backend, largest_work(o, schedule), limits).backend;
   } catch (const DeviceError& error) {
     if (o.backend.asks_for_device()) throw;
     print_message(fmt::format("note: {}; the CPU is measured", error.what()));
@@ -174,8 +170,8 @@ bool is_slower(const Comparison& earlier, const BenchOptions& o, const BenchResu
 }
 
 ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchSetup& setup,
-                   Comm& comm, const MachineState& before) {
-  Sweep sweep(o, schedule, setup, comm);
+                   const MachineState& before) {
+  Sweep sweep(o, schedule, setup);
   std::optional<Comparison> comparison;
   if (!o.compare.empty()) comparison.emplace(o.compare, sweep.result());
   Exports exports(o);
@@ -194,8 +190,7 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
     if (prints_table) write_stdout_now(text_row(sweep.result(), row));
   }
   if (prints_table) write_stdout(text_notes(sweep.result()));
-  const bool has_floor = exports.has_pictures() && comm.size() == 1;
-  exports.draw(sweep.result(), has_floor ? moved_bytes_per_second(setup.backend) : 0);
+  exports.draw(sweep.result(), exports.has_pictures() ? moved_bytes_per_second(setup.backend) : 0);
   if (o.json) write_stdout(to_json(sweep.result()));
   const bool slower = comparison && is_slower(*comparison, o, sweep.result());
   if (!sweep.result().has_failed()) return slower ? ExitCode::answer_is_no : ExitCode::good;
@@ -260,58 +255,27 @@ ExitCode run_rates(const BenchOptions& o, const BenchSetup& setup) {
   return ExitCode::good;
 }
 
-/// Errors: UsageError for what one process measures alone.
-void refuse_for_ranks(const BenchOptions& o) {
-  if (o.solve) throw UsageError("bench --solve measures one process", "run it without mpirun");
-  if (!o.rates.empty())
-    throw UsageError("bench --rates measures one process", "run it without mpirun");
-  if (o.is_complex)
-    throw UsageError("bench --complex measures one process", "run it without mpirun");
-  if (o.seeds > 1 || o.kinds != BenchOptions{}.kinds || o.cold || o.first_run)
-    throw UsageError("bench --seeds, --kind, --cold and --first-run measure one process",
-                     "run it without mpirun");
-}
-
 }  // namespace
 
-ExitCode run_bench(const BenchOptions& o, Comm& comm) {
-  ExitCode code = ExitCode::good;
+ExitCode run_bench(const BenchOptions& o) {
   // Before anything knows of OpenCL.
   std::optional<EmptyKernelCache> no_kernels;
   if (o.first_run) no_kernels.emplace();
-  const MachineState before = machine_state(comm.is_root() && o.backend.name != "cpu");
-  if (o.gemm) {
-    together(comm, [&] {
-      if (comm.is_root()) code = run_bench_gemm(o);
-    });
-    return code;
-  }
-  if (comm.size() > 1) together(comm, [&] { refuse_for_ranks(o); });
+  if (o.gemm) return run_bench_gemm(o);
+  const MachineState before = machine_state(o.backend.name != "cpu");
   BenchSchedule schedule = schedule_of(o);
-  const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
-  std::shared_ptr<Backend> backend;
-  together(comm, [&] {
-    backend = backend_of_rank(o, schedule, limits, comm);
-    refuse_unknown_variant(o.backend.variant, *backend);
-  });
-  if (backend->name() != "cpu" || comm.size() > 1) forget_threads(schedule.cases);
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  const std::shared_ptr<Backend> backend = backend_of(o, schedule, limits);
+  refuse_unknown_variant(o.backend.variant, *backend);
+  if (backend->name() != "cpu") forget_threads(schedule.cases);
   const BenchSetup setup{.backend = *backend,
                          .variant = o.backend.variant,
                          .limits = limits,
-                         .seed = o.seed + static_cast<std::uint64_t>(comm.rank()),
+                         .seed = o.seed,
                          .task = task_of(o),
                          .ridge = o.ridge.value_or(0),
                          .builds_first = o.first_run};
-  together(comm, [&] {
-    if (!o.rates.empty()) {
-      code = run_rates(o, setup);
-    } else if (comm.is_root()) {
-      code = run_sweep(o, schedule, setup, comm, before);
-    } else {
-      serve_ranked_tool(setup, comm);
-    }
-  });
-  return code;
+  return o.rates.empty() ? run_sweep(o, schedule, setup, before) : run_rates(o, setup);
 }
 
 }  // namespace qrtool

@@ -17,7 +17,6 @@ ExitCode run_verify(const VerifyOptions& options);
 ExitCode run_generate(const GenerateOptions& options);
 ExitCode run_info(const InfoOptions& options);
 ExitCode run_devices(const DevicesOptions& options);
-/// Every rank of `comm` calls it.
-ExitCode run_bench(const BenchOptions& options, Comm& comm);
+ExitCode run_bench(const BenchOptions& options);
 
 }  // namespace qrtool

@@ -11,7 +11,6 @@
 #include "app/engine/timings.hpp"
 #include "app/process/console.hpp"
 #include "app/run/backends/opencl_process.hpp"
-#include "app/run/backends/own_rates.hpp"
 #include "app/run/backends/timings_file.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/machine/host.hpp"
@@ -111,8 +110,9 @@ std::string text_of(const KeptDevice& device) {
   }
   for (const KeptSample& sample : device.samples)
     text += fmt::format("     measured: {} of {}x{}, {}, {} in {:.2g} s\n",
-                        format_count(sample.count), sample.m, sample.n, name_of(sample.type),
-                        sample.with_q ? "Q and R" : "R", sample.seconds);
+                        format_count(sample.problem.count), sample.problem.m, sample.problem.n,
+                        name_of(sample.problem.type), sample.problem.wants_q() ? "Q and R" : "R",
+                        sample.seconds);
   return text;
 }
 
@@ -139,8 +139,7 @@ ExitCode show_timings(const DevicesOptions& o) {
 }
 
 ExitCode forget(const DevicesOptions& o) {
-  const bool had_rates = forget_own_rates();
-  const bool was_there = forget_timings() || had_rates;
+  const bool was_there = forget_timings();
   const std::optional<std::string> path = timings_path();
   if (o.json) {
     write_json({{"schema", "qrtool.forget/1"},

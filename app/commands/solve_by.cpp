@@ -78,8 +78,9 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
       .memory_limit_bytes = limits.host_bytes,
       .scratch_bytes = rows > in_memory ? 2 * rows : 0,
       .read_seconds = watch.seconds(),
-      .compute_seconds = cpu_solve_seconds(
-          {.count = lines, .m = mean, .n = terms, .type = ElementType::float64, .mode = Mode::r}, 1,
+      .compute_seconds = cpu_seconds(
+          {{.count = lines, .m = mean, .n = terms, .type = ElementType::float64, .mode = Mode::r},
+           1},
           limits.threads)};
   print_costs(o, "solve", o.output, {cost});
   return ExitCode::good;

@@ -45,43 +45,45 @@ double mean_build_seconds(const KeptDevice* device) {
   return sum / static_cast<double>(device->programs.size());
 }
 
-DeviceWork device_work(const Work& work, const DeviceInfo& device) {
-  return work.right_sides > 0
-             ? opencl_solve_work(work.problem, work.right_sides, device, work.traits)
-             : opencl_factor_work(work.problem, device);
-}
-
-double distance(const Problem& p, const KeptSample& sample) {
+double distance(const Problem& p, const Problem& measured) {
   const auto apart = [](index_t one, index_t other) {
     return std::abs(
         std::log2(static_cast<double>(std::max<index_t>(one, 1)) / static_cast<double>(other)));
   };
-  const double other_mode = p.wants_q() == sample.with_q ? 0 : 1;
-  return apart(p.m, sample.m) + apart(p.n, sample.n) + other_mode;
+  const double other_mode = p.wants_q() == measured.wants_q() ? 0 : 1;
+  return apart(p.m, measured.m) + apart(p.n, measured.n) + other_mode;
 }
 
 /// The nearest measurement of the same type; null where none is near.
 const KeptSample* near_sample(const Problem& p, const KeptDevice* device) {
   const KeptSample* nearest = nullptr;
+  double least = most_sample_distance;
   if (device == nullptr) return nullptr;
   for (const KeptSample& sample : device->samples) {
-    if (sample.type != p.type || distance(p, sample) > most_sample_distance) continue;
-    if (nearest == nullptr || distance(p, sample) <= distance(p, *nearest)) nearest = &sample;
+    const double apart = distance(p, sample.problem);
+    if (sample.problem.type != p.type || apart > least) continue;
+    nearest = &sample;
+    least = apart;
   }
   return nearest;
 }
 
-/// How many times as long as estimated the device took for the sample.
-double slowness(const KeptSample& sample, const DeviceInfo& device) {
-  const Problem problem{sample.count, sample.m, sample.n, sample.type,
-                        sample.with_q ? Mode::reduced : Mode::r};
-  return sample.seconds / opencl_factor_work(problem, device).run_seconds;
+ProgramsEstimate estimate_programs(std::span<const std::string> programs, const KeptDevice* kept) {
+  ProgramsEstimate result;
+  for (const std::string& id : programs) {
+    const KeptProgram* const program = kept != nullptr ? kept->find(id) : nullptr;
+    ++result.all;
+    result.unseen += program == nullptr ? 1 : 0;
+    result.seconds += program != nullptr ? program->least_seconds.value_or(usual_load_seconds)
+                                         : mean_build_seconds(kept);
+  }
+  return result;
 }
 
-std::string device_text(const DeviceInfo& device, const DeviceEstimate& on_device) {
-  std::string programs = fmt::format("kernels {:.2g}", on_device.programs);
-  if (on_device.unseen_programs > 0)
-    programs += fmt::format(" ({} not built before)", on_device.unseen_programs);
+std::string device_text(const DeviceInfo& device, const Estimate& on_device) {
+  std::string programs = fmt::format("kernels {:.2g}", on_device.programs.seconds);
+  if (on_device.programs.unseen > 0)
+    programs += fmt::format(" ({} not built before)", on_device.programs.unseen);
   return fmt::format(
       "{} takes about {:.2g} s (start {:.2g}, {}, work with copies and check {:.2g}{})",
       device.name, on_device.total(), on_device.start, programs, on_device.work,
@@ -103,63 +105,41 @@ double least_start_seconds(const Timings& timings) {
 
 }  // namespace
 
-std::string objection_to_systems(ElementType type) {
-  return is_complex(type) ? "A is complex" : "";
-}
-
-double cpu_estimate(const Work& work, int threads) {
-  return work.right_sides > 0 ? cpu_solve_seconds(work.problem, work.right_sides, threads)
-                              : cpu_seconds(work.problem, threads);
-}
-
-ProgramsEstimate estimate_programs(std::span<const std::string> programs, const DeviceInfo& device,
-                                   const Timings& timings) {
+Estimate estimate(const Work& work, const DeviceInfo& device, const Timings& timings,
+                  const Variant* variant) {
   const KeptDevice* const kept = timings.find(device);
-  ProgramsEstimate result;
-  for (const std::string& id : programs) {
-    const KeptProgram* const program = kept != nullptr ? kept->find(id) : nullptr;
-    ++result.all;
-    result.unseen += program == nullptr ? 1 : 0;
-    result.seconds += program != nullptr ? program->least_seconds.value_or(usual_load_seconds)
-                                         : mean_build_seconds(kept);
-  }
-  return result;
-}
-
-DeviceEstimate estimate(const Work& work, const DeviceInfo& device, const Timings& timings) {
-  const KeptDevice* const kept = timings.find(device);
-  const DeviceWork planned = device_work(work, device);
-  DeviceEstimate result{.start = process_seconds + planned.pin_seconds +
-                                 (kept != nullptr ? kept->start_seconds : usual_start_seconds),
-                        .work = planned.run_seconds};
-  const ProgramsEstimate programs = estimate_programs(planned.programs, device, timings);
-  result.unseen_programs = programs.unseen;
-  result.programs = programs.seconds;
-  if (opencl_is_measured(device)) return result;
+  const DeviceWork planned = opencl_work(work, device, variant);
+  Estimate result{.start = process_seconds + planned.pin_seconds +
+                           (kept != nullptr ? kept->start_seconds : usual_start_seconds),
+                  .programs = estimate_programs(planned.programs, kept),
+                  .work = planned.run_seconds};
+  if (planned.is_measured) return result;
   const KeptSample* const sample = near_sample(work.problem, kept);
   result.is_guess = sample == nullptr;
-  result.work *= sample != nullptr ? slowness(*sample, device) : guess_factor;
+  result.work *= sample == nullptr
+                     ? guess_factor
+                     : sample->seconds / opencl_work(sample->problem, device).run_seconds;
   return result;
 }
 
 bool is_worth_a_device(const Work& work, const Limits& host, const Timings& timings) {
   const double least = least_start_seconds(timings) + opencl_copy_seconds(work.problem);
-  return cpu_estimate(work, host.threads) > worth_asking * least;
+  return cpu_seconds(work, host.threads) > worth_asking * least;
 }
 
 bool is_worth_a_sample(const Work& work, const Limits& host, const DeviceInfo& device,
                        const Timings& timings) {
   if (device.limits.is_cpu || !device.limits.has_float64) return false;
-  const DeviceEstimate on_device = estimate(work, device, timings);
+  const Estimate on_device = estimate(work, device, timings);
   return on_device.is_guess && std::isfinite(on_device.work) &&
-         on_device.start + on_device.programs + sample_seconds <
-             sample_share * cpu_estimate(work, host.threads);
+         on_device.start + on_device.programs.seconds + sample_seconds <
+             sample_share * cpu_seconds(work, host.threads);
 }
 
 AutomaticChoice choose_automatically(const Work& work, const Limits& host,
                                      std::span<const DeviceInfo> devices, const Timings& timings,
                                      bool is_started) {
-  const double on_cpu = cpu_estimate(work, host.threads);
+  const double on_cpu = cpu_seconds(work, host.threads);
   if (!is_started && !is_worth_a_device(work, host, timings))
     return {nullptr, fmt::format("{}, a device at least {:.2g} s for its start and the copies",
                                  cpu_text(on_cpu, host.threads),
@@ -167,7 +147,7 @@ AutomaticChoice choose_automatically(const Work& work, const Limits& host,
   const auto gpu = std::find_if(devices.begin(), devices.end(),
                                 [](const DeviceInfo& device) { return !device.limits.is_cpu; });
   if (gpu == devices.end()) return {nullptr, "there is no GPU"};
-  DeviceEstimate on_gpu = estimate(work, *gpu, timings);
+  Estimate on_gpu = estimate(work, *gpu, timings);
   if (is_started) on_gpu.start = 0;
   if (!std::isfinite(on_gpu.work))
     return {nullptr, fmt::format("{} does not take this work{}", gpu->name,

@@ -23,8 +23,6 @@ bool opencl_is_pageable(const Backend&) { return false; }
 
 std::span<const Variant> list_opencl_variants() { return {}; }
 
-std::vector<std::string> opencl_factor_programs(const Plan&, const DeviceInfo&) { return {}; }
-
 void build_opencl_factors(Backend&, const Plan&) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
@@ -69,17 +67,11 @@ template std::unique_ptr<SharedDevice<double>> make_opencl_shared(Backend&, cons
                                                                   const SharedFactors&,
                                                                   SidesLayout);
 
-DeviceWork opencl_factor_work(const Problem&, const DeviceInfo&) {
-  return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
-}
-
-DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&, const SystemTraits&) {
+DeviceWork opencl_work(const Work&, const DeviceInfo&, const Variant*) {
   return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
 
 double opencl_copy_seconds(const Problem&) { return std::numeric_limits<double>::infinity(); }
-
-bool opencl_is_measured(const DeviceInfo&) { return false; }
 
 std::string DeviceInfo::text() const { return name; }
 

@@ -3,7 +3,6 @@
 #include "app/engine/opencl.hpp"
 
 #include "gpu/estimate/build_ahead.hpp"
-#include "gpu/estimate/programs.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/from_r/system_params.hpp"
@@ -41,22 +40,11 @@ bool opencl_is_pageable(const Backend& backend) {
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 
-DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device) {
-  return factor_work(problem, device);
-}
-
-DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
-                             const SystemTraits& traits) {
-  return solve_work(problem, sides, device, traits);
+DeviceWork opencl_work(const Work& work, const DeviceInfo& device, const Variant* variant) {
+  return device_work(work, device, variant);
 }
 
 double opencl_copy_seconds(const Problem& problem) { return copy_seconds(problem); }
-
-bool opencl_is_measured(const DeviceInfo& device) { return is_measured(device); }
-
-std::vector<std::string> opencl_factor_programs(const Plan& plan, const DeviceInfo& device) {
-  return factor_programs(*plan.variant, plan.problem, device);
-}
 
 void build_opencl_factors(Backend& backend, const Plan& plan) {
   build_factor_programs(dynamic_cast<OpenclBackend&>(backend), plan);

@@ -37,15 +37,10 @@ bool opencl_is_pageable(const Backend& backend);
 
 std::span<const Variant> list_opencl_variants();
 
-/// Calls factor_work(), solve_work(), copy_seconds() and is_measured().
-DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device);
-DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
-                             const SystemTraits& traits);
+/// Calls device_work() and copy_seconds().
+DeviceWork opencl_work(const Work& work, const DeviceInfo& device,
+                       const Variant* variant = nullptr);
 double opencl_copy_seconds(const Problem& problem);
-bool opencl_is_measured(const DeviceInfo& device);
-
-/// Calls factor_programs() for a plan of the device.
-std::vector<std::string> opencl_factor_programs(const Plan& plan, const DeviceInfo& device);
 
 /// Calls build_factor_programs() and build_solve_programs(). `backend` is one of
 /// make_opencl_backend().

@@ -33,8 +33,9 @@ Problem factored_on_device(const SolveProblem& problem, index_t systems) {
 }
 
 Work work_of_systems(const SolveProblem& problem, index_t systems, index_t sides) {
-  return {
-      factored_on_device(problem, systems), sides, {.is_wide = problem.packed_rows() < problem.n}};
+  Work work(factored_on_device(problem, systems), sides);
+  work.is_wide = problem.packed_rows() < problem.n;
+  return work;
 }
 
 bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan) {
@@ -43,7 +44,8 @@ bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const Sol
 
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
                                  const SolvePlan& plan) {
-  if (std::string why = objection_to_systems(problem.type); !why.empty()) return why;
+  if (std::string why = work_of_systems(problem, 1, 1).objection_to_devices(); !why.empty())
+    return why;
   if (problem.wants_covariance) return "covariances are asked for";
   if (is_shared(shape, problem, plan)) return {};
   if (!makes_own_systems(shape, problem)) {
@@ -60,7 +62,7 @@ Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const
   const index_t systems = systems_of(shape, problem), sides = sides_of_system(shape, problem);
   const bool shares = is_shared(shape, problem, plan);
   Work work = work_of_systems(problem, shares ? 1 : systems, sides * (shares ? systems : 1));
-  work.traits.shares_a = makes_own_systems(shape, problem);
+  work.shares_a = makes_own_systems(shape, problem);
   return work;
 }
 

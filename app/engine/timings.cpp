@@ -42,9 +42,10 @@ KeptProgram program_of(const Json& json) {
 }
 
 Json to_json(const KeptSample& sample) {
-  return {{"type", name_of(sample.type)},
-          {"with_q", sample.with_q},
-          {"shape", {sample.count, sample.m, sample.n}},
+  const Problem& p = sample.problem;
+  return {{"type", name_of(p.type)},
+          {"with_q", p.wants_q()},
+          {"shape", {p.count, p.m, p.n}},
           {"seconds", sample.seconds}};
 }
 
@@ -52,11 +53,11 @@ index_t extent_of(const Json& json) { return std::max<index_t>(json.get<index_t>
 
 KeptSample sample_of(const Json& json) {
   const bool is_single = json.at("type").get<std::string>() == name_of(ElementType::float32);
-  return {.type = is_single ? ElementType::float32 : ElementType::float64,
-          .with_q = json.at("with_q"),
-          .count = extent_of(json.at("shape").at(0)),
-          .m = extent_of(json.at("shape").at(1)),
-          .n = extent_of(json.at("shape").at(2)),
+  return {.problem = {.count = extent_of(json.at("shape").at(0)),
+                      .m = extent_of(json.at("shape").at(1)),
+                      .n = extent_of(json.at("shape").at(2)),
+                      .type = is_single ? ElementType::float32 : ElementType::float64,
+                      .mode = json.at("with_q").get<bool>() ? Mode::reduced : Mode::r},
           .seconds = seconds_of(json.at("seconds"))};
 }
 

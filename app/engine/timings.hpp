@@ -26,9 +26,7 @@ struct KeptProgram {
 /// A short measurement on a device for which the tool has no table: from host memory to host memory
 /// with the check, once it had started.
 struct KeptSample {
-  ElementType type = ElementType::float32;
-  bool with_q = true;
-  index_t count = 0, m = 0, n = 0;
+  Problem problem;
   double seconds = 0;
 };
 

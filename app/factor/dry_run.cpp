@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "app/engine/opencl.hpp"
 #include "app/factor/factor_run.hpp"
 #include "app/run/backends/attempts.hpp"
 #include "app/run/backends/run_cost.hpp"
@@ -47,8 +46,7 @@ RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
                .memory_limit_bytes = planned.host_bytes + planned.file_bytes,
                .device_bytes = plan.device_bytes,
                .scratch_bytes = plan.scratch_bytes};
-  if (const std::optional<DeviceInfo> device = started_device(*choice.backend))
-    enter_programs(opencl_factor_programs(plan, *device), *device, cost);
+  enter_programs(problem, *choice.backend, plan.variant, cost);
   cost.chunks = plan.by_rows() ? (problem.m + plan.chunk_rows - 1) / plan.chunk_rows
                                : (problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   const index_t passes = plan.by_rows() && problem.wants_q() ? 2 : 1;

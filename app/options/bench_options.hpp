@@ -21,7 +21,7 @@ struct Baseline;
 /// among variants.
 enum class SweepKind { standard, tall, shapes };
 
-/// The word of --rates for the table of the user's own device (app/run/backends/own_rates.hpp).
+/// The word of --rates for the table of the user's own device (app/run/backends/timings_file.hpp).
 inline constexpr std::string_view own_table = "own";
 
 struct BenchOptions : PrintOptions {

@@ -41,18 +41,14 @@ Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const
 
 /// Returns how many times as long as R with its check the solutions take with their check, by the
 /// tables of --backend auto.
-double solutions_by_r(const Problem& factored, index_t sides, const Backend& backend,
-                      const SystemTraits& traits) {
+double solutions_by_r(const Work& solutions, const Backend& backend) {
+  Problem factored = solutions.problem;
   if (factored.is_empty()) return 1;
-  for (const DeviceTimes& times : opencl_times()) {
-    if (times.info.text() == backend.device())
-      return opencl_solve_work(factored, sides, times.info, traits).run_seconds /
-             opencl_factor_work(factored, times.info).run_seconds;
-  }
+  if (const std::optional<DeviceInfo> device = started_device(backend))
+    return opencl_work(solutions, *device).run_seconds / opencl_work(factored, *device).run_seconds;
+  factored.type = real_of(factored.type);  // the tables have no complex matrices
   const int threads = backend.limits().threads;
-  Problem real = factored;  // the tables have no complex matrices
-  real.type = real_of(factored.type);
-  return cpu_solve_seconds(real, sides, threads) / cpu_seconds(real, threads);
+  return cpu_seconds({factored, solutions.right_sides}, threads) / cpu_seconds(factored, threads);
 }
 
 /// Q'b, x and the error of every right side are products with A and Q. Where right sides have
@@ -102,17 +98,16 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
   const bool solves_each = run.device() != nullptr && !run.device()->is_shared;
   const Problem factored =
       solves_each ? run.device()->factor.problem : factored_problem(inputs, p, plan);
-  const SystemTraits traits = solve_work_of(inputs.shape(), p, plan).traits;
-  if (const std::optional<DeviceInfo> device = started_device(backend)) {
-    const index_t sides = plan.route == SolveRoute::shared ? count_of(inputs.sides.solution_dims)
-                                                           : plan.system_size();
-    enter_programs(opencl_solve_work(factored, sides, *device, traits).programs, *device, cost);
-  }
+  const bool is_shared = plan.route == SolveRoute::shared;
+  Work solutions = solve_work_of(inputs.shape(), p, plan);
+  solutions.problem = factored;
+  solutions.right_sides = is_shared ? count_of(inputs.sides.solution_dims) : plan.system_size();
+  enter_programs(solutions, backend, /*variant=*/nullptr, cost);
   const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
   cost.start_seconds = compute.start;
   cost.compute_seconds = compute.all;
-  if (plan.route != SolveRoute::shared)
-    cost.compute_seconds *= solutions_by_r(factored, plan.system_size(), backend, traits);
+  if (!is_shared)
+    cost.compute_seconds *= solutions_by_r(solutions, backend);
   else if (!factored.is_empty())
     cost.compute_seconds *=
         1 + product_flops(inputs, p) / std::max(lapack_operations(factored), 1.0);

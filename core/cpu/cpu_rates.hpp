@@ -2,17 +2,19 @@
 // cpu_rates.hpp: how long the CPU backend takes, estimated from measurements.
 #pragma once
 
-#include "core/problem/problem.hpp"
+#include "core/plan/cost.hpp"
+#include "core/plan/estimate.hpp"
 
 namespace qrtool {
 
-/// The seconds in which `threads` threads factor a problem and measure its errors, by the rate of
-/// the nearest shape that was measured; R alone by no more than Q and R. Processors differ by a few
-/// times.
-double cpu_seconds(const Problem& problem, int threads);
+/// runs.csv: processor time of one thread for a matrix with its check, of Q and R ("run/factor"),
+/// of R alone, and of the solution for one right side ("run/solve"). Intel Xeon (Sapphire Rapids,
+/// AVX-512), 2026-11-23. `qrtool_cpu_rates` (tests/app/bench) writes the table again.
+const CostTable& cpu_runs();
 
-/// The same for solutions of least squares with their check, `sides` right sides for each matrix.
-/// `problem` is that of R.
-double cpu_solve_seconds(const Problem& problem, index_t sides, int threads);
+/// The seconds in which `threads` threads do the work and measure its errors, by the rate of the
+/// nearest shape that was measured; R alone by no more than Q and R. Processors differ by a few
+/// times.
+double cpu_seconds(const Work& work, int threads);
 
 }  // namespace qrtool

@@ -126,12 +126,8 @@ std::size_t eigen_workspace_bytes(const Problem& p) {
   return eigen_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
 }
 
-/// The times of rates.csv, by two threads, on every machine: bits must depend neither on the
-/// machine nor on --threads. They are means of a processor with AVX2 and one with AVX-512.
-const CostTable& cpu_costs(const Limits&) {
-  static const CostTable costs = CostTable::view(cpu_rates_text());
-  return costs;
-}
+/// The times of the plan, on every machine.
+const CostTable& costs_of(const Limits&) { return cpu_costs(); }
 
 // cpu/complex
 
@@ -210,7 +206,7 @@ constexpr auto plans = [] {
   std::array<Variant, variants.size()> list{};
   for (std::size_t i = 0; i < list.size(); ++i) {
     list[i] = variants[i].plan;
-    list[i].costs = cpu_costs;
+    list[i].costs = costs_of;
   }
   return list;
 }();

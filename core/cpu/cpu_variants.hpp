@@ -46,8 +46,9 @@ struct CpuVariant {
   OfEachType<std::tuple, Make> make;
 };
 
-/// The table of rates.csv.
-std::string_view cpu_rates_text();
+/// The times of rates.csv, by two threads, on every machine: bits must depend neither on the
+/// machine nor on --threads. They are means of a processor with AVX2 and one with AVX-512.
+const CostTable& cpu_costs();
 
 /// Returns the variant that a plan chose. Errors: InternalError for one of another backend.
 const CpuVariant& cpu_variant(const Variant& variant);

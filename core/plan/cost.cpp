@@ -8,14 +8,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <limits>
-#include <span>
+#include <optional>
 #include <tuple>
 
 #include "core/error.hpp"
-#include "core/matrix/matrices.hpp"
 #include "core/problem/operations.hpp"
 #include "core/text.hpp"
 
@@ -30,9 +28,10 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 double log_of(index_t extent) { return std::log(static_cast<double>(extent)); }
 
-/// How far x is from `from` to `to`, between 0 and 1, on a logarithmic scale.
-double share_of(index_t x, index_t from, index_t to) {
-  return (log_of(x) - log_of(from)) / (log_of(to) - log_of(from));
+/// The value at x on the straight line between two logarithms.
+double between(index_t x, index_t from, double at_from, index_t to, double at_to) {
+  const double share = (log_of(x) - log_of(from)) / (log_of(to) - log_of(from));
+  return (1 - share) * at_from + share * at_to;
 }
 
 /// The logarithm of the seconds of `count` matrices.
@@ -42,20 +41,22 @@ double at_count(const std::vector<BatchTime>& times, index_t count) {
     return std::log(times.back().seconds) + log_of(count) - log_of(times.back().count);
   if (above->count == count || above == times.begin()) return std::log(above->seconds);
   const BatchTime& below = *std::prev(above);
-  const double share = share_of(count, below.count, above->count);
-  return (1 - share) * std::log(below.seconds) + share * std::log(above->seconds);
+  return between(count, below.count, std::log(below.seconds), above->count,
+                 std::log(above->seconds));
 }
 
-/// How much longer m x n takes than `from_m` x `from_n` by its operations, as a logarithm.
-double more_operations(const Problem& like, index_t m, index_t n, index_t from_m, index_t from_n) {
-  const auto of = [&](index_t rows, index_t columns) {
-    Problem p = like;
-    p.count = 1;
-    p.m = rows;
-    p.n = columns;
-    return std::log(operations(p));
-  };
-  return of(m, n) - of(from_m, from_n);
+/// `p` with other extents.
+Problem with_extents(Problem p, index_t count, index_t m, index_t n) {
+  p.count = count;
+  p.m = m;
+  p.n = n;
+  return p;
+}
+
+/// How much longer p.m x p.n takes than m x n by its operations, as a logarithm.
+double more_operations(const Problem& p, index_t m, index_t n) {
+  return std::log(operations(with_extents(p, 1, p.m, p.n))) -
+         std::log(operations(with_extents(p, 1, m, n)));
 }
 
 template <class Number>
@@ -63,8 +64,6 @@ bool read(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
 }
-
-std::string in_microseconds(double seconds) { return fmt::format("{:.4g}", seconds * 1e6); }
 
 /// Takes the text before the first `end` away from `text`, and `end` as well.
 std::string_view take_until(std::string_view& text, char end) {
@@ -74,7 +73,7 @@ std::string_view take_until(std::string_view& text, char end) {
   return taken;
 }
 
-/// "1:36.1 32:40.2": counts that grow from 1 on, and times.
+/// "1:36.1 32:40.2": counts that grow, and times.
 bool read_times(std::string_view text, std::vector<BatchTime>& times) {
   while (!text.empty()) {
     std::string_view pair = take_until(text, ' ');
@@ -86,7 +85,7 @@ bool read_times(std::string_view text, std::vector<BatchTime>& times) {
     time.seconds *= 1e-6;
     times.push_back(time);
   }
-  return !times.empty() && times.front().count == 1;
+  return !times.empty();
 }
 
 /// A line of the table. Samples are sorted by their members in this order.
@@ -124,159 +123,173 @@ Sample sample_of(std::string_view line) {
   return sample;
 }
 
-std::vector<BatchTime> times_of(std::string_view line) {
+std::vector<BatchTime> times_of(const Sample& sample) {
   std::vector<BatchTime> times;
-  read_times(sample_of(line).times, times);
+  read_times(sample.times, times);
   return times;
 }
 
-index_t rows_of(std::string_view line) { return sample_of(line).m; }
-index_t columns_of(std::string_view line) { return sample_of(line).n; }
-auto kind_of(std::string_view line) {
-  const Sample s = sample_of(line);
-  return std::tuple(s.reach, s.variant, s.type, s.has_q);
-}
-auto key_of(std::string_view line) {
-  const Sample s = sample_of(line);
-  return std::tuple(s.reach, s.variant, s.type, s.has_q, s.n, s.m);
+auto kind_of(const Sample& s) { return std::tuple(s.reach, s.variant, s.type, s.has_q); }
+auto key_of(const Sample& s) { return std::tuple_cat(kind_of(s), std::tuple(s.n, s.m)); }
+
+/// Sorted lines of a table, each with its end.
+using Lines = std::string_view;
+
+Sample first_of(Lines lines) { return sample_of(take_until(lines, '\n')); }
+Sample last_of(Lines lines) {
+  lines.remove_suffix(1);
+  return sample_of(lines.substr(lines.rfind('\n') + 1));
 }
 
-using Lines = std::span<const std::string_view>;
+/// Returns the bytes of the first lines, of which `is_before` is true, by bisection.
+template <class IsBefore>
+std::size_t bytes_before(Lines lines, IsBefore is_before) {
+  std::size_t from = 0, to = lines.size();
+  while (from < to) {
+    const std::size_t middle = from + (to - from) / 2;
+    const std::size_t start = std::max(from, lines.substr(0, middle).rfind('\n') + 1);
+    const std::size_t end = lines.find('\n', start);
+    if (is_before(sample_of(lines.substr(start, end - start))))
+      from = end + 1;
+    else
+      to = start;
+  }
+  return from;
+}
+
+/// The lines whose key, which `key` gives, is `wanted`.
+template <class Key, class KeyOf>
+Lines equal_lines(Lines lines, const Key& wanted, KeyOf key) {
+  lines.remove_prefix(bytes_before(lines, [&](const Sample& s) { return key(s) < wanted; }));
+  return lines.substr(0, bytes_before(lines, [&](const Sample& s) { return key(s) == wanted; }));
+}
 
 /// The samples of a variant with the type of `p`, with Q or without it.
 Lines of_kind(Lines all, CostTable::Reach reach, std::string_view variant, const Problem& p) {
-  const auto found =
-      std::ranges::equal_range(all, std::tuple(reach, variant, p.type, p.wants_q()), {}, kind_of);
-  return {found.begin(), found.end()};
+  return equal_lines(all, std::tuple(reach, variant, p.type, p.wants_q()), kind_of);
 }
 
-Lines of_columns(Lines kind, index_t n) {
-  const auto found = std::ranges::equal_range(kind, n, {}, columns_of);
-  return {found.begin(), found.end()};
+index_t rows_of(const Sample& s) { return s.m; }
+index_t columns_of(const Sample& s) { return s.n; }
+
+/// The logarithm of the seconds where `extent` is x: `at` gives it for the samples below and above,
+/// and `outside` beyond all of them, from the outermost one.
+template <class At, class Outside>
+double at_extent(Lines samples, index_t (*extent)(const Sample&), index_t x, At at,
+                 Outside outside) {
+  const std::size_t fewer = bytes_before(samples, [&](const Sample& s) { return extent(s) < x; });
+  const Lines below = samples.substr(0, fewer), above = samples.substr(fewer);
+  if (above.empty()) return outside(last_of(below));
+  const Sample high = first_of(above);
+  if (extent(high) == x) return at(high);
+  if (below.empty()) return outside(high);
+  const Sample low = last_of(below);
+  return between(x, extent(low), at(low), extent(high), at(high));
 }
 
-/// The logarithm of the seconds of p.count matrices of p.m rows, from samples of one number of
-/// columns.
+/// For p.count matrices of p.m rows, from samples of p.n columns.
 double at_rows(Lines samples, const Problem& p) {
-  const auto above = std::ranges::lower_bound(samples, p.m, {}, rows_of);
-  if (above != samples.end() && rows_of(*above) == p.m) return at_count(times_of(*above), p.count);
-  if (above != samples.end() && above != samples.begin()) {
-    const auto below = std::prev(above);
-    const double share = share_of(p.m, rows_of(*below), rows_of(*above));
-    return (1 - share) * at_count(times_of(*below), p.count) +
-           share * at_count(times_of(*above), p.count);
-  }
-  const std::string_view outermost = above == samples.end() ? samples.back() : samples.front();
-  const std::vector<BatchTime> times = times_of(outermost);
-  const index_t n = columns_of(outermost);
-  const double scaled =
-      at_count(times, p.count) + more_operations(p, p.m, n, rows_of(outermost), n);
-  // Less than one matrix of the smallest shape no batch takes.
-  return std::max(scaled, at_count(times, 1));
+  const auto at = [&](const Sample& s) { return at_count(times_of(s), p.count); };
+  return at_extent(samples, rows_of, p.m, at, [&](const Sample& s) {
+    // Less than one matrix of the smallest shape no batch takes.
+    return std::max(at(s) + more_operations(p, s.m, s.n), at_count(times_of(s), 1));
+  });
 }
 
-/// The line of the very shape; null where it is no sample.
-const std::string_view* find_own(Lines all, std::string_view variant, const Problem& p) {
+double at_columns(Lines kind, const Problem& p) {
+  const auto at = [&](index_t n, index_t count) {
+    return at_rows(equal_lines(kind, n, columns_of), with_extents(p, count, p.m, n));
+  };
+  return at_extent(
+      kind, columns_of, p.n, [&](const Sample& s) { return at(s.n, p.count); },
+      [&](const Sample& s) {
+        return std::max(at(s.n, p.count) + more_operations(p, p.m, s.n), at(s.n, 1));
+      });
+}
+
+/// The sample of the very shape; none where it is no sample.
+std::optional<Sample> find_own(Lines all, std::string_view variant, const Problem& p) {
   for (const auto reach : {CostTable::Reach::shape, CostTable::Reach::grid}) {
-    const Lines columns = of_columns(of_kind(all, reach, variant, p), p.n);
-    const auto own = std::ranges::lower_bound(columns, p.m, {}, rows_of);
-    if (own != columns.end() && rows_of(*own) == p.m) return &*own;
+    const Lines own =
+        equal_lines(all, std::tuple(reach, variant, p.type, p.wants_q(), p.n, p.m), key_of);
+    if (!own.empty()) return first_of(own);
   }
-  return nullptr;
+  return std::nullopt;
 }
-
-/// A hash of words of eight bytes, one after another.
-class Hash {
- public:
-  void take(std::uint64_t word) { state_ = mix_bits(state_ ^ word); }
-  void take(std::string_view text) {
-    take(text.size());
-    for (; !text.empty(); text.remove_prefix(std::min(sizeof(std::uint64_t), text.size()))) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, text.data(), std::min(sizeof(word), text.size()));
-      take(word);
-    }
-  }
-  std::string text() const { return fmt::format("{:016x}", state_); }
-
- private:
-  std::uint64_t state_ = 0;
-};
 
 }  // namespace
-
-void CostTable::add(std::string_view line) {
-  // Most come in order.
-  if (lines_.empty() || key_of(lines_.back()) < key_of(line)) {
-    lines_.push_back(line);
-    return;
-  }
-  const auto at = std::ranges::lower_bound(lines_, key_of(line), {}, key_of);
-  if (key_of(*at) == key_of(line))
-    *at = line;
-  else
-    lines_.insert(at, line);
-}
 
 void CostTable::add(std::string_view variant, const Problem& shape,
                     const std::vector<BatchTime>& times, Reach reach) {
   std::string line =
-      fmt::format("{}{},{},{},{},{}", reach == Reach::shape ? alone_mark : "", variant,
+      fmt::format("{}{},{},{},{},{},", reach == Reach::shape ? alone_mark : "", variant,
                   name_of(shape.type), shape.wants_q() ? 1 : 0, shape.m, shape.n);
   for (const BatchTime& time : times)
-    line += fmt::format("{}{}:{}", &time == times.data() ? ',' : ' ', time.count,
-                        in_microseconds(time.seconds));
-  add(texts_.emplace_back(std::move(line)));
+    line += fmt::format("{}{}:{:.4g}", &time == times.data() ? "" : " ", time.count,
+                        time.seconds * 1e6);
+  add(line);
+}
+
+void CostTable::add(std::string_view line) {
+  const auto key = key_of(sample_of(line));
+  // Most come in order.
+  const bool is_last = own_.empty() || key_of(last_of(own_)) < key;
+  const std::size_t at =
+      is_last ? own_.size() : bytes_before(own_, [&](const Sample& s) { return key_of(s) < key; });
+  const std::size_t replaced = equal_lines(Lines(own_).substr(at), key, key_of).size();
+  own_.replace(at, replaced, std::string(line) + '\n');
 }
 
 bool CostTable::has(std::string_view variant, const Problem& p) const {
-  return find_own(lines_, variant, p) != nullptr;
+  return find_own(lines(), variant, p).has_value();
 }
 
 double CostTable::seconds(std::string_view variant, const Problem& p) const {
-  const Lines kind = of_kind(lines_, Reach::grid, variant, p);
-  const std::string_view* const own = find_own(lines_, variant, p);
-  if (own == nullptr && kind.empty()) return never;
+  const std::optional<Sample> own = find_own(lines(), variant, p);
+  const Lines kind = own ? Lines() : of_kind(lines(), Reach::grid, variant, p);
+  if (!own && kind.empty()) return never;
   if (p.is_empty()) return 0;
-  if (own != nullptr) return std::exp(at_count(times_of(*own), p.count));
-  const auto above = std::ranges::lower_bound(kind, p.n, {}, columns_of);
-  if (above != kind.end() && columns_of(*above) == p.n)
-    return std::exp(at_rows(of_columns(kind, p.n), p));
-  if (above != kind.end() && above != kind.begin()) {
-    const index_t below_n = columns_of(*std::prev(above)), above_n = columns_of(*above);
-    const double share = share_of(p.n, below_n, above_n);
-    return std::exp((1 - share) * at_rows(of_columns(kind, below_n), p) +
-                    share * at_rows(of_columns(kind, above_n), p));
+  return std::exp(own ? at_count(times_of(*own), p.count) : at_columns(kind, p));
+}
+
+double CostTable::nearest_seconds(std::string_view name, const Problem& p) const {
+  const auto apart = [](index_t one, index_t other) {
+    return std::abs(std::log2(static_cast<double>(one) / static_cast<double>(other)));
+  };
+  std::pair<double, index_t> least(never, 0);
+  double seconds = never;
+  for (Lines rest = of_kind(lines(), Reach::grid, name, p); !rest.empty();) {
+    const Sample sample = sample_of(take_until(rest, '\n'));
+    const BatchTime time = times_of(sample).front();
+    const double distance =
+        apart(p.count, time.count) + apart(p.m, sample.m) + apart(p.n, sample.n);
+    // Of equally near ones the one with fewer rows.
+    if (std::pair(distance, sample.m) >= least) continue;
+    least = {distance, sample.m};
+    seconds =
+        time.seconds * operations(p) / operations(with_extents(p, time.count, sample.m, sample.n));
   }
-  const index_t n = columns_of(above == kind.end() ? kind.back() : kind.front());
-  const Lines outermost = of_columns(kind, n);
-  Problem one = p;
-  one.count = 1;
-  const double scaled = at_rows(outermost, p) + more_operations(p, p.m, p.n, p.m, n);
-  return std::exp(std::max(scaled, at_rows(outermost, one)));
+  return seconds;
 }
 
 std::string CostTable::text() const {
-  std::string text = fmt::format("{}{}\n{}\n", first_words, device_, line_names);
-  for (const std::string_view line : lines_) text.append(line) += '\n';
-  return text;
+  return fmt::format("{}{}\n{}\n{}", first_words, device_, line_names, lines());
 }
 
-CostTable CostTable::view(std::string_view text) {
+CostTable CostTable::view(std::string_view text, std::string_view digest) {
   CostTable table{std::string(take_until(text, '\n').substr(first_words.size()))};
   take_until(text, '\n');
-  while (!text.empty()) table.lines_.push_back(take_until(text, '\n'));
+  table.compiled_ = text;
+  table.digest_ = digest;
   return table;
 }
 
-CostTable CostTable::from_text(std::string_view given, const std::string& shown) {
-  CostTable table{std::string()};
-  std::string_view text = table.texts_.emplace_back(given);
+CostTable CostTable::from_text(std::string_view text, const std::string& shown) {
   const std::string_view first = take_until(text, '\n');
   if (!first.starts_with(first_words) || take_until(text, '\n') != line_names)
     throw InputError(fmt::format("{} is no table of rates", shown),
                      "qrtool bench --rates FILE writes one");
-  table.device_ = first.substr(first_words.size());
+  CostTable table{std::string(first.substr(first_words.size()))};
   for (int number = 3; !text.empty(); ++number) {
     const std::string_view line = take_until(text, '\n');
     Sample sample;
@@ -290,10 +303,10 @@ CostTable CostTable::from_text(std::string_view given, const std::string& shown)
 }
 
 std::string CostTable::digest() const {
-  Hash hash;
-  hash.take(device_);
-  for (const std::string_view line : lines_) hash.take(line);
-  return hash.text();
+  if (!digest_.empty()) return std::string(digest_);
+  std::uint64_t state = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : text()) state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("{:016x}", state);
 }
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cost.hpp: what a variant costs on one device, from measured samples.
+// cost.hpp: how long work takes on one device, from measured samples.
 //
 // A sample is a shape with the times of batches of it, from one matrix to a batch that fills the
 // device. Times grow as powers of the matrices, the rows and the columns between samples: straight
@@ -17,7 +17,6 @@
 //        1         the largest batch of the sample
 #pragma once
 
-#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,7 +33,8 @@ struct BatchTime {
   double seconds = 0;
 };
 
-/// The samples of all variants on one device.
+/// Samples of one device. The name of a sample says what was measured: a variant, a way to solve
+/// systems, or a whole run.
 class CostTable {
  public:
   /// grid: a sample serves shapes between it and its neighbours; shape: its own alone.
@@ -42,14 +42,12 @@ class CostTable {
 
   /// A table without samples.
   explicit CostTable(std::string device) : device_(std::move(device)) {}
-  CostTable(CostTable&&) = default;
-  CostTable& operator=(CostTable&&) = default;
 
   /// Reads what text() gives. Errors: InputError, which names `shown` and the line.
   static CostTable from_text(std::string_view text, const std::string& shown);
-  /// Views a table that is compiled in: text() of another one. Its lines are read when a plan asks
-  /// for them, a few of thousands.
-  static CostTable view(std::string_view text);
+  /// Views a table that is compiled in, which lives as long as the program: text() of another one,
+  /// and its digest. Its lines are read when a plan asks for them, a few of thousands.
+  static CostTable view(std::string_view text, std::string_view digest);
   /// A line with the device, a line with the names of the columns, and a line for each sample,
   /// times in microseconds with four digits.
   std::string text() const;
@@ -57,27 +55,32 @@ class CostTable {
   /// The device that was measured.
   const std::string& device() const { return device_; }
 
-  /// Adds a sample, or replaces the one of the same shape and reach. `times` begins with one
-  /// matrix, and its counts grow. Times are rounded as in text().
-  void add(std::string_view variant, const Problem& shape, const std::vector<BatchTime>& times,
+  /// Adds a sample to a table that is not compiled in, or replaces the one of the same shape and
+  /// reach. The counts of `times` grow, and begin with one matrix where a batch has several. Times
+  /// are rounded as in text().
+  void add(std::string_view name, const Problem& shape, const std::vector<BatchTime>& times,
            Reach reach = Reach::grid);
 
   /// Whether there is a sample of this shape, type and mode, whatever the number of matrices.
-  bool has(std::string_view variant, const Problem& problem) const;
+  bool has(std::string_view name, const Problem& problem) const;
 
-  /// The estimated seconds of a problem, without copies and check; infinity where the variant has
-  /// no sample of the type and of what is asked for: R alone, or Q too.
-  double seconds(std::string_view variant, const Problem& problem) const;
+  /// The estimated seconds of a problem, without copies and check; infinity where there is no
+  /// sample of the type and of R alone, or of Q too, under this name.
+  double seconds(std::string_view name, const Problem& problem) const;
+
+  /// The seconds of the nearest sample of the type and mode, in proportion to the operations: for
+  /// samples that are too few for a grid. Infinity where there is none.
+  double nearest_seconds(std::string_view name, const Problem& problem) const;
 
   /// 16 hexadecimal digits that two tables share only where they have the same text.
   std::string digest() const;
 
  private:
   void add(std::string_view line);
+  std::string_view lines() const { return compiled_.empty() ? own_ : compiled_; }
 
-  std::string device_;
-  std::vector<std::string_view> lines_;  // sorted by what they are samples of
-  std::deque<std::string> texts_;        // that the lines view, unless they are compiled in
+  std::string device_, own_;            // lines, sorted by what they are samples of
+  std::string_view compiled_, digest_;  // in place of own_
 };
 
 }  // namespace qrtool

@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// Builds the programs of factor_programs(). The device gets buffers for one matrix, but no work.
+/// Builds the programs of factor_sources(). The device gets buffers for one matrix, but no work.
 /// `plan` is one of the backend. Errors: DeviceError.
 void build_factor_programs(OpenclBackend& backend, const Plan& plan);
 

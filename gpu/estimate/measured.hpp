@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// measured.hpp: what was measured of one device, for the choice between a GPU and the CPU.
+// measured.hpp: rates of one device beside those of tables, for the choice between a GPU and the
+// CPU.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
-
-#include "core/problem/problem.hpp"
 
 namespace qrtool::tuning {
 
-/// What a run of least squares took, without copies, with its check: R, x with one right side, and
-/// the errors. By normal equations where they are tried first. NVIDIA H200, driver 580, 2026-11-23.
-struct MeasuredSystems {
-  ElementType type;
-  std::int64_t count, m, n;
-  double ms;
-};
-inline constexpr MeasuredSystems measured_systems[] = {
-    {ElementType::float32, 1000000, 16, 4, 0.351}, {ElementType::float64, 1000000, 16, 4, 0.632},
-    {ElementType::float32, 200000, 20, 12, 0.978}, {ElementType::float64, 200000, 20, 12, 1.40},
-    {ElementType::float32, 15000, 64, 64, 0.817},  {ElementType::float64, 15000, 64, 64, 1.29},
-    {ElementType::float32, 5000, 256, 128, 2.53},  {ElementType::float64, 5000, 256, 128, 4.30},
-    {ElementType::float32, 65536, 288, 97, 27.4},  {ElementType::float64, 65536, 288, 97, 35.1},
-    {ElementType::float32, 1, 100000, 16, 0.262},  {ElementType::float64, 1, 100000, 16, 0.372},
-    {ElementType::float32, 1, 1000000, 32, 0.415}, {ElementType::float64, 1, 1000000, 32, 0.453},
-    {ElementType::float32, 1, 4000000, 64, 1.27},  {ElementType::float64, 1, 4000000, 64, 2.13},
-};
 /// Entries of A times right sides per second, where one matrix has them all, with the check: at
 /// least, for right sides in rows. 10000000 of 120 x 4 take 3.1 ms (float64 5.1), 1000000 of 288 x
 /// 64 19.6 (23.8) before rows were copied as they are now. The copies take 30 times as long.
 inline constexpr double shared_entries_per_second = 9e11, shared_wide_entries_per_second = 7e11;
-/// Parts of the names of the devices whose factorizations (gpu/rates) and systems were measured.
-/// They differ by their memory.
+/// Parts of the names of the devices of the tables (gpu/rates). They differ by their memory.
 inline constexpr std::string_view measured_devices[] = {"H100", "H200"};
 /// Compute units of those devices. Others are taken to be faster or slower in proportion to theirs.
 inline constexpr double measured_units = 132;

@@ -38,14 +38,14 @@ void add_names(std::span<const ProgramSource> sources, const DeviceInfo& device,
     names.push_back(program_id(device, source.file, source.defines));
 }
 
-/// Systems whose R is that of `p`.
-SolveProblem systems_of(const Problem& p, const SystemTraits& traits = {}) {
-  return {.type = p.type,
-          .m = traits.is_wide ? p.n : p.m,
-          .n = traits.is_wide ? p.m : p.n,
+SolveProblem systems_of(const Work& work) {
+  const Problem& of_r = work.problem;
+  return {.type = of_r.type,
+          .m = work.is_wide ? of_r.n : of_r.m,
+          .n = work.is_wide ? of_r.m : of_r.n,
           .rank = {},
-          .has_weights = traits.shares_a,
-          .weighs_each = traits.shares_a};
+          .has_weights = work.shares_a,
+          .weighs_each = work.shares_a};
 }
 
 }  // namespace
@@ -63,37 +63,35 @@ std::vector<ProgramSource> factor_sources(const Variant& plan, const Problem& p,
   return sources;
 }
 
-std::vector<std::string> factor_programs(const Variant& plan, const Problem& p,
-                                         const DeviceInfo& device) {
+bool has_shared_systems(const Work& work, const Limits& device) {
+  return work.problem.count == 1 && !work.is_wide &&
+         pays_as_shared(work.problem.n, work.right_sides) &&
+         shared_objection(systems_of(Work(work.problem)), 0, device).empty();
+}
+
+std::vector<std::string> programs_of(const Variant& variant, const Work& work,
+                                     const DeviceInfo& device) {
+  const Problem& p = work.problem;
+  const index_t sides = work.right_sides;
   std::vector<std::string> names;
-  add_names(factor_sources(plan, p, device), device, names);
-  return names;
-}
-
-bool has_shared_systems(const Problem& p, index_t sides, const Limits& device) {
-  return p.count == 1 && pays_as_shared(p.n, sides) &&
-         shared_objection(systems_of(p), 0, device).empty();
-}
-
-std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, index_t sides,
-                                        const DeviceInfo& device, const SystemTraits& traits) {
-  const SolveProblem systems = systems_of(p, traits);
-  const Problem typed{.type = p.type};
-  const auto name = [&](std::string_view file, const Params& of) {
-    return program_id(device, file, defines_for(typed, of, ElementType::float64));
-  };
-  if (!traits.is_wide && has_shared_systems(p, sides, device.limits)) {
-    const SharedParams shared(systems, SidesLayout::columns, false, device.limits);
-    return {name("gpu/solve/shared/shared.cl", shared.solve),
-            name("gpu/solve/shared/shared.cl", shared.check),
-            program_id(device, sum_file, sum_defines())};
+  if (sides == 0) {
+    add_names(factor_sources(variant, p, device), device, names);
+    return names;
   }
-  std::vector<std::string> names{program_id(device, sum_file, sum_defines())};
+  names.push_back(program_id(device, sum_file, sum_defines()));
+  const SolveProblem systems = systems_of(work);
+  if (has_shared_systems(work, device.limits)) {
+    const SharedParams shared(systems, SidesLayout::columns, false, device.limits);
+    for (const Params& params : {shared.solve, shared.check})
+      names.push_back(program_id(device, "gpu/solve/shared/shared.cl",
+                                 defines_for({.type = p.type}, params, ElementType::float64)));
+    return names;
+  }
   for (const WantedKernels& wanted : wanted_by_systems(
-           systems, sides, device.limits, SystemRoute::normal_equations, traits.shares_a))
+           systems, sides, device.limits, SystemRoute::normal_equations, work.shares_a))
     names.push_back(program_id(device, wanted.source.file, wanted.source.defines));
-  if (!traits.is_wide && takes_normal_equations(systems, sides, device.limits)) return names;
-  add_names(variant_sources(gpu_variant(plan), p, device), device, names);
+  if (work.is_wide || !takes_normal_equations(systems, sides, device.limits))
+    add_names(variant_sources(gpu_variant(variant), p, device), device, names);
   return names;
 }
 

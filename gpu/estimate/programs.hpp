@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/plan/estimate.hpp"
 #include "core/plan/variant.hpp"
-#include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/program_cache.hpp"
 
@@ -17,17 +17,13 @@ namespace qrtool {
 std::vector<ProgramSource> factor_sources(const Variant& variant, const Problem& problem,
                                           const DeviceInfo& device);
 
-/// The names (program_id) of factor_sources().
-std::vector<std::string> factor_programs(const Variant& variant, const Problem& problem,
-                                         const DeviceInfo& device);
-
 /// Whether right sides of one matrix are solved with the factors of the CPU
 /// (solve/shared/shared.cl).
-bool has_shared_systems(const Problem& problem, index_t sides, const Limits& device);
+bool has_shared_systems(const Work& work, const Limits& device);
 
-/// The same for least squares with `sides` right sides for each matrix. `problem` is that of R.
-std::vector<std::string> solve_programs(const Variant& variant, const Problem& problem,
-                                        index_t sides, const DeviceInfo& device,
-                                        const SystemTraits& traits = {});
+/// The names (program_id) of the programs of a run: of factor_sources(), or of those that solve and
+/// check systems.
+std::vector<std::string> programs_of(const Variant& variant, const Work& work,
+                                     const DeviceInfo& device);
 
 }  // namespace qrtool

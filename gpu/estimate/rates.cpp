@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// rates.cpp: the time that a problem will take on a GPU, estimated from measurements.
+// rates.cpp: the time that a run will take on a GPU, estimated from measurements.
 #include "gpu/estimate/rates.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "core/plan/plan.hpp"
 #include "core/problem/operations.hpp"
 #include "gpu/estimate/measured.hpp"
 #include "gpu/estimate/programs.hpp"
+#include "gpu/model/costs.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"
@@ -20,22 +20,6 @@ namespace qrtool {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-
-/// Distance of the shapes, in powers of two.
-template <class Measured>
-double distance(const Problem& p, const Measured& time) {
-  const auto apart = [](index_t one, index_t other) {
-    return std::abs(std::log2(static_cast<double>(one) / static_cast<double>(other)));
-  };
-  return apart(p.count, time.count) + apart(p.m, time.m) + apart(p.n, time.n);
-}
-
-const tuning::MeasuredSystems& nearest_systems(const Problem& p) {
-  const auto rank = [&](const tuning::MeasuredSystems& time) {
-    return time.type == p.type ? distance(p, time) : never;
-  };
-  return *std::ranges::min_element(tuning::measured_systems, {}, rank);
-}
 
 /// What the measured device takes, for another one.
 double on_device(double seconds, const Problem& p, const Limits& device) {
@@ -64,11 +48,9 @@ double shared_seconds(const Problem& p, index_t sides, const Limits& device) {
 }
 
 double systems_seconds(const Problem& p, index_t sides, const Limits& device) {
-  const tuning::MeasuredSystems& time = nearest_systems(p);
-  const Problem measured{time.count, time.m, time.n, p.type, Mode::r};
-  const double one = time.ms * 1e-3 * operations(p) / operations(measured);
   // Every right side is solved and checked with R and A of its own.
-  return on_device(one * static_cast<double>(std::max<index_t>(sides, 1)), p, device);
+  return on_device(h200_runs().nearest_seconds("run/solve", p) * static_cast<double>(sides), p,
+                   device);
 }
 
 /// Sub-chunks of a whole run, and of one matrix each at the least.
@@ -120,12 +102,47 @@ double run_seconds(const Problem& p, const DeviceInfo& device, const Variant& va
          tuning::chunk_seconds * parts;
 }
 
-/// R alone takes at most this long: the time of Q and R. The measured times of some shapes are
-/// longer.
-double seconds_with_q(Problem p, const DeviceInfo& device) {
-  p.mode = Mode::reduced;
-  const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
-  return variant == nullptr ? never : run_seconds(p, device, *variant);
+double factors_seconds(const Problem& p, const DeviceInfo& device, const Variant& variant) {
+  const double seconds = run_seconds(p, device, variant);
+  if (p.mode != Mode::r) return seconds;
+  // The measured times of some shapes are longer for R alone than for Q and R.
+  Problem with_q = p;
+  with_q.mode = Mode::reduced;
+  const Variant* const of_both = least_costly(with_q, opencl_variants(), device.limits);
+  return of_both == nullptr ? seconds : std::min(seconds, run_seconds(with_q, device, *of_both));
+}
+
+/// From host memory to host memory, with the check; `bytes` are copied.
+double solutions_seconds(const Work& work, double bytes, const Limits& device,
+                         const Variant& variant) {
+  const Problem& p = work.problem;
+  const bool shares = has_shared_systems(work, device);
+  const double parts =
+      shares ? std::max(1.0, bytes / static_cast<double>(tuning::solve_sub_chunk_bytes))
+             : sub_chunks(p, bytes);
+  const double kernels = (shares ? shared_seconds(p, work.right_sides, device)
+                                 : systems_seconds(p, work.right_sides, device)) +
+                         (work.is_wide ? seconds_of(p, device, variant) : 0);
+  const double copies = shares ? bytes / tuning::copied_bytes_per_second : copied_in(p, bytes);
+  return overlapped(copies, kernels, parts) + tuning::chunk_seconds * parts;
+}
+
+/// The bytes of A, b, x and weights.
+double bytes_of_systems(const Work& work) {
+  const Problem& p = work.problem;
+  const index_t of_side = p.m + p.n + (work.shares_a ? p.m : 0);
+  const std::size_t vectors =
+      size_of(p.type) * static_cast<std::size_t>(of_side * work.right_sides);
+  return static_cast<double>(p.count) *
+         static_cast<double>((work.shares_a ? 0 : p.input_bytes()) + vectors);
+}
+
+bool is_measured(const DeviceInfo& device) {
+  const auto is_in_name = [&](std::string_view part) {
+    return device.name.find(part) != std::string::npos;
+  };
+  return device.limits.costs != nullptr ||
+         std::ranges::any_of(tuning::measured_devices, is_in_name);
 }
 
 }  // namespace
@@ -135,48 +152,23 @@ double copy_seconds(const Problem& p) {
   return pinned_bytes(bytes_of(p)) / tuning::pinned_bytes_per_second + copied_in(p, bytes_of(p));
 }
 
-DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
-  if (p.is_empty()) return {};
-  const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
-  if (variant == nullptr) return {.variant = {}, .programs = {}, .run_seconds = never};
-  double seconds = run_seconds(p, device, *variant);
-  if (p.mode == Mode::r) seconds = std::min(seconds, seconds_with_q(p, device));
-  return {.variant = variant->name,
-          .programs = factor_programs(*variant, p, device),
-          .pin_seconds = pinned_bytes(bytes_of(p)) / tuning::pinned_bytes_per_second,
-          .run_seconds = seconds};
-}
-
-DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device,
-                      const SystemTraits& traits) {
-  if (p.is_empty()) return {};
-  const Variant* const variant = least_costly(p, opencl_variants(), device.limits);
-  if (variant == nullptr || !device.limits.has_float64)
-    return {.variant = {}, .programs = {}, .run_seconds = never};
-  const index_t of_side = p.m + p.n + (traits.shares_a ? p.m : 0);
-  const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>(of_side * sides);
-  const double bytes = static_cast<double>(p.count) *
-                       static_cast<double>((traits.shares_a ? 0 : p.input_bytes()) + vectors);
-  const bool shares = !traits.is_wide && has_shared_systems(p, sides, device.limits);
-  const double parts =
-      shares ? std::max(1.0, bytes / static_cast<double>(tuning::solve_sub_chunk_bytes))
-             : sub_chunks(p, bytes);
-  const double kernels = (shares ? shared_seconds(p, sides, device.limits)
-                                 : systems_seconds(p, sides, device.limits)) +
-                         (traits.is_wide ? seconds_of(p, device.limits, *variant) : 0);
-  const double copies = shares ? bytes / tuning::copied_bytes_per_second : copied_in(p, bytes);
-  return {.variant = variant->name,
-          .programs = solve_programs(*variant, p, sides, device, traits),
-          .pin_seconds = pinned_bytes(bytes) / tuning::pinned_bytes_per_second,
-          .run_seconds = overlapped(copies, kernels, parts) + tuning::chunk_seconds * parts};
-}
-
-bool is_measured(const DeviceInfo& device) {
-  const auto is_in_name = [&](std::string_view part) {
-    return device.name.find(part) != std::string::npos;
-  };
-  return device.limits.costs != nullptr ||
-         std::ranges::any_of(tuning::measured_devices, is_in_name);
+DeviceWork device_work(const Work& work, const DeviceInfo& device, const Variant* variant) {
+  const Problem& p = work.problem;
+  DeviceWork result{.variant = {}, .programs = {}, .is_measured = is_measured(device)};
+  if (p.is_empty()) return result;
+  const bool solves = work.right_sides > 0;
+  if (variant == nullptr) variant = least_costly(p, opencl_variants(), device.limits);
+  if (variant == nullptr || (solves && !device.limits.has_float64)) {
+    result.run_seconds = never;
+    return result;
+  }
+  const double bytes = solves ? bytes_of_systems(work) : bytes_of(p);
+  result.variant = variant->name;
+  result.programs = programs_of(*variant, work, device);
+  result.pin_seconds = pinned_bytes(bytes) / tuning::pinned_bytes_per_second;
+  result.run_seconds = solves ? solutions_seconds(work, bytes, device.limits, *variant)
+                              : factors_seconds(p, device, *variant);
+  return result;
 }
 
 }  // namespace qrtool

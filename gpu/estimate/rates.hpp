@@ -6,7 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/problem/problem.hpp"
+#include "core/plan/estimate.hpp"
+#include "core/plan/variant.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {
@@ -17,28 +18,19 @@ struct DeviceWork {
   std::vector<std::string> programs;  // their names (program_id)
   double pin_seconds = 0;             // until the memory of the host is known to the device
   double run_seconds = 0;             // from host memory to host memory, with the check
+  /// The rates are those of such a device. Those of others are guesses, in proportion to their
+  /// compute units.
+  bool is_measured = false;
 };
 
-/// What systems have beside R.
-struct SystemTraits {
-  bool shares_a = false;  // one A serves all, whose rows have weights of their own for each side
-  bool is_wide = false;   // A has fewer rows than columns, so that R is that of A'
-};
-
-/// The factors of a problem by the least costly variant: its estimate (Variant::seconds), and as
-/// long again for the check. Copies overlap with them where there are several sub-chunks.
-DeviceWork factor_work(const Problem& problem, const DeviceInfo& device);
-
-/// Least squares with `sides` right sides for each matrix (tuning::measured_systems). `problem` is
-/// that of R. Of wide systems R is computed twice (wide.cl).
-DeviceWork solve_work(const Problem& problem, index_t sides, const DeviceInfo& device,
-                      const SystemTraits& traits = {});
+/// Factors by the least costly variant: its estimate (Variant::seconds), and as long again for the
+/// check. Solutions by the nearest row of h200_runs(); of wide systems R is computed twice
+/// (wide.cl). Copies overlap with them where there are several sub-chunks. `variant`: the one that
+/// runs; null: the least costly one.
+DeviceWork device_work(const Work& work, const DeviceInfo& device,
+                       const Variant* variant = nullptr);
 
 /// The seconds in which the matrices and their factors are copied, which no device can do without.
 double copy_seconds(const Problem& problem);
-
-/// Whether the measurements are of such a device. The rates of others are guesses, in proportion to
-/// their compute units.
-bool is_measured(const DeviceInfo& device);
 
 }  // namespace qrtool

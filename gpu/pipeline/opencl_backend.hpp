@@ -90,8 +90,6 @@ class ResidentRun {
   /// Factors and, on a device with float64, checks every matrix once. Returns when the device has
   /// finished.
   Seconds run();
-  /// Factors without a check and copies the first to.size() bytes of R; there is one wait for both.
-  void run_to_r(std::span<std::byte> to);
 
   /// The errors that the check of the last run measured, or that the host measures now where the
   /// device has no float64, and the routes that the matrices took, one report per matrix.

@@ -79,8 +79,8 @@ struct ResidentRun::State {
   }
 
   /// Builds the kernels before the first run.
-  void prepare(bool is_checked) {
-    if (!is_prepared) engine.prepare(variant, *buffers, is_checked && has_check());
+  void prepare() {
+    if (!is_prepared) engine.prepare(variant, *buffers, has_check());
     is_prepared = true;
   }
 
@@ -116,7 +116,7 @@ ResidentRun::Seconds ResidentRun::run() {
   State& s = *state_;
   Event begun, factored, checked;
   s.engine.guarded("in a run", "", [&] {
-    s.prepare(/*is_checked=*/true);
+    s.prepare();
     s.poison_results();
     begun = s.engine.compute->mark();
     s.engine.factor(s.variant, s.buffers->job, factored);
@@ -125,16 +125,6 @@ ResidentRun::Seconds ResidentRun::run() {
     s.engine.compute->finish();
   });
   return {seconds_between(begun, factored), seconds_between(factored, checked)};
-}
-
-void ResidentRun::run_to_r(std::span<std::byte> to) {
-  State& s = *state_;
-  Event factored;
-  s.engine.guarded("in a run", "", [&] {
-    s.prepare(/*is_checked=*/false);
-    s.engine.factor(s.variant, s.buffers->job, factored);
-    s.engine.compute->read(s.buffers->job.r, to.data(), to.size());
-  });
 }
 
 std::vector<MatrixReport> ResidentRun::report() const {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// measured_gpu.hpp: a GPU as the one whose times are in gpu/estimate/measured.hpp. No device is
-// needed.
+// measured_gpu.hpp: a GPU as the one whose times are in gpu/rates. No device is needed.
 #pragma once
 
 #include <cstddef>

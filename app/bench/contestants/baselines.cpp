@@ -38,7 +38,6 @@ class HostRun final : public TimedRun {
 
   std::string variant() const override { return std::string(plan_.variant->name); }
   Accuracy accuracy() const override { return accuracy_; }
-  void copy_r(std::span<std::byte> to) const override { copy_first_bytes(chunk_.r, to); }
 
   RunSeconds run() override {
     accuracy_ = {};

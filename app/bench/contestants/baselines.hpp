@@ -32,10 +32,10 @@ class Contestant {
 
 /// The inputs that all contestants share. The backend outlives them.
 struct BenchSetup {
-  Backend& backend;        // the tool's
-  std::string variant;     // forced, or empty
-  Limits limits;           // host memory and threads
-  std::uint64_t seed = 0;  // of this rank
+  Backend& backend;     // the tool's
+  std::string variant;  // forced, or empty
+  Limits limits;        // host memory and threads
+  std::uint64_t seed = 0;
   BenchTask task = BenchTask::factor;
   double ridge = 0;           // of least squares
   bool builds_first = false;  // the kernels of a case, and says how long that takes

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,12 +47,11 @@ class LapackRun final : public TimedRun {
         r_(chunk_, problem.n, problem.k()) {
     library.find_typed<T>("geqrf", geqrf_);
     library.find_typed<T>(is_complex_number<T> ? "ungqr" : "orgqr", orgqr_);
-    // Where there are fewer matrices than threads, the library's own threads share each matrix.
-    const bool by_matrix = problem.count >= limits.threads || library.set_own_threads == nullptr;
-    workers_ = by_matrix ? limits.threads : 1;
-    library_threads_ = by_matrix ? 1 : limits.threads;
+    threads_ = limits.threads;
+    workers_ = library.workers(problem.count >= threads_, threads_);
     const BenchData<T> data(chunk_, problem.m, problem.n, request, limits.threads);
-    parallel_for(chunk_, limits.threads, [&](index_t b, int) { transpose(data.view()[b], b); });
+    parallel_for(chunk_, limits.threads,
+                 [&](index_t b, int) { store_by_columns(data.view()[b], input_.view()[b]); });
     tau_.assign(static_cast<std::size_t>(workers_ * k_), T(0));
     scratch_.assign(static_cast<std::size_t>(workers_) * scratch_size(), T(0));
   }
@@ -61,7 +59,7 @@ class LapackRun final : public TimedRun {
   std::string variant() const override { return library_.file; }
 
   RunSeconds run() override {
-    if (library_.set_own_threads != nullptr) library_.set_own_threads(library_threads_);
+    library_.share_threads(workers_, threads_);
     RunSeconds total;
     for (index_t first = 0; first < problem_.count; first += chunk_) {
       const index_t matrices = std::min(chunk_, problem_.count - first);
@@ -88,13 +86,6 @@ class LapackRun final : public TimedRun {
                                    format_bytes(bytes), format_bytes(limits.host_bytes)));
     const std::size_t room = std::min(limits.host_bytes, chunk_target_bytes);
     return std::clamp<index_t>(static_cast<index_t>(room / bytes), 1, p.count);
-  }
-
-  /// Stores matrix b by columns: row j of the view is column j of the matrix.
-  void transpose(MatrixView<const T> a, index_t b) const {
-    const MatrixView<T> columns = input_.view()[b];
-    for (index_t i = 0; i < a.rows; ++i)
-      for (index_t j = 0; j < a.cols; ++j) columns(j, i) = a(i, j);
   }
 
   std::size_t scratch_size() {
@@ -129,39 +120,31 @@ class LapackRun final : public TimedRun {
   int m_, n_, k_;
   index_t chunk_;
   Batch<T> input_, work_, r_;
-  int workers_ = 1, library_threads_ = 1, scratch_per_worker_ = 1;
+  int threads_ = 1, workers_ = 1, scratch_per_worker_ = 1;
   std::vector<T> tau_, scratch_;
 };
 
 class LapackContestant final : public Contestant {
  public:
   LapackContestant(const Limits& limits, const std::string& file)
-      : wanted_(wanted_lapack(file)),
-        library_(load_lapack(file, {"geqrf", "orgqr"})),
-        limits_(limits) {}
+      : library_(load_lapack(file, {"geqrf", "orgqr"})), limits_(limits) {}
 
   std::string name() const override { return "lapack"; }
 
   std::string text() const override {
-    if (library_.file.empty()) return "not found";
-    const std::string threads = library_.set_own_threads != nullptr
-                                    ? "one matrix per thread, or all threads on one"
-                                    : "one matrix per thread";
-    return fmt::format("{}, {}", library_.text(), threads);
+    return library_.text(library_.set_own_threads != nullptr
+                             ? "one matrix per thread, or all threads on one"
+                             : "one matrix per thread");
   }
 
   std::unique_ptr<TimedRun> prepare(const Problem& p, const MatrixRequest& request, int) override {
-    if (library_.file.empty())
-      throw DeviceError(fmt::format("geqrf and orgqr were not found in {}", wanted_));
-    if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
-      throw LimitError("LAPACK counts rows and columns in 32 bits");
+    library_.require("geqrf and orgqr", std::max(p.m, p.n));
     return with_type(p.type, [&](auto zero) -> std::unique_ptr<TimedRun> {
       return std::make_unique<LapackRun<decltype(zero)>>(library_, p, limits_, request);
     });
   }
 
  private:
-  std::string wanted_;
   LapackLibrary library_;
   Limits limits_;
 };

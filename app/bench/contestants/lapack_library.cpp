@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -55,7 +56,8 @@ LapackLibrary load_named(const std::string& file, std::initializer_list<const ch
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return {};
   for (const char* prefix : {"", "scipy_"}) {
-    LapackLibrary library{.file = file, .version = {}, .handle = handle, .prefix = prefix};
+    LapackLibrary library{
+        .wanted = {}, .file = file, .version = {}, .handle = handle, .prefix = prefix};
     if (!has_all(library, needs)) continue;
     identify(library);
     return library;
@@ -65,9 +67,18 @@ LapackLibrary load_named(const std::string& file, std::initializer_list<const ch
 
 }  // namespace
 
-std::string LapackLibrary::text() const {
+std::string LapackLibrary::text(std::string_view about) const {
+  if (file.empty()) return "not found";
   const std::string name = version.empty() ? "" : version + ", ";
-  return fmt::format("{}{}{}", name, escape(file), is_reference ? ", reference, unoptimised" : "");
+  return fmt::format("{}{}{}{}{}", name, escape(file),
+                     is_reference ? ", reference, unoptimised" : "", about.empty() ? "" : ", ",
+                     about);
+}
+
+void LapackLibrary::require(std::string_view functions, index_t rows_or_columns) const {
+  if (file.empty()) throw DeviceError(fmt::format("{} were not found in {}", functions, wanted));
+  if (rows_or_columns > std::numeric_limits<int>::max())
+    throw LimitError("LAPACK counts rows and columns in 32 bits");
 }
 
 void LapackLibrary::throw_missing(const std::string& name) const {
@@ -75,13 +86,10 @@ void LapackLibrary::throw_missing(const std::string& name) const {
 }
 
 LapackLibrary load_lapack(const std::string& file, std::initializer_list<const char*> needs) {
-  if (!file.empty()) return load_named(file, needs);
-  LapackLibrary library = load_named("libopenblas.so.0", needs);
-  return library.file.empty() ? load_named("liblapack.so.3", needs) : library;
-}
-
-std::string wanted_lapack(const std::string& file) {
-  return file.empty() ? "libopenblas.so.0 or liblapack.so.3" : escape(file);
+  LapackLibrary library = load_named(file.empty() ? "libopenblas.so.0" : file, needs);
+  if (file.empty() && library.file.empty()) library = load_named("liblapack.so.3", needs);
+  library.wanted = file.empty() ? "libopenblas.so.0 or liblapack.so.3" : escape(file);
+  return library;
 }
 
 }  // namespace qrtool

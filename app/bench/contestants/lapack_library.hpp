@@ -8,12 +8,14 @@
 #include <string>
 #include <string_view>
 
+#include "core/batch.hpp"
 #include "core/matrix/complex.hpp"
 
 namespace qrtool {
 
 /// The functions of one library, which takes sizes of 32 bits. The library stays loaded.
 struct LapackLibrary {
+  std::string wanted;                      // where it was looked for, for messages
   std::string file;                        // empty: none was found
   std::string version;                     // "OpenBLAS 0.3.21", "LAPACK 3.11.0"
   bool is_reference = false;               // Netlib's, which is not optimised
@@ -33,8 +35,19 @@ struct LapackLibrary {
     const std::string full = letters[sizeof(Real<T>) == 4 ? 0 : 1] + std::string(name) + "_";
     if (!find(full, function)) throw_missing(full);
   }
-  /// "OpenBLAS 0.3.21, libopenblas.so.0, " and whether it is the reference.
-  std::string text() const;
+  /// "OpenBLAS 0.3.21, libopenblas.so.0", whether it is the reference, and `about`; or "not found".
+  std::string text(std::string_view about = {}) const;
+  /// Errors: DeviceError where no library was found, which names `functions`; LimitError where
+  /// there are more rows or columns than it can count.
+  void require(std::string_view functions, index_t rows_or_columns) const;
+  /// Returns the workers that call the library: `threads` of them, each with a matrix of its own,
+  /// if there are enough matrices; otherwise one, whose calls the library's own threads share.
+  int workers(bool has_enough, int threads) const {
+    return has_enough || set_own_threads == nullptr ? threads : 1;
+  }
+  void share_threads(int workers, int threads) const {
+    if (set_own_threads != nullptr) set_own_threads(workers == threads ? 1 : threads);
+  }
 
  private:
   [[noreturn]] void throw_missing(const std::string& name) const;
@@ -45,7 +58,11 @@ struct LapackLibrary {
 /// result is empty then.
 LapackLibrary load_lapack(const std::string& file, std::initializer_list<const char*> needs);
 
-/// The name for a message about a library that was not found.
-std::string wanted_lapack(const std::string& file);
+/// Stores a matrix by columns: row j of `columns`, which may be longer, is column j of the matrix.
+template <class T>
+void store_by_columns(MatrixView<const T> a, MatrixView<T> columns) {
+  for (index_t i = 0; i < a.rows; ++i)
+    for (index_t j = 0; j < a.cols; ++j) columns(j, i) = a(i, j);
+}
 
 }  // namespace qrtool

@@ -143,13 +143,16 @@ class LapackSystemsRun final : public TimedRun {
         size_{
             .m = static_cast<int>(system_.packed_rows()), .n = static_cast<int>(problem.n), .p = 1},
         chunk_(systems_at_once(with_rows(problem, size_.m), setup.task, setup.limits)) {
-    choose_threads();
+    // Each worker factors the shared A for its share of the right sides, which does not pay for a
+    // few of them.
+    const index_t enough = is_shared_ ? threads_ * problem_.n : threads_;
+    workers_ = library.workers(problem.count >= enough, threads_);
     const index_t matrices = is_shared_ ? 1 : chunk_;
     a_ = Batch<T>(matrices, problem.n, size_.m);
     a_work_ = Batch<T>(is_shared_ ? workers_ : matrices, problem.n, size_.m);
     b_work_ = Batch<T>(chunk_, 1, size_.ld());
     const BenchData<T> a(matrices, problem.m, problem.n, setup.seed, threads_);
-    parallel_for(matrices, threads_, [&](index_t i, int) { transpose(a.view()[i], i); });
+    parallel_for(matrices, threads_, [&](index_t i, int) { store(a.view()[i], i); });
     b_.emplace(chunk_, 1, problem.m, seed_of_b(setup.seed), threads_);
     const index_t p = is_shared_ ? (chunk_ + workers_ - 1) / workers_ : 1;
     for (int i = 0; i < workers_; ++i)
@@ -161,7 +164,7 @@ class LapackSystemsRun final : public TimedRun {
   Accuracy accuracy() const override { return {.matrices = problem_.count, .failed = failed_}; }
 
   RunSeconds run() override {
-    if (library_.set_own_threads != nullptr) library_.set_own_threads(library_threads_);
+    library_.share_threads(workers_, threads_);
     failed_ = 0;
     RunSeconds total;
     for (index_t first = 0; first < problem_.count; first += chunk_) {
@@ -182,21 +185,10 @@ class LapackSystemsRun final : public TimedRun {
   }
 
  private:
-  /// Each thread factors the shared A for its share of the right sides, which does not pay for a
-  /// few of them; and where there are fewer systems than threads, the library's own threads share
-  /// each system.
-  void choose_threads() {
-    const index_t enough = is_shared_ ? threads_ * problem_.n : threads_;
-    const bool by_system = problem_.count >= enough || library_.set_own_threads == nullptr;
-    workers_ = by_system ? threads_ : 1;
-    library_threads_ = by_system ? 1 : threads_;
-  }
-
-  /// Stores matrix i by columns: row j of the view is column j of the matrix.
-  void transpose(MatrixView<const T> a, index_t i) {
+  /// Stores matrix i by columns, with the rows of a ridge.
+  void store(MatrixView<const T> a, index_t i) {
     const MatrixView<T> columns = a_.view()[i];
-    for (index_t row = 0; row < a.rows; ++row)
-      for (index_t j = 0; j < a.cols; ++j) columns(j, row) = a(row, j);
+    store_by_columns(a, columns);
     for (index_t row = a.rows; row < columns.cols; ++row)
       columns(row - a.rows, row) = static_cast<Real<T>>(system_.penalty(row - a.rows));
   }
@@ -223,7 +215,7 @@ class LapackSystemsRun final : public TimedRun {
   SystemSize size_;
   index_t chunk_;
   std::atomic<index_t> failed_ = 0;
-  int workers_ = 1, library_threads_ = 1;
+  int workers_ = 1;
   Batch<T> a_, a_work_, b_work_;
   std::optional<BenchData<T>> b_;
   std::vector<typename LapackSolver<T>::Workspace> workspaces_;
@@ -234,22 +226,15 @@ class LapackSystems final : public Contestant {
   LapackSystems(LapackMethod method, const BenchSetup& setup, const std::string& file)
       : method_(method),
         setup_(setup),
-        wanted_(wanted_lapack(file)),
         library_(load_lapack(file, {"gels", "gelsy", "syrk", "gemm", "potrf", "potrs"})) {}
 
   std::string name() const override { return text_of(method_).name; }
 
-  std::string text() const override {
-    if (library_.file.empty()) return "not found";
-    return fmt::format("{}, {}", library_.text(), text_of(method_).text);
-  }
+  std::string text() const override { return library_.text(text_of(method_).text); }
 
   std::unique_ptr<TimedRun> prepare(const Problem& p, const MatrixRequest& request, int) override {
-    if (library_.file.empty())
-      throw DeviceError(fmt::format("least squares were not found in {}", wanted_));
     const index_t rows = systems_of(p, setup_.task, setup_.ridge).packed_rows();
-    if (std::max(rows, p.n) > std::numeric_limits<int>::max())
-      throw LimitError("LAPACK counts rows and columns in 32 bits");
+    library_.require("least squares", std::max(rows, p.n));
     if (method_ == LapackMethod::normal_equations && rows < p.n)
       throw UsageError("fewer rows than columns");
     setup_.seed = request.seed;
@@ -261,7 +246,6 @@ class LapackSystems final : public Contestant {
  private:
   LapackMethod method_;
   BenchSetup setup_;
-  std::string wanted_;
   LapackLibrary library_;
 };
 

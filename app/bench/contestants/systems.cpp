@@ -240,7 +240,7 @@ class Solver final : public Contestant {
 
  private:
   std::unique_ptr<TimedRun> prepare_on_device(const Problem& p) const {
-    require_device(objection_to_systems(p.type));
+    require_device(Work(p, 1).objection_to_devices());
     const SolveProblem problem = systems_of(p, setup_.task, setup_.ridge);
     if (setup_.task == BenchTask::solve_shared) return prepare_shared_on_device(p, problem);
     require_device(opencl_system_objection(setup_.backend, problem));

@@ -51,8 +51,8 @@ std::optional<BenchChoice> choice_of_backend(const BenchRow& row, const BenchHea
   for (const DeviceTimes& times : opencl_times()) {
     if (times.info.text() != header.device || times.info.limits.is_cpu) continue;
     const Timings timings = all_timings();
-    const DeviceEstimate estimated = estimate(problem, times.info, timings);
-    const double with_start = estimated.start + estimated.programs + *device;
+    const Estimate estimated = estimate(problem, times.info, timings);
+    const double with_start = estimated.start + estimated.programs.seconds + *device;
     const bool takes_device =
         choose_automatically(problem, setup.limits, {&times.info, 1}, timings).device != nullptr;
     const double best = std::min(*cpu, with_start);

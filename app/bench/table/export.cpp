@@ -13,20 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double gflops(const BenchHeader& header, const BenchRow& row) {
-  return case_flops(row.size, header.type, header.mode, header.task, header.ridge) /
-         row.tool->median() * 1e-9;
-}
-
-/// The CPU threads that the tool may use.
-int threads_of(const BenchHeader& header, const BenchRow& row) {
-  return row.size.threads > 0 ? row.size.threads : header.threads;
-}
-
-double speed_up(const BenchRow& row, const Timing& baseline) {
-  return baseline.median() / row.tool->median();
-}
-
 /// The value of --precision, or the name of a complex type.
 std::string_view precision_name(ElementType type) {
   if (is_complex(type)) return name_of(type);
@@ -183,7 +169,7 @@ std::string to_json(const BenchResult& result) {
       {"schema", "qrtool.bench/1"},
       {"version", QRTOOL_VERSION},
       {"backend", {{"name", h.backend}, {"device", h.device}}},
-      {"host", {{"processor", h.processor}, {"threads", h.threads}, {"ranks", h.ranks}}},
+      {"host", {{"processor", h.processor}, {"threads", h.threads}, {"ranks", 1}}},
       {"precision", precision_name(h.type)},
       {"arithmetic", name_of(h.arithmetic)},
       {"mode", name_of(h.task, h.mode)},
@@ -195,7 +181,7 @@ std::string to_json(const BenchResult& result) {
       {"cold", h.is_cold},
       {"portable", h.is_portable},
       {"timed",
-       {{"what", h.is_on_device() && h.ranks == 1 ? "device clock, data resident" : "wall time"},
+       {{"what", h.is_on_device() ? "device clock, data resident" : "wall time"},
         {"warm_up", h.repeats.warm_up},
         {"timed", h.repeats.timed},
         {"most", h.repeats.most}}},

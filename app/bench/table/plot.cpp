@@ -48,7 +48,7 @@ std::string speed_ups_of(const BenchResult& result) {
   for (const BenchRow& row : result.rows) {
     table += "\n" + case_text(row.size);
     for (const std::optional<Timing>& each : row.baselines)
-      table += number(row.tool && each, row.tool && each ? each->median() / row.tool->median() : 0);
+      table += number(row.tool && each, row.tool && each ? speed_up(row, *each) : 0);
   }
   return table + "\nEND\n";
 }

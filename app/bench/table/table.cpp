@@ -25,160 +25,134 @@ struct Column {
   std::function<std::string(const BenchRow&)> cell;
 };
 
-std::string tool_heading(const BenchHeader& header) {
-  if (header.ranks > 1) return "ranks ms";
-  return header.is_on_device() ? "device ms" : "cpu ms";
+/// A number with so many digits; none where there is no value.
+std::string figure(const std::optional<double>& value, int digits = 4) {
+  return value ? format_figure(*value, digits) : std::string(skipped);
 }
 
-std::string milliseconds(const std::optional<Timing>& timing) {
-  return timing ? format_figure(timing->median() * 1e3) : std::string(skipped);
+std::optional<double> milliseconds(const std::optional<Timing>& timing) {
+  return timing ? std::optional(timing->median() * 1e3) : std::nullopt;
 }
 
 std::string shape_text(const BenchCase& size) { return format_shape({}, size.m, size.n); }
 
-void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
-  std::size_t case_width = 9;
-  for (const BenchCase& size : result.cases)
-    case_width = std::max(case_width, shape_text(size).size());
-  columns.push_back(
-      {.heading = "case", .width = case_width, .is_text = true, .cell = [](const BenchRow& row) {
-         return shape_text(row.size);
-       }});
-  columns.push_back(
-      {.heading = "batch", .width = 6, .is_text = false, .cell = [](const BenchRow& row) {
-         return format_count(row.size.batch);
-       }});
-  if (result.header.kinds.size() > 1)
-    columns.push_back(
-        {.heading = "kind", .width = 14, .is_text = true, .cell = [](const BenchRow& row) {
-           return row.size.kind;
-         }});
-  if (std::any_of(result.cases.begin(), result.cases.end(),
-                  [](const BenchCase& size) { return size.threads > 0; }))
-    columns.push_back({.heading = "threads",
-                       .width = 7,
-                       .is_text = false,
-                       .cell = [threads = result.header.threads](const BenchRow& row) {
-                         return fmt::format("{}",
-                                            row.size.threads > 0 ? row.size.threads : threads);
-                       }});
-  columns.push_back(
-      {.heading = "variant", .width = 15, .is_text = true, .cell = [](const BenchRow& row) {
-         return row.variant.empty() ? std::string(skipped) : row.variant;
-       }});
-  columns.push_back({.heading = tool_heading(result.header),
-                     .width = 9,
-                     .is_text = false,
-                     .cell = [](const BenchRow& row) { return milliseconds(row.tool); }});
-  if (result.header.seeds > 1)
-    columns.push_back(
-        {.heading = "worst ms", .width = 9, .is_text = false, .cell = [](const BenchRow& row) {
-           return row.tool ? format_figure(row.tool->worst() * 1e3) : std::string(skipped);
-         }});
-  if (result.header.has_first_run)
-    columns.push_back(
-        {.heading = "first ms", .width = 9, .is_text = false, .cell = [](const BenchRow& row) {
-           return row.tool && row.tool->first_seconds
-                      ? format_figure(*row.tool->first_seconds * 1e3)
-                      : std::string(skipped);
-         }});
-  columns.push_back({.heading = "check ms",
-                     .width = 9,
-                     .is_text = false,
-                     .cell = [has_time = result.header.has_check_time()](const BenchRow& row) {
-                       return row.tool && has_time ? format_figure(row.tool->check_seconds * 1e3)
-                                                   : std::string(skipped);
-                     }});
-}
-
-void add_baseline_columns(std::vector<Column>& columns, const BenchResult& result) {
-  for (std::size_t i = 0; i < result.header.baselines.size(); ++i) {
-    const std::string heading = result.header.baselines[i].name + " ms";
-    columns.push_back(
-        {.heading = heading,
-         .width = std::max<std::size_t>(11, heading.size()),
-         .is_text = false,
-         .cell = [i](const BenchRow& row) { return milliseconds(row.baselines[i]); }});
-    columns.push_back(
-        {.heading = "speed-up", .width = 8, .is_text = false, .cell = [i](const BenchRow& row) {
-           const std::optional<Timing>& baseline = row.baselines[i];
-           if (!row.tool || !baseline) return std::string(skipped);
-           return format_figure(baseline->median() / row.tool->median(), 3);
-         }});
+/// Collects the columns.
+class Columns {
+ public:
+  explicit Columns(const BenchResult& result) : result_(result), header_(result.header) {
+    add_case();
+    add_tool();
+    add_baselines();
+    add_shapes();
+    add_quality();
   }
-}
+  std::vector<Column> list() && { return std::move(list_); }
 
-/// Adds columns for the tool's choice, for the fastest, and for how many times as long the choice
-/// took.
-void add_choice_columns(std::vector<Column>& columns, const std::string& taken,
-                        std::optional<BenchChoice> BenchRow::*choice) {
-  const auto add = [&](std::string heading, std::size_t width, bool is_text, auto cell) {
-    columns.push_back({.heading = std::move(heading),
-                       .width = width,
-                       .is_text = is_text,
-                       .cell = [choice, cell](const BenchRow& row) {
-                         const std::optional<BenchChoice>& c = row.*choice;
-                         return c ? cell(*c) : std::string(skipped);
-                       }});
-  };
-  const std::size_t width = taken == "plan" ? 16 : 6;
-  add(taken, width, true, [](const BenchChoice& c) { return c.taken; });
-  add(taken + " ms", 9, false,
-      [](const BenchChoice& c) { return format_figure(c.taken_seconds * 1e3); });
-  add("best", width, true, [](const BenchChoice& c) { return c.best; });
-  add("behind", 7, false, [](const BenchChoice& c) {
-    return fmt::format("{:.2f}{}", c.behind(), c.behind() > most_behind ? " !" : "  ");
-  });
-}
+ private:
+  template <class Cell>
+  void text(std::string heading, std::size_t width, Cell cell) {
+    list_.push_back({std::move(heading), width, /*is_text=*/true, std::move(cell)});
+  }
+  template <class Cell>
+  void number(std::string heading, std::size_t width, Cell cell) {
+    list_.push_back({std::move(heading), width, /*is_text=*/false, std::move(cell)});
+  }
 
-void add_shapes_columns(std::vector<Column>& columns, const BenchResult& result) {
-  if (result.header.bytes_per_second > 0)
-    columns.push_back(
-        {.heading = "x floor", .width = 7, .is_text = false, .cell = [](const BenchRow& row) {
-           if (!row.tool || !row.floor_seconds) return std::string(skipped);
-           return format_figure(row.tool->median() / *row.floor_seconds, 3);
-         }});
-  if (result.header.has_choice_of_backend) add_choice_columns(columns, "auto", &BenchRow::backend);
-  if (result.header.has_choice_of_variant) add_choice_columns(columns, "plan", &BenchRow::plan);
-}
+  void add_case() {
+    std::size_t width = 9;
+    for (const BenchCase& size : result_.cases) width = std::max(width, shape_text(size).size());
+    text("case", width, [](const BenchRow& row) { return shape_text(row.size); });
+    number("batch", 6, [](const BenchRow& row) { return format_count(row.size.batch); });
+    if (header_.kinds.size() > 1)
+      text("kind", 14, [](const BenchRow& row) { return row.size.kind; });
+    if (std::ranges::any_of(result_.cases, [](const BenchCase& size) { return size.threads > 0; }))
+      number("threads", 7, [header = header_](const BenchRow& row) {
+        return std::to_string(threads_of(header, row));
+      });
+  }
 
-void add_quality_columns(std::vector<Column>& columns, const BenchResult& result) {
-  const BenchHeader header = result.header;
-  columns.push_back(
-      {.heading = "GFLOP/s", .width = 8, .is_text = false, .cell = [header](const BenchRow& row) {
-         if (!row.tool) return std::string(skipped);
-         return format_figure(
-             case_flops(row.size, header.type, header.mode, header.task, header.ridge) /
-             row.tool->median() * 1e-9);
-       }});
-  const auto error = [header](const BenchRow& row, double value) {
-    const bool is_measured = row.accuracy.matrices > 0 && header.has_error();
-    return is_measured ? fmt::format("{:.2e}", value) : std::string(skipped);
-  };
-  columns.push_back(
-      {.heading = "mean error",
-       .width = 10,
-       .is_text = false,
-       .cell = [error](const BenchRow& row) { return error(row, row.accuracy.mean()); }});
-  columns.push_back(
-      {.heading = "worst error",
-       .width = 11,
-       .is_text = false,
-       .cell = [error](const BenchRow& row) { return error(row, row.accuracy.worst); }});
-  columns.push_back(
-      {.heading = "notes", .width = 5, .is_text = true, .cell = [](const BenchRow& row) {
-         return join(row.notes, ",");
-       }});
-}
+  void add_tool() {
+    text("variant", 15, [](const BenchRow& row) {
+      return row.variant.empty() ? std::string(skipped) : row.variant;
+    });
+    number(header_.is_on_device() ? "device ms" : "cpu ms", 9,
+           [](const BenchRow& row) { return figure(milliseconds(row.tool)); });
+    if (header_.seeds > 1)
+      number("worst ms", 9, [](const BenchRow& row) {
+        return row.tool ? figure(row.tool->worst() * 1e3) : std::string(skipped);
+      });
+    if (header_.has_first_run)
+      number("first ms", 9, [](const BenchRow& row) {
+        const bool has_first = row.tool && row.tool->first_seconds;
+        return has_first ? figure(*row.tool->first_seconds * 1e3) : std::string(skipped);
+      });
+    number("check ms", 9, [has_time = header_.has_check_time()](const BenchRow& row) {
+      return row.tool && has_time ? figure(row.tool->check_seconds * 1e3) : std::string(skipped);
+    });
+  }
 
-std::vector<Column> columns_of(const BenchResult& result) {
-  std::vector<Column> columns;
-  add_tool_columns(columns, result);
-  add_baseline_columns(columns, result);
-  add_shapes_columns(columns, result);
-  add_quality_columns(columns, result);
-  return columns;
-}
+  void add_baselines() {
+    for (std::size_t i = 0; i < header_.baselines.size(); ++i) {
+      const std::string heading = header_.baselines[i].name + " ms";
+      number(heading, std::max<std::size_t>(11, heading.size()),
+             [i](const BenchRow& row) { return figure(milliseconds(row.baselines[i])); });
+      number("speed-up", 8, [i](const BenchRow& row) {
+        const std::optional<Timing>& baseline = row.baselines[i];
+        if (!row.tool || !baseline) return std::string(skipped);
+        return figure(speed_up(row, *baseline), 3);
+      });
+    }
+  }
+
+  /// The tool's choice, the fastest, and how many times as long the choice took.
+  void add_choice(const std::string& taken, std::optional<BenchChoice> BenchRow::*choice) {
+    const auto of = [choice](auto cell) {
+      return [choice, cell](const BenchRow& row) {
+        const std::optional<BenchChoice>& c = row.*choice;
+        return c ? cell(*c) : std::string(skipped);
+      };
+    };
+    const std::size_t width = taken == "plan" ? 16 : 6;
+    text(taken, width, of([](const BenchChoice& c) { return c.taken; }));
+    number(taken + " ms", 9,
+           of([](const BenchChoice& c) { return figure(c.taken_seconds * 1e3); }));
+    text("best", width, of([](const BenchChoice& c) { return c.best; }));
+    number("behind", 7, of([](const BenchChoice& c) {
+             return fmt::format("{:.2f}{}", c.behind(), c.behind() > most_behind ? " !" : "  ");
+           }));
+  }
+
+  void add_shapes() {
+    if (header_.bytes_per_second > 0)
+      number("x floor", 7, [](const BenchRow& row) {
+        const bool is_known = row.tool && row.floor_seconds;
+        return is_known ? figure(row.tool->median() / *row.floor_seconds, 3) : std::string(skipped);
+      });
+    if (header_.has_choice_of_backend) add_choice("auto", &BenchRow::backend);
+    if (header_.has_choice_of_variant) add_choice("plan", &BenchRow::plan);
+  }
+
+  void add_quality() {
+    number("GFLOP/s", 8, [header = header_](const BenchRow& row) {
+      return row.tool ? figure(gflops(header, row)) : std::string(skipped);
+    });
+    const auto error = [has_error = header_.has_error()](const BenchRow& row, double value) {
+      const bool is_measured = row.accuracy.matrices > 0 && has_error;
+      return is_measured ? fmt::format("{:.2e}", value) : std::string(skipped);
+    };
+    number("mean error", 10,
+           [error](const BenchRow& row) { return error(row, row.accuracy.mean()); });
+    number("worst error", 11,
+           [error](const BenchRow& row) { return error(row, row.accuracy.worst); });
+    text("notes", 5, [](const BenchRow& row) { return join(row.notes, ","); });
+  }
+
+  const BenchResult& result_;
+  const BenchHeader& header_;
+  std::vector<Column> list_;
+};
+
+std::vector<Column> columns_of(const BenchResult& result) { return Columns(result).list(); }
 
 template <class Cell>
 std::string text_line(const std::vector<Column>& columns, Cell cell) {
@@ -238,11 +212,7 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
   std::vector<std::pair<std::string, std::string>> lines;
   lines.emplace_back("qrtool", fmt::format("{}, {}{}, {}, {}", QRTOOL_VERSION, name_of(h.type),
                                            arithmetic, task_text(h), matrices_text(h)));
-  if (h.ranks > 1) {
-    lines.emplace_back("ranks", fmt::format("{}, each {}; rows shared, data resident; wall time "
-                                            "until R is on rank 0",
-                                            h.ranks, escape(h.device)));
-  } else if (h.is_on_device()) {
+  if (h.is_on_device()) {
     lines.emplace_back("device", fmt::format("{}; its own clock, data resident, without the check",
                                              escape(h.device)));
   } else {
@@ -334,6 +304,18 @@ std::string markdown_line(const std::vector<std::string>& cells) {
 }
 
 }  // namespace
+
+double gflops(const BenchHeader& h, const BenchRow& row) {
+  return case_flops(row.size, h.type, h.mode, h.task, h.ridge) / row.tool->median() * 1e-9;
+}
+
+double speed_up(const BenchRow& row, const Timing& baseline) {
+  return baseline.median() / row.tool->median();
+}
+
+int threads_of(const BenchHeader& header, const BenchRow& row) {
+  return row.size.threads > 0 ? row.size.threads : header.threads;
+}
 
 void BenchResult::add_note(BenchRow& row, const std::string& text) {
   const auto found = std::find(notes.begin(), notes.end(), text);

@@ -33,7 +33,6 @@ struct BenchHeader {
   Repeats repeats;
   std::string processor;  // of the host, where the baselines run
   int threads = 1;
-  int ranks = 1;
   std::vector<Baseline> baselines;
   bool device_checks = true;    // false: a device without float64, whose results the CPU checks
   double bytes_per_second = 0;  // of a copy in the memory of the device; 0: not measured
@@ -78,6 +77,12 @@ struct BenchResult {
   void add_note(BenchRow& row, const std::string& text);
   bool has_failed() const;
 };
+
+/// What follows from a row for all forms of the table. `row` has a time of the tool.
+double gflops(const BenchHeader& header, const BenchRow& row);
+double speed_up(const BenchRow& row, const Timing& baseline);
+/// The CPU threads that the tool may use.
+int threads_of(const BenchHeader& header, const BenchRow& row);
 
 /// Formats significant digits, at most four after the point, without an exponent: "0.8432",
 /// "12.34", "1234".

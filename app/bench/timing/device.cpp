@@ -40,12 +40,6 @@ class DeviceRun final : public TimedRun {
     return {seconds.factor, seconds.check};
   }
 
-  double run_to_r(std::span<std::byte> to) override {
-    const Stopwatch watch;
-    resident_.run_to_r(to);
-    return watch.seconds();
-  }
-
   Accuracy accuracy() const override {
     Accuracy accuracy;
     add_lines(accuracy, resident_.report(), norms_);

@@ -43,13 +43,6 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-double TimedRun::run_to_r(std::span<std::byte> to) {
-  const double seconds = run().factor;
-  const Stopwatch watch;
-  copy_r(to);
-  return seconds + watch.seconds();
-}
-
 double standard_error_of_median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto last = static_cast<double>(values.size() - 1),

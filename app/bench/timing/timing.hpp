@@ -49,21 +49,9 @@ class TimedRun {
   virtual RunSeconds run() = 0;
   /// The wall time in which prepare() has built the kernels of this run, where it was asked to.
   virtual double build_seconds() const { return 0; }
-  /// Makes a run and copies the first bytes of the first matrix's R into all of `to`. Returns the
-  /// seconds until then, without the check; where data is on a device, as wall time.
-  /// Errors: DeviceError.
-  virtual double run_to_r(std::span<std::byte> to);
   /// The accuracy of the last run, of no matrices where nothing was measured.
   virtual Accuracy accuracy() const { return {}; }
-  /// Copies R of the first matrix after a run. Baselines need not do it. Errors: DeviceError.
-  virtual void copy_r(std::span<std::byte>) const {}
 };
-
-/// Fills `to` with the first bytes of `batch`, as copy_r() does with R.
-template <class T>
-void copy_first_bytes(const Batch<T>& batch, std::span<std::byte> to) {
-  std::memcpy(to.data(), batch.view().data, to.size());
-}
 
 /// The timed runs of the batch from one seed.
 struct BatchTiming {

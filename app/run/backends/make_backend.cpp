@@ -72,12 +72,9 @@ std::shared_ptr<Backend> device_backend(const BackendRequest& request, const Lim
 void measure_sample(Backend& backend, const Work& work, const DeviceInfo& device,
                     Timings& timings) {
   const SampleSeconds sample = time_sample(backend, work.problem, "");
-  const KeptSample kept{.type = sample.problem.type,
-                        .with_q = sample.problem.wants_q(),
-                        .count = sample.problem.count,
-                        .m = sample.problem.m,
-                        .n = sample.problem.n,
-                        .seconds = sample.again};
+  const Problem& p = sample.problem;
+  const KeptSample kept{{p.count, p.m, p.n, p.type, p.wants_q() ? Mode::reduced : Mode::r},
+                        sample.again};
   timings.add(device, kept);
   keep_sample(device, kept);
 }

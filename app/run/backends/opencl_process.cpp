@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "app/process/signals.hpp"
-#include "app/run/backends/own_rates.hpp"
+#include "app/run/backends/timings_file.hpp"
 #include "gpu/host/builders.hpp"
 #include "gpu/host/start_session.hpp"
 

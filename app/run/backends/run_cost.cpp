@@ -101,8 +101,9 @@ SampleSeconds time_plan(Backend& backend, const Plan& plan) {
 /// which the host would measure again, and so it says too much.
 std::optional<double> known_seconds(const Backend& backend, const Problem& problem) {
   const std::optional<DeviceInfo> device = started_device(backend);
-  if (!device || !opencl_is_measured(*device)) return std::nullopt;
-  return opencl_factor_work(problem, *device).run_seconds;
+  if (!device) return std::nullopt;
+  const DeviceWork work = opencl_work(problem, *device);
+  return work.is_measured ? std::optional(work.run_seconds) : std::nullopt;
 }
 
 /// What numbers take as text.
@@ -280,9 +281,11 @@ std::optional<DeviceInfo> started_device(const Backend& backend) {
   return std::nullopt;
 }
 
-void enter_programs(std::span<const std::string> programs, const DeviceInfo& device,
+void enter_programs(const Work& work, const Backend& backend, const Variant* variant,
                     RunCost& cost) {
-  if (timings_path()) cost.programs = estimate_programs(programs, device, load_timings());
+  const std::optional<DeviceInfo> device = started_device(backend);
+  if (device && timings_path())
+    cost.programs = estimate(work, *device, load_timings(), variant).programs;
 }
 
 void enter_output(const OutputSpec& spec, RunCost& cost) {

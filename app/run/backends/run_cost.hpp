@@ -67,8 +67,10 @@ ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
 /// the CPU, and for several devices.
 std::optional<DeviceInfo> started_device(const Backend& backend);
 
-/// Enters the programs of a run. Call it before a sample builds some of them.
-void enter_programs(std::span<const std::string> programs, const DeviceInfo& device, RunCost& cost);
+/// Enters the programs of a run on the device of `backend`, if it has one. Call it before a sample
+/// builds some of them. `variant`: the one that runs; null: the plan's choice.
+void enter_programs(const Work& work, const Backend& backend, const Variant* variant,
+                    RunCost& cost);
 
 /// Enters the bytes of an output, and the time to write them: numbers as text are formatted once,
 /// and a file without a name takes 16 MiB beside the output for a moment.

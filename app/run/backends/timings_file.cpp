@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// timings_file.cpp: finds, reads and writes the file.
+// timings_file.cpp: finds, reads, writes and removes the files.
 #include "app/run/backends/timings_file.hpp"
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -50,6 +53,34 @@ void write_file(const std::string& path, const std::string& text) {
   output.commit();
 }
 
+constexpr std::string_view rates_ending = ".rates.csv";
+
+/// A name that every file system takes.
+std::string file_name_of(const std::string& device) {
+  std::string name = device;
+  for (char& c : name) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
+    if (!is_plain) c = '_';
+  }
+  return name;
+}
+
+/// What the names of all tables begin with.
+std::string first_part(const fs::path& timings) { return timings.stem().string() + "."; }
+
+std::unique_ptr<const CostTable> load(const std::string& device) {
+  const std::optional<std::string> path = own_rates_path(device);
+  if (!path) return nullptr;
+  const std::optional<std::string> text = read_text(*path);
+  if (!text) return nullptr;
+  try {
+    CostTable table = CostTable::from_text(*text, *path);
+    if (table.device() == device) return std::make_unique<const CostTable>(std::move(table));
+  } catch (const InputError&) {  // the tables of the repository serve as well
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Timings load_timings() {
@@ -89,12 +120,41 @@ void keep_sample(const DeviceInfo& info, const KeptSample& sample) {
   new_samples().emplace_back(info, sample);
 }
 
+std::optional<std::string> own_rates_path(const std::string& device) {
+  const std::optional<std::string> timings = timings_path();
+  if (!timings) return std::nullopt;
+  const fs::path beside = *timings;
+  return (beside.parent_path() /
+          (first_part(beside) + file_name_of(device) + std::string(rates_ending)))
+      .string();
+}
+
+const CostTable* own_rates(const std::string& device) {
+  static auto& tables = *new std::map<std::string, std::unique_ptr<const CostTable>>;
+  const auto found = tables.find(device);
+  if (found != tables.end()) return found->second.get();
+  return tables.emplace(device, load(device)).first->second.get();
+}
+
 bool forget_timings() {
   const std::optional<std::string> path = timings_path();
-  std::error_code error;
-  const bool was_there = path && fs::remove(*path, error);
-  if (error)
-    throw OutputError(fmt::format("{}: cannot be removed ({})", escape(*path), error.message()));
+  if (!path) return false;
+  const auto remove = [](const fs::path& file) {
+    std::error_code error;
+    const bool was_there = fs::remove(file, error);
+    if (error)
+      throw OutputError(
+          fmt::format("{}: cannot be removed ({})", escape(file.string()), error.message()));
+    return was_there;
+  };
+  const fs::path timings = *path;
+  bool was_there = remove(timings);
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(timings.parent_path(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(first_part(timings)) && name.find(rates_ending) != std::string::npos)
+      was_there |= remove(entry.path());
+  }
   return was_there;
 }
 

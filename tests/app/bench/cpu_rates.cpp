@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu_rates.cpp: prints the table of core/cpu/cpu_rates.cpp, measured on this machine in processor
-// time of one thread, so that other work on the machine counts for little.
+// cpu_rates.cpp: prints the table core/cpu/runs.csv, measured on this machine in processor time of
+// one thread, so that other work on the machine counts for little.
 //
-//     build/release/tests/qrtool_cpu_rates > rows.txt
+//     build/release/tests/qrtool_cpu_rates > runs.csv
 #include <fmt/format.h>
 #include <time.h>
 
@@ -11,9 +11,9 @@
 
 #include "app/bench/contestants/baselines.hpp"
 #include "app/bench/contestants/systems.hpp"
-#include "app/bench/table/table.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/machine/host.hpp"
+#include "core/plan/cost.hpp"
 
 namespace qrtool {
 namespace {
@@ -41,32 +41,19 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// The least processor time of a few runs, in microseconds for each matrix.
-double microseconds(Contestant& contestant, const Problem& problem) {
-  const std::unique_ptr<TimedRun> run = contestant.prepare(problem, {}, 1);
+/// The least processor time of a few runs for each matrix, as a row of the table.
+void add_row(const char* run, const BenchSetup& setup, Problem problem, CostTable& table) {
+  problem.count = std::max<index_t>(1, entries / (problem.m * problem.n));
+  const std::unique_ptr<TimedRun> timed = make_tool(setup)->prepare(problem, {}, 1);
   double least = std::numeric_limits<double>::infinity(), spent = 0;
   for (int i = 0; i < most_runs && spent < enough_seconds; ++i) {
     const double start = processor_seconds();
-    run->run();
+    timed->run();
     const double seconds = processor_seconds() - start;
     least = std::min(least, seconds);
     spent += seconds;
   }
-  return 1e6 * least / static_cast<double>(problem.count);
-}
-
-void print_row(const BenchSetup& factors, const BenchSetup& systems, ElementType type,
-               const MeasuredShape& shape) {
-  const auto [m, n] = shape;
-  Problem problem{.count = std::max<index_t>(1, entries / (m * n)), .m = m, .n = n, .type = type};
-  const std::unique_ptr<Contestant> factor = make_tool(factors), solve = make_tool(systems);
-  const double reduced = microseconds(*factor, problem);
-  problem.mode = Mode::r;
-  const double r = microseconds(*factor, problem);
-  const double x = m < n ? 0 : microseconds(*solve, problem);
-  fmt::print("    {{ElementType::{}, {}, {}, {}, {}, {}}},\n", name_of(type), m, n,
-             format_figure(reduced, 3), format_figure(r, 3), format_figure(x, 3));
-  std::fflush(stdout);
+  table.add(run, problem, {{1, least / static_cast<double>(problem.count)}});
 }
 
 }  // namespace
@@ -79,6 +66,13 @@ int main() {
   const BenchSetup factors{.backend = backend, .variant = {}, .limits = limits};
   BenchSetup systems = factors;
   systems.task = BenchTask::solve;
-  for (const ElementType type : {ElementType::float32, ElementType::float64})
-    for (const MeasuredShape& shape : shapes) print_row(factors, systems, type, shape);
+  CostTable table(backend.device() + ", one thread");
+  for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+    for (const auto& [m, n] : shapes) {
+      add_row("run/factor", factors, {1, m, n, type}, table);
+      add_row("run/factor", factors, {1, m, n, type, Mode::r}, table);
+      if (m >= n) add_row("run/solve", systems, {1, m, n, type, Mode::r}, table);
+    }
+  }
+  fmt::print("{}", table.text());
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/engine/opencl.hpp"
+#include "core/cpu/cpu_rates.hpp"
 #include "tests/support/measured_gpu.hpp"
 
 namespace qrtool::automatic_test {
@@ -19,9 +20,7 @@ using test::measured_gpu;
 /// With every program of the work built before, and its start known.
 Timings used_for(const Work& work, const DeviceInfo& gpu, double start = 0.25) {
   Timings timings;
-  const DeviceWork of_device =
-      work.right_sides > 0 ? opencl_solve_work(work.problem, work.right_sides, gpu, work.traits)
-                           : opencl_factor_work(work.problem, gpu);
+  const DeviceWork of_device = opencl_work(work, gpu);
   for (int turn = 0; turn < 2; ++turn) {
     DeviceTimes times{gpu, start, {}};
     for (const std::string& id : of_device.programs)
@@ -95,16 +94,16 @@ TEST_F(Automatic, CountsTheStartThatWasSeen) {
 TEST_F(Automatic, CountsTheBuildOfProgramsThatWereNeverBuilt) {
   const DeviceInfo gpu = measured_gpu();
   const Work work(Problem{20000, 128, 64});
-  const DeviceEstimate known = estimate(work, gpu, used_for(work, gpu));
-  EXPECT_EQ(known.unseen_programs, 0);
-  EXPECT_LT(known.programs, 0.1);
-  const DeviceEstimate unknown = estimate(work, gpu, {});
-  EXPECT_EQ(unknown.unseen_programs, 3);  // the variant, the check, the checksums
-  EXPECT_GT(unknown.programs, 1);
+  const Estimate known = estimate(work, gpu, used_for(work, gpu));
+  EXPECT_EQ(known.programs.unseen, 0);
+  EXPECT_LT(known.programs.seconds, 0.1);
+  const Estimate unknown = estimate(work, gpu, {});
+  EXPECT_EQ(unknown.programs.unseen, 3);  // the variant, the check, the checksums
+  EXPECT_GT(unknown.programs.seconds, 1);
   EXPECT_DOUBLE_EQ(unknown.work, known.work);
   Timings slow_builds;
   slow_builds.add({gpu, 0.25, {{"another", "x", 7}}});
-  EXPECT_DOUBLE_EQ(estimate(work, gpu, slow_builds).programs, 21);
+  EXPECT_DOUBLE_EQ(estimate(work, gpu, slow_builds).programs.seconds, 21);
 }
 
 TEST_F(Automatic, SaysTheNumbers) {
@@ -127,15 +126,13 @@ TEST_F(Automatic, MeasuresAnUnknownDeviceOnceWhereTheWorkIsLarge) {
   EXPECT_TRUE(is_worth_a_sample(large, threads(1), gpu, {}));
   EXPECT_FALSE(is_worth_a_sample(small, threads(1), gpu, {}));
   Timings timings;
-  KeptSample sample{.type = ElementType::float64, .count = 1, .m = 2500, .n = 2500, .seconds = 0};
   const Problem of_sample{1, 2500, 2500, ElementType::float64};
-  sample.seconds = 3 * opencl_factor_work(of_sample, gpu).run_seconds;
-  timings.add(gpu, sample);
+  timings.add(gpu, KeptSample{of_sample, 3 * opencl_work(of_sample, gpu).run_seconds});
   EXPECT_FALSE(is_worth_a_sample(large, threads(1), gpu, timings));
-  const DeviceEstimate guess = estimate(large, gpu, {}), measured = estimate(large, gpu, timings);
+  const Estimate guess = estimate(large, gpu, {}), measured = estimate(large, gpu, timings);
   EXPECT_FALSE(measured.is_guess);
   // A guess is ten times what the units of the device say.
-  const double by_units = opencl_factor_work(large.problem, gpu).run_seconds;
+  const double by_units = opencl_work(large, gpu).run_seconds;
   EXPECT_DOUBLE_EQ(guess.work, 10 * by_units);
   EXPECT_NEAR(measured.work, 3 * by_units, 1e-9 * by_units);
   EXPECT_NE(choose_automatically(large, threads(1), {&gpu, 1}, {}).reason.find("a guess"),
@@ -148,10 +145,10 @@ TEST_F(Automatic, CountsSolutions) {
   const Problem r{15000, 64, 64, ElementType::float64, Mode::r};
   const DeviceInfo gpu = measured_gpu();
   const Work factors(r), solutions(r, 1), many(r, 20);
-  EXPECT_GT(cpu_estimate(many, 2), 2 * cpu_estimate(solutions, 2));
+  EXPECT_GT(cpu_seconds(many, 2), 2 * cpu_seconds(solutions, 2));
   EXPECT_GT(estimate(many, gpu, {}).work, 1.5 * estimate(solutions, gpu, {}).work);
-  EXPECT_EQ(estimate(solutions, gpu, used_for(solutions, gpu)).unseen_programs, 0);
-  EXPECT_GT(estimate(solutions, gpu, used_for(factors, gpu)).unseen_programs, 0);
+  EXPECT_EQ(estimate(solutions, gpu, used_for(solutions, gpu)).programs.unseen, 0);
+  EXPECT_GT(estimate(solutions, gpu, used_for(factors, gpu)).programs.unseen, 0);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ TEST(CpuSeconds, AreThoseOfMeasuredShapes) {
   Problem p{15000, 64, 64, ElementType::float32};
   const double factors = cpu_seconds(p, 1);
   p.mode = Mode::r;
-  const double r = cpu_seconds(p, 1), solutions = cpu_solve_seconds(p, 1, 1);
+  const double r = cpu_seconds(p, 1), solutions = cpu_seconds({p, 1}, 1);
   // Within a factor of three of one core with AVX-512, whatever is measured next.
   EXPECT_NEAR(std::log(factors / (15000 * 21e-6)), 0, std::log(3));
   EXPECT_NEAR(std::log(r / (15000 * 17e-6)), 0, std::log(3));
@@ -26,14 +26,14 @@ TEST(CpuSeconds, AreFiniteForEveryShape) {
   for (const index_t m : {1, 7, 64, 300, 5000, 2000000}) {
     for (const index_t n : {1, 7, 64, 300, 5000}) {
       for (const ElementType type : {ElementType::float32, ElementType::float64}) {
-        const double seconds = cpu_seconds({3, m, n, type}, 2);
+        const double seconds = cpu_seconds(Problem{3, m, n, type}, 2);
         EXPECT_GT(seconds, 0) << m << 'x' << n;
         EXPECT_TRUE(std::isfinite(seconds)) << m << 'x' << n;
-        EXPECT_LE(cpu_seconds({3, m, n, type, Mode::r}, 2), seconds) << m << 'x' << n;
+        EXPECT_LE(cpu_seconds(Problem{3, m, n, type, Mode::r}, 2), seconds) << m << 'x' << n;
       }
     }
   }
-  EXPECT_EQ(cpu_seconds({0, 5, 5}, 2), 0);
+  EXPECT_EQ(cpu_seconds(Problem{0, 5, 5}, 2), 0);
 }
 
 TEST(CpuSeconds, FallWithThreadsThatHaveWork) {
@@ -48,10 +48,10 @@ TEST(CpuSeconds, FallWithThreadsThatHaveWork) {
 
 TEST(CpuSolveSeconds, GrowWithTheRightSides) {
   const Problem p{100, 64, 32, ElementType::float64, Mode::r};
-  EXPECT_LT(cpu_solve_seconds(p, 1, 2), cpu_solve_seconds(p, 2, 2));
-  EXPECT_LT(cpu_solve_seconds(p, 20, 2), 20 * cpu_solve_seconds(p, 1, 2));
-  EXPECT_EQ(cpu_solve_seconds(p, 0, 2), 0);
-  EXPECT_GT(cpu_solve_seconds({3, 8, 64}, 1, 2), 0);  // fewer rows than columns
+  EXPECT_LT(cpu_seconds({p, 1}, 2), cpu_seconds({p, 2}, 2));
+  EXPECT_LT(cpu_seconds({p, 20}, 2), 20 * cpu_seconds({p, 1}, 2));
+  EXPECT_GT(cpu_seconds({{3, 8, 64, ElementType::float32, Mode::r}, 1}, 2),
+            0);  // fewer rows than columns
 }
 
 }  // namespace

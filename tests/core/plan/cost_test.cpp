@@ -67,6 +67,20 @@ TEST(CostTable, ASampleOfAShapeAloneSaysNothingOfOthers) {
   EXPECT_EQ(t.seconds("opencl/x", problem(1, 64, 33)), estimated(1, 64, 33) * us);
 }
 
+TEST(CostTable, TheNearestSampleGivesTheRate) {
+  CostTable t("a device");
+  t.add("run", problem(1, 16, 16), {{1, 10 * us}});
+  t.add("run", problem(1, 64, 16), {{1000, 30 * us}});
+  const auto rows = [](double m) { return m - 16 / 3.0; };  // operations grow in proportion
+  EXPECT_NEAR(t.nearest_seconds("run", problem(2, 20, 16)) / us, 20 * rows(20) / rows(16), 1e-9);
+  EXPECT_NEAR(t.nearest_seconds("run", problem(500, 60, 16)) / us, 15 * rows(60) / rows(64), 1e-9);
+  // As near to both: the one with fewer rows counts.
+  t.add("run", problem(1, 64, 16), {{1, 30 * us}});
+  EXPECT_NEAR(t.nearest_seconds("run", problem(1, 32, 16)) / us, 10 * rows(32) / rows(16), 1e-9);
+  EXPECT_TRUE(std::isinf(t.nearest_seconds("run", problem(1, 16, 16, Mode::r))));
+  EXPECT_TRUE(std::isinf(t.nearest_seconds("walk", problem(1, 16, 16))));
+}
+
 TEST(CostTable, WithoutASampleNothingIsKnown) {
   EXPECT_TRUE(std::isinf(table().seconds("opencl/y", problem(1, 16, 16))));
   EXPECT_TRUE(std::isinf(table().seconds("opencl/x", problem(1, 16, 16, Mode::r))));
@@ -108,12 +122,12 @@ TEST(CostTable, DamagedTextIsRefused) {
   const std::string sound = table().text();
   EXPECT_THROW(CostTable::from_text("", "t"), InputError);
   EXPECT_THROW(CostTable::from_text("variant\n1,2\n", "t"), InputError);
-  for (const char* line : {"opencl/x,float32,1,16,16,", "opencl/x,float16,1,16,16,1:10",
-                           "opencl/x,float32,2,16,16,1:1", "opencl/x,float32,1,0,16,1:10",
-                           "opencl/x,float32,1,16,16,1:-1", "opencl/x,float32,1,16,16,1:nan",
-                           ",float32,1,16,16,1:10", "opencl/x,float32,1,16,16,1:10x",
-                           "opencl/x,float32,1,16,16,2:10", "opencl/x,float32,1,16,16,1:10 1:11",
-                           "opencl/x,float32,1,16,16,1:10  4:11", "opencl/x,float32,1,16", "\n"}) {
+  for (const char* line :
+       {"opencl/x,float32,1,16,16,", "opencl/x,float16,1,16,16,1:10",
+        "opencl/x,float32,2,16,16,1:1", "opencl/x,float32,1,0,16,1:10",
+        "opencl/x,float32,1,16,16,1:-1", "opencl/x,float32,1,16,16,1:nan", ",float32,1,16,16,1:10",
+        "opencl/x,float32,1,16,16,1:10x", "opencl/x,float32,1,16,16,1:10 1:11",
+        "opencl/x,float32,1,16,16,1:10  4:11", "opencl/x,float32,1,16", "\n"}) {
     try {
       CostTable::from_text(sound + line, "t");
       ADD_FAILURE() << line;

@@ -78,7 +78,7 @@ TEST_F(ProgramNames, OfFactorsAreThoseThatAreBuilt) {
         continue;  // the variant does not take it
       }
       const std::set<std::string> before = built();
-      const auto needed = factor_programs(*plan.variant, plan.problem, device);
+      const auto needed = programs_of(*plan.variant, plan.problem, device);
       if (p.type == ElementType::float32) factor<float>(backend, plan);
       if (p.type == ElementType::float64) factor<double>(backend, plan);
       ++runs;
@@ -152,7 +152,9 @@ TEST_F(ProgramNames, OfSystemsAreThoseThatAreBuilt) {
       const Problem of_r = r_of(systems);
       const Plan plan = make_plan(of_r, backend.variants(), backend.limits());
       const std::set<std::string> before = built();
-      const auto needed = solve_programs(*plan.variant, of_r, sides, device, {.is_wide = is_wide});
+      Work work(of_r, sides);
+      work.is_wide = is_wide;
+      const auto needed = programs_of(*plan.variant, work, device);
       const auto route = sides == 1 ? SystemRoute::normal_equations : SystemRoute::factors;
       const auto solver = make_system_device<double>(backend, systems, plan, route);
       EXPECT_TRUE(TwoSystems(systems, sides).are_solved_by(*solver));

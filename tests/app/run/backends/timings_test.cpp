@@ -28,12 +28,7 @@ Timings used_twice() {
   Timings timings;
   timings.add({gpu(), 0.25, {{"a1", "opencl/gram", 2.5}}});
   timings.add({gpu(), 0.26, {{"a1", "opencl/gram", 0.01}}});
-  timings.add(gpu(), {.type = ElementType::float64,
-                      .with_q = false,
-                      .count = 7,
-                      .m = 6,
-                      .n = 5,
-                      .seconds = 0.125});
+  timings.add(gpu(), KeptSample{{7, 6, 5, ElementType::float64, Mode::r}, 0.125});
   return timings;
 }
 
@@ -49,9 +44,9 @@ TEST(Timings, ComeBackAsTheyWere) {
   EXPECT_EQ(program->first_seconds, 2.5);
   EXPECT_EQ(program->least_seconds, 0.01);
   ASSERT_EQ(device->samples.size(), 1U);
-  EXPECT_EQ(device->samples[0].type, ElementType::float64);
-  EXPECT_FALSE(device->samples[0].with_q);
-  EXPECT_EQ(device->samples[0].count, 7);
+  EXPECT_EQ(device->samples[0].problem.type, ElementType::float64);
+  EXPECT_FALSE(device->samples[0].problem.wants_q());
+  EXPECT_EQ(device->samples[0].problem.count, 7);
   EXPECT_EQ(device->samples[0].seconds, 0.125);
   EXPECT_EQ(back.to_text(), used_twice().to_text());
 }
