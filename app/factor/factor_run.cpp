@@ -265,7 +265,8 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
                        .verdict = result_.verdict,
                        .seconds = result_.chunks,
                        .progress = progress};
-  result_.stages = share_stages(comm, steps.chunks(), buffers, foreign, steps);
+  result_.stages = comm.size() > 1 ? share_stages(comm, steps.chunks(), buffers, foreign, steps)
+                                   : qrtool::run_stages(steps.chunks(), buffers, steps);
   end_stages();
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "app/run/pipeline/stages.hpp"
+#include "app/run/pipeline/pipeline.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/solve/results/fit.hpp"
 

@@ -284,18 +284,6 @@ CpuBackend::~CpuBackend() = default;
 
 void CpuBackend::free_workspace() { kept_ = nullptr; }
 
-template <class T>
-ChunkSeconds CpuBackend::factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                                      std::span<MatrixReport> report) {
-  const auto start = Clock::now();
-  if (!kept_ || !kept_->is_for(plan)) {
-    kept_ = nullptr;  // what it holds is to go before the next one is made
-    kept_ = std::make_unique<Kept>(plan);
-  }
-  const ChunkSeconds busy = kept_->chunk_factor<T>().run(a, out, report);
-  return divided(seconds_since(start), busy);
-}
-
 std::string CpuBackend::device() const {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
@@ -307,8 +295,16 @@ std::string CpuBackend::device() const {
 }
 
 ChunkSeconds CpuBackend::factor_any(const Plan& plan, const AnyChunk& any) {
-  return std::visit(
-      [&](const auto& chunk) { return factor_chunk(plan, chunk.a, chunk.out, chunk.report); }, any);
+  const auto start = Clock::now();
+  if (!kept_ || !kept_->is_for(plan)) {
+    kept_ = nullptr;  // what it holds is to go before the next one is made
+    kept_ = std::make_unique<Kept>(plan);
+  }
+  const auto run = [&]<class T>(const ChunkToFactor<T>& chunk) {
+    return kept_->chunk_factor<T>().run(chunk.a, chunk.out, chunk.report);
+  };
+  const ChunkSeconds busy = std::visit(run, any);
+  return divided(seconds_since(start), busy);
 }
 
 }  // namespace qrtool

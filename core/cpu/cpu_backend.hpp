@@ -33,10 +33,6 @@ class CpuBackend : public Backend {
  private:
   struct Kept;
 
-  template <class T>
-  ChunkSeconds factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                            std::span<MatrixReport> report);
-
   Limits limits_;
   std::unique_ptr<Kept> kept_;
 };

@@ -90,7 +90,7 @@ class SecondTry final : public BackendAround {
 
  private:
   template <class T>
-  ChunkSeconds factor_twice(const Plan& plan, const ChunkToFactor<T>& chunk);
+  ChunkSeconds try_all_again(const Plan& plan, const ChunkToFactor<T>& chunk);
   template <class T>
   ChunkSeconds try_again(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                          std::span<MatrixReport> report);

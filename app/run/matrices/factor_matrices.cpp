@@ -88,7 +88,8 @@ void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
 
 template <class T>
 void MatrixSteps<T>::work(MatrixChunk<T>& chunk) {
-  seconds += backend.factor<T>(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
+  seconds += backend.factor_any(
+      plan, ChunkToFactor<T>{chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk)});
 }
 
 template <class T>

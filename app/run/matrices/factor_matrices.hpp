@@ -8,7 +8,7 @@
 
 #include "app/process/progress.hpp"
 #include "app/run/files/outputs.hpp"
-#include "app/run/pipeline/chunk.hpp"
+#include "app/run/pipeline/pipeline.hpp"
 #include "app/run/verdict/verdict.hpp"
 #include "core/backend/backend.hpp"
 #include "io/read/reader.hpp"

@@ -153,7 +153,8 @@ struct RowFactor<T>::State {
 template <class T>
 template <class Pass>
 void RowFactor<T>::State::run(Pass& pass) {
-  seconds.stages += share_stages(comm, cut.chunks(), buffers, foreign, pass);
+  seconds.stages += comm.size() > 1 ? share_stages(comm, cut.chunks(), buffers, foreign, pass)
+                                    : run_stages(cut.chunks(), buffers, pass);
   // A stream reads where others only work.
   seconds.stages.read += pass.seconds.read;
   seconds.stages.work -= pass.seconds.read;
@@ -164,33 +165,21 @@ void RowFactor<T>::State::run(Pass& pass) {
 /// The R_i into the tree of rank 0; what was found out about A to all ranks.
 template <class T>
 LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
-  LeafOutcome total;
-  if (stream) {
-    const RowsDone nothing = [](index_t) {};
-    const bool is_alone = comm.size() == 1;
-    StreamPass<T> pass{.cut = cut,
-                       .matrix = matrix,
-                       .stream = *stream,
-                       .tree = tree,
-                       .probe = probe ? &*probe : nullptr,
-                       .streamed = is_alone ? added : nothing,
-                       .kept = is_alone ? nothing : added};
-    run(pass);
-    total = pass.total;
-  } else {
-    LeafPass<T> pass{.cut = cut,
-                     .input = job.input,
-                     .matrix = matrix,
-                     .leaves = *leaves,
-                     .tree = tree,
-                     .probe = probe ? &*probe : nullptr,
-                     .threads = job.plan.threads,
-                     .done = added};
-    run(pass);
-    total = pass.total;
-  }
-  broadcast(comm, &total, 1);
-  return total;
+  const RowsDone nothing = [](index_t) {};
+  const bool streams_alone = stream && comm.size() == 1;
+  LeafPass<T> pass{.cut = cut,
+                   .input = job.input,
+                   .matrix = matrix,
+                   .leaves = *leaves,
+                   .stream = stream.get(),
+                   .tree = tree,
+                   .probe = probe ? &*probe : nullptr,
+                   .threads = job.plan.threads,
+                   .streamed = streams_alone ? added : nothing,
+                   .kept = streams_alone ? nothing : added};
+  run(pass);
+  broadcast(comm, &pass.total, 1);
+  return pass.total;
 }
 
 /// The rows of A in the first leaf.

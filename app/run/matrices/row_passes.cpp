@@ -16,66 +16,46 @@ std::span<std::byte> packed_bytes(MatrixView<T> packed) {
   return writable_bytes_of(packed.data, static_cast<std::size_t>(packed.rows * packed.cols));
 }
 
-template <class T>
-std::vector<std::span<std::byte>> parts_of_leaves(const RowCut& cut, RowChunk<T>& chunk,
-                                                  const TallTree<T>& tree,
-                                                  const GramProbe<T>* probe) {
-  std::vector<std::span<std::byte>> parts{writable_bytes_of(&chunk.found.outcome, 1),
-                                          packed_bytes(cut.nodes(tree, chunk))};
-  if (probe == nullptr) return parts;
-  const std::span<double> sums = probe->sums(cut.first_leaf(chunk.first), cut.leaves(chunk.first));
-  parts.push_back(writable_bytes_of(sums.data(), sums.size()));
-  return parts;
-}
-
 }  // namespace
 
 template <class T>
 void LeafPass<T>::work(RowChunk<T>& chunk) {
   const Stopwatch watch;
-  chunk.found.outcome = leaves.factor(chunk.rows(chunk.a), cut.nodes(tree, chunk));
-  const double factored = watch.seconds();
-  if (probe != nullptr) {
-    const MatrixView<const T> rows = chunk.rows(chunk.a);
-    probe->add(cut.first_leaf(chunk.first), rows, threads);
+  const index_t first = cut.first_leaf(chunk.first);
+  const MatrixView<T> nodes = cut.nodes(tree, chunk);
+  double read = 0, check = 0;
+  if (stream != nullptr) {
+    read = -stream->read_seconds();
+    check = -stream->check_seconds();
+    chunk.found.outcome =
+        stream->factor(matrix, first, cut.leaves(chunk.first), nodes, probe, streamed);
+    read += stream->read_seconds();
+    check += stream->check_seconds();
+  } else {
+    chunk.found.outcome = leaves.factor(chunk.rows(chunk.a), nodes);
+    const double factored = watch.seconds();
+    if (probe != nullptr) probe->add(first, MatrixView<const T>(chunk.rows(chunk.a)), threads);
+    check = watch.seconds() - factored;
   }
-  seconds.factor += factored;
-  seconds.check += watch.seconds() - factored;
-}
-
-template <class T>
-void LeafPass<T>::keep(RowChunk<T>& chunk) {
-  total.include(chunk.found.outcome);
-  done(chunk.count);
-}
-
-template <class T>
-std::vector<std::span<std::byte>> LeafPass<T>::parts(RowChunk<T>& chunk) const {
-  return parts_of_leaves(cut, chunk, tree, probe);
-}
-
-template <class T>
-void StreamPass<T>::work(RowChunk<T>& chunk) {
-  const Stopwatch watch;
-  const double read_before = stream.read_seconds(), check_before = stream.check_seconds();
-  chunk.found.outcome = stream.factor(matrix, cut.first_leaf(chunk.first), cut.leaves(chunk.first),
-                                      cut.nodes(tree, chunk), probe, streamed);
-  const double read = stream.read_seconds() - read_before;
-  const double check = stream.check_seconds() - check_before;
   seconds.read += read;
   seconds.check += check;
   seconds.factor += watch.seconds() - read - check;
 }
 
 template <class T>
-void StreamPass<T>::keep(RowChunk<T>& chunk) {
+void LeafPass<T>::keep(RowChunk<T>& chunk) {
   total.include(chunk.found.outcome);
   kept(chunk.count);
 }
 
 template <class T>
-std::vector<std::span<std::byte>> StreamPass<T>::parts(RowChunk<T>& chunk) const {
-  return parts_of_leaves<T>(cut, chunk, tree, probe);
+std::vector<std::span<std::byte>> LeafPass<T>::parts(RowChunk<T>& chunk) const {
+  std::vector<std::span<std::byte>> parts{writable_bytes_of(&chunk.found.outcome, 1),
+                                          packed_bytes(cut.nodes(tree, chunk))};
+  if (probe == nullptr) return parts;
+  const std::span<double> sums = probe->sums(cut.first_leaf(chunk.first), cut.leaves(chunk.first));
+  parts.push_back(writable_bytes_of(sums.data(), sums.size()));
+  return parts;
 }
 
 template <class T>
@@ -113,9 +93,8 @@ std::vector<std::span<std::byte>> QPass<T>::parts(RowChunk<T>& chunk) const {
   return {writable_bytes_of(sums.data(), sums.size()), packed_bytes(chunk.rows(chunk.q))};
 }
 
-#define QRTOOL_FOR(T)            \
-  template struct LeafPass<T>;   \
-  template struct StreamPass<T>; \
+#define QRTOOL_FOR(T)          \
+  template struct LeafPass<T>; \
   template struct QPass<T>;
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)

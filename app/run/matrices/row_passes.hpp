@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/run/matrices/leaf_stream.hpp"
-#include "app/run/pipeline/chunk.hpp"
+#include "app/run/pipeline/pipeline.hpp"
 #include "core/cpu/tall/tall.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/measure/error_meter.hpp"
@@ -79,37 +79,19 @@ struct LeafPass {
   Reader& input;
   index_t matrix;
   LeafQr<T>& leaves;
-  TallTree<T>& tree;
-  GramProbe<T>* probe;
-  int threads;  // that check
-  const RowsDone& done;
-  LeafOutcome total = {};
-  PassSeconds seconds = {};
-
-  void begin(RowChunk<T>& chunk, index_t number) const { cut.begin(chunk, number); }
-  void read(RowChunk<T>& chunk) {
-    input.read_rows(matrix, chunk.first, interleaved(chunk.rows(chunk.a)));
-  }
-  void work(RowChunk<T>& chunk);
-  void keep(RowChunk<T>& chunk);
-  std::vector<std::span<std::byte>> parts(RowChunk<T>& chunk) const;
-};
-
-/// The first pass for R alone: the threads of a LeafStream read for themselves.
-template <class T>
-struct StreamPass {
-  const RowCut& cut;
-  index_t matrix;
-  LeafStream<T>& stream;
+  LeafStream<T>* stream;  // reads and factors for itself, for R alone; null: `leaves` factors
   TallTree<T>& tree;
   GramProbe<T>* probe;       // null: nothing is checked
-  const RowsDone& streamed;  // while a chunk is worked on
+  int threads;               // that check
+  const RowsDone& streamed;  // while a stream works on a chunk
   const RowsDone& kept;      // when a chunk is kept
   LeafOutcome total = {};
   PassSeconds seconds = {};
 
   void begin(RowChunk<T>& chunk, index_t number) const { cut.begin(chunk, number); }
-  void read(RowChunk<T>&) {}
+  void read(RowChunk<T>& chunk) {
+    if (stream == nullptr) input.read_rows(matrix, chunk.first, interleaved(chunk.rows(chunk.a)));
+  }
   void work(RowChunk<T>& chunk);
   void keep(RowChunk<T>& chunk);
   std::vector<std::span<std::byte>> parts(RowChunk<T>& chunk) const;

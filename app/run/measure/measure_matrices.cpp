@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "app/run/measure/measure_ways.hpp"
-#include "app/run/pipeline/chunk.hpp"
-#include "app/run/pipeline/stages.hpp"
+#include "app/run/pipeline/pipeline.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/machine/parallel.hpp"
 #include "io/read/stored_factors.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // collect_chunks.cpp: a request is one word; its answer is a header, after a failure also texts.
-#include "app/run/pipeline/collect_chunks.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
+
+#include "app/run/pipeline/share_stages.hpp"
 
 namespace qrtool {
 namespace {

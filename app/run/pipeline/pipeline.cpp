@@ -7,7 +7,7 @@
 
 namespace qrtool {
 
-StageSeconds run_numbered_pipeline(std::size_t count, PipelineSteps& steps) {
+StageSeconds run_pipeline(std::size_t count, PipelineSteps& steps) {
   using Queue = BoundedQueue<std::size_t>;
   Queue free(count), filled(count), done(count);
   for (std::size_t buffer = 0; buffer < count; ++buffer) free.push(buffer);
@@ -19,19 +19,16 @@ StageSeconds run_numbered_pipeline(std::size_t count, PipelineSteps& steps) {
     return first_error != nullptr;
   };
   OverlapClock overlap;
-  const auto timed = [&](double& busy_seconds, auto step) {
-    overlap.begin();
-    const Stopwatch watch;
-    step();
-    busy_seconds += watch.seconds();
-    overlap.end();
-  };
-  const auto run_stage = [&](Queue& from, Queue& to, auto step, double& busy_seconds) {
+  const auto run_stage = [&](Queue& from, Queue& to, bool (PipelineSteps::*step)(std::size_t),
+                             double& busy_seconds) {
     try {
       while (const std::optional<std::size_t> buffer = from.pop()) {
-        bool more = false;
-        timed(busy_seconds, [&] { more = step(*buffer); });
-        if (!more || !to.push(*buffer)) break;
+        overlap.begin();
+        const Stopwatch watch;
+        const bool goes_on = (steps.*step)(*buffer);
+        busy_seconds += watch.seconds();
+        overlap.end();
+        if (!goes_on || !to.push(*buffer)) break;
       }
       to.close();
     } catch (...) {
@@ -40,9 +37,6 @@ StageSeconds run_numbered_pipeline(std::size_t count, PipelineSteps& steps) {
       for (auto* queue : {&free, &filled, &done}) queue->cancel();
     }
   };
-  const auto read = [&](std::size_t buffer) { return steps.read(buffer); };
-  const auto work = [&](std::size_t buffer) { return steps.work(buffer), true; };
-  const auto write = [&](std::size_t buffer) { return steps.write(buffer), true; };
 
   // If the second thread cannot be started, the first one must not wait for it.
   struct CancelAtExit {
@@ -54,11 +48,17 @@ StageSeconds run_numbered_pipeline(std::size_t count, PipelineSteps& steps) {
   };
   StageSeconds seconds;
   {
-    const std::jthread reader([&] { run_stage(free, filled, read, seconds.read); });
+    const std::jthread reader([&] { run_stage(free, filled, &PipelineSteps::read, seconds.read); });
     const CancelAtExit cancel{free, filled};
-    const std::jthread writer([&] { run_stage(done, free, write, seconds.write); });
-    run_stage(filled, done, work, seconds.work);
-    if (steps.has_after_work() && !has_failed()) timed(seconds.free, [&] { steps.after_work(); });
+    const std::jthread writer([&] { run_stage(done, free, &PipelineSteps::keep, seconds.write); });
+    run_stage(filled, done, &PipelineSteps::work, seconds.work);
+    if (steps.has_after_work() && !has_failed()) {
+      overlap.begin();
+      const Stopwatch watch;
+      steps.after_work();
+      seconds.free = watch.seconds();
+      overlap.end();
+    }
   }
   if (first_error) std::rethrow_exception(first_error);
   seconds.overlap = overlap.seconds();

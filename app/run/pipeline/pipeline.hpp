@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline.hpp: runs three stages that overlap (read | work | write) on a fixed number of buffers.
+// pipeline.hpp: runs three stages that overlap (read | work | keep) on a fixed number of buffers.
 //
-//   free --read--> filled --work--> done --write--> free
+//   free --read--> filled --work--> done --keep--> free
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/process/stopwatch.hpp"
+#include "core/batch.hpp"
 
 namespace qrtool {
 
@@ -66,6 +67,26 @@ class BoundedQueue {
   bool closed_ = false;
 };
 
+/// What one buffer of a run holds: `count` matrices from number `first` on, or as many rows of one
+/// matrix, with their factors and with the results of measuring them. A part that a run does not
+/// need stays empty. The buffers may be larger than what they hold: the last chunk of a run is
+/// often shorter.
+template <class T, class Findings>
+struct Chunk {
+  index_t first = 0, count = 0;
+  Batch<T> a, q, r, v, tau;
+  Batch<double> p;  // the numbers of P
+  Findings found;
+
+  /// The matrices that a part holds.
+  template <class U>
+  BatchView<U> matrices(const Batch<U>& part) const {
+    return part.view().slice(0, count);
+  }
+  /// The rows that a part holds.
+  MatrixView<T> rows(const Batch<T>& part) const { return part.view()[0].row_block(0, count); }
+};
+
 /// The time that each stage was busy, without the time that it waited for the others. All together,
 /// less `overlap`, are the wall time.
 struct StageSeconds {
@@ -106,53 +127,56 @@ class OverlapClock {
   int busy_ = 0;
 };
 
-template <class Stages, class Buffer>
-concept HasAfterWork = requires(Stages& stages, std::vector<Buffer>& buffers) {
-  stages.after_work(buffers);
-};
-
-/// The steps of a pipeline for one kind of buffers, by their numbers. Private to run_pipeline: the
-/// pipeline is compiled once, and not for every kind.
+/// The steps of a pipeline for one kind of buffers, by their numbers. Private to run_stages: the
+/// pipeline is compiled once, and not for every kind. Each step returns whether the buffer goes on.
 class PipelineSteps {
  public:
   virtual ~PipelineSteps() = default;
   virtual bool read(std::size_t buffer) = 0;
-  virtual void work(std::size_t buffer) = 0;
-  virtual void write(std::size_t buffer) = 0;
+  virtual bool work(std::size_t buffer) = 0;
+  virtual bool keep(std::size_t buffer) = 0;
   virtual bool has_after_work() const = 0;
   virtual void after_work() = 0;
 };
 
-/// run_pipeline() for buffers 0 .. count - 1.
-StageSeconds run_numbered_pipeline(std::size_t count, PipelineSteps& steps);
+/// run_stages() for buffers 0 .. count - 1.
+StageSeconds run_pipeline(std::size_t count, PipelineSteps& steps);
 
-/// Passes the buffers through the steps of `stages`, again and again, until read(buffer) returns
-/// false and leaves its buffer empty:
+/// Passes chunks 0 .. count - 1 through the steps of a run, which are
 ///
-///     bool read(buffer)   work(buffer)   write(buffer)
+///     begin(chunk, number)   says which matrices or rows the chunk holds
+///     read(chunk)            fills in A
+///     work(chunk)            computes
+///     keep(chunk)            takes the result
+///     after_work(buffers)    where they have it: frees what keep() does not need
 ///
-/// Every step takes the buffers in the same order. work() runs on the calling thread, and so does
-/// after_work(buffers), where `stages` has it: it is called once, when nothing is left but to
-/// write. The first exception of any step stops all of them and is rethrown here.
-template <class Buffer, class Stages>
-StageSeconds run_pipeline(std::vector<Buffer>& buffers, Stages& stages) {
-  class Steps final : public PipelineSteps {
-   public:
-    Steps(std::vector<Buffer>& all, Stages& steps) : buffers_(all), stages_(steps) {}
+/// The steps overlap on a fixed number of buffers; each takes the chunks in ascending order. work()
+/// runs on the calling thread, and so does after_work(), which is called once, when nothing is left
+/// but to keep. The first exception of any step stops all of them and is rethrown here.
+template <class Chunk, class Steps>
+StageSeconds run_stages(index_t count, std::vector<Chunk>& buffers, Steps& steps) {
+  constexpr bool frees = requires { steps.after_work(buffers); };
+  struct Numbered final : PipelineSteps {
+    Numbered(index_t chunks, std::vector<Chunk>& all, Steps& of_run)
+        : count(chunks), buffers(all), steps(of_run) {}
 
-   private:
-    bool read(std::size_t buffer) override { return stages_.read(buffers_[buffer]); }
-    void work(std::size_t buffer) override { stages_.work(buffers_[buffer]); }
-    void write(std::size_t buffer) override { stages_.write(buffers_[buffer]); }
-    bool has_after_work() const override { return HasAfterWork<Stages, Buffer>; }
-    void after_work() override {
-      if constexpr (HasAfterWork<Stages, Buffer>) stages_.after_work(buffers_);
+    bool read(std::size_t buffer) override {
+      if (next == count) return false;
+      steps.begin(buffers[buffer], next++);
+      steps.read(buffers[buffer]);
+      return true;
     }
-    std::vector<Buffer>& buffers_;
-    Stages& stages_;
-  };
-  Steps steps(buffers, stages);
-  return run_numbered_pipeline(buffers.size(), steps);
+    bool work(std::size_t buffer) override { return steps.work(buffers[buffer]), true; }
+    bool keep(std::size_t buffer) override { return steps.keep(buffers[buffer]), true; }
+    bool has_after_work() const override { return frees; }
+    void after_work() override {
+      if constexpr (frees) steps.after_work(buffers);
+    }
+    index_t count, next = 0;
+    std::vector<Chunk>& buffers;
+    Steps& steps;
+  } numbered(count, buffers, steps);
+  return run_pipeline(buffers.size(), numbered);
 }
 
 }  // namespace qrtool

@@ -5,17 +5,52 @@
 //     rank 0   read | work | keep 0, then request 1 and keep it, 2, keep 3 (its own), ...
 //     rank 1   read | work | wait for the request, send 1, ... 4, ...
 //
+// Rank 0 requests a chunk; its owner answers that the chunk follows, or that it has failed. A rank
+// sends nothing without a request, so that rank 0 holds one foreign chunk at a time.
 // A rank that fails says so when its next chunk is requested. No rank waits for a message that
 // never comes.
 #pragma once
 
 #include <vector>
 
-#include "app/run/pipeline/collect_chunks.hpp"
-#include "app/run/pipeline/stages.hpp"
+#include "app/run/pipeline/pipeline.hpp"
 #include "core/machine/comm.hpp"
 
 namespace qrtool {
+
+/// Receives chunks on rank 0, in one pass over all of them.
+class ChunkCollector {
+ public:
+  ChunkCollector(Comm& comm, index_t chunks);
+
+  /// Returns when the chunk is about to follow; throws the failure of its owner otherwise.
+  void request(int owner, index_t chunk);
+  /// Tells every rank that has chunks left that none of them is wanted any more.
+  void stop_all();
+
+ private:
+  Comm& comm_;
+  index_t chunks_;
+  std::vector<index_t> next_;  // by rank: the chunk to request next; chunks_: none is left
+};
+
+/// Sends chunks to rank 0, on every other rank.
+class ChunkOwner {
+ public:
+  explicit ChunkOwner(Comm& comm) : comm_(comm) {}
+
+  /// Waits for a request and announces the chunk; false where rank 0 has stopped.
+  bool announce();
+  /// Waits for a request and answers it with a failure. Rank 0 stops a rank once, and may do so by
+  /// the word for which announce() has waited while another thread of the rank failed; then this
+  /// returns at once.
+  void announce_failure(const Failure& failure);
+
+ private:
+  bool wait_for_request();
+  Comm& comm_;
+  bool is_stopped_ = false;
+};
 
 /// The steps of one rank, for its chunks rank, rank + P, rank + 2 P, ... Calls begin() with these
 /// numbers.
@@ -74,7 +109,8 @@ struct SendingSteps : EveryPthChunk<Steps> {
   }
 };
 
-/// As run_stages(). On rank 0 keep() gets every chunk, on the others none. `steps` also has
+/// As run_stages(), by two ranks or more. On rank 0 keep() gets every chunk, on the others none.
+/// `steps` also has
 ///
 ///     parts(chunk)   the pieces of memory in which a rank that has begun a chunk holds its result
 ///
@@ -83,7 +119,6 @@ struct SendingSteps : EveryPthChunk<Steps> {
 template <class Chunk, class Steps>
 StageSeconds share_stages(Comm& comm, index_t chunks, std::vector<Chunk>& buffers, Chunk& foreign,
                           Steps& steps) {
-  if (comm.size() == 1) return run_stages(chunks, buffers, steps);
   const int rank = comm.rank(), size = comm.size();
   const index_t own_chunks = (chunks - rank + size - 1) / size;
   StageSeconds seconds;

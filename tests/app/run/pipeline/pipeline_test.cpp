@@ -12,8 +12,6 @@
 #include <string>
 #include <thread>
 
-#include "app/run/pipeline/stages.hpp"
-
 namespace qrtool::pipeline_test {
 namespace {
 
@@ -60,12 +58,14 @@ struct Buffer {
   int value = 0;
 };
 
-/// Stages from three functions.
-template <class Read, class Work, class Write>
+/// Steps from three functions, which count for themselves.
+template <class Read, class Work, class Keep>
 struct Stages {
   Read read;
   Work work;
-  Write write;
+  Keep keep;
+
+  void begin(Buffer&, index_t) const {}
 };
 
 /// Passes 0 .. count - 1 through the pipeline. Each stage adds a digit and may throw at one value.
@@ -82,10 +82,8 @@ struct Passage {
   StageSeconds operator()(int buffers) {
     std::vector<Buffer> all(static_cast<std::size_t>(buffers));
     Stages stages{[&](Buffer& b) {
-                    if (read == count) return false;
                     b.value = read++;
                     maybe_throw("read", b.value);
-                    return true;
                   },
                   [&](Buffer& b) {
                     maybe_throw("work", b.value);
@@ -95,7 +93,7 @@ struct Passage {
                     maybe_throw("write", b.value);
                     written.push_back(b.value);
                   }};
-    return run_pipeline(all, stages);
+    return run_stages(count, all, stages);
   }
 };
 
@@ -140,10 +138,7 @@ TEST(Pipeline, TheFirstErrorWins) {
   std::vector<Buffer> buffers(3);
   reader_has_left = false;
   int worked = 0;
-  const auto read = [](Buffer&) {
-    thread_local SaysThatItLeaves at_exit;
-    return true;
-  };
+  const auto read = [](Buffer&) { thread_local SaysThatItLeaves at_exit; };
   const auto work = [&](Buffer&) {
     if (++worked == 2) throw std::runtime_error("first");
   };
@@ -153,7 +148,7 @@ TEST(Pipeline, TheFirstErrorWins) {
   };
   try {
     Stages stages{read, work, write};
-    run_pipeline(buffers, stages);
+    run_stages(1 << 30, buffers, stages);
     ADD_FAILURE();
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "first");
@@ -174,7 +169,6 @@ TEST(Pipeline, StagesOverlap) {
   int read = 0, worked = 0, written = 0;
   Stages stages{[&](Buffer&) {
                   if (++read == 3) meet();
-                  return read <= 3;
                 },
                 [&](Buffer&) {
                   if (++worked == 2) meet();
@@ -182,7 +176,7 @@ TEST(Pipeline, StagesOverlap) {
                 [&](Buffer&) {
                   if (++written == 1) meet();
                 }};
-  run_pipeline(buffers, stages);
+  run_stages(3, buffers, stages);
   EXPECT_EQ(written, 3);
 }
 
@@ -240,16 +234,13 @@ TEST(Pipeline, FreesWhenAllIsWorkedOnAndNotAfterAFailure) {
 TEST(Pipeline, OneBufferIsNeverInTwoStages) {
   std::vector<Buffer> buffers(1);
   std::atomic<int> busy = 0;
-  int left = 50;
-  const auto alone = [&](auto result) {
+  const auto alone = [&](Buffer&) {
     EXPECT_EQ(busy++, 0);
     std::this_thread::yield();
     --busy;
-    return result;
   };
-  Stages stages{[&](Buffer&) { return alone(left-- > 0); }, [&](Buffer&) { alone(0); },
-                [&](Buffer&) { alone(0); }};
-  run_pipeline(buffers, stages);
+  Stages stages{alone, alone, alone};
+  run_stages(50, buffers, stages);
 }
 
 }  // namespace
