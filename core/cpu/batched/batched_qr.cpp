@@ -24,9 +24,9 @@ batched::Shape shape_of(const Problem& p) {
 template <class T>
 const batched::Routine<T>& routine_of(const batched::Kernels& kernels, const Problem& problem) {
   if constexpr (sizeof(T) == 8) {
-    return kernels.in_double;
+    return kernels.real.in_double;
   } else {
-    return computes_in_float64(problem) ? kernels.float_in_double : kernels.in_float;
+    return computes_in_float64(problem) ? kernels.real.float_in_double : kernels.real.in_float;
   }
 }
 
@@ -76,7 +76,7 @@ std::size_t batched_qr_workspace_bytes(const Problem& problem) {
 index_t batched_qr_lanes(const Problem& problem) {
   const batched::Kernels& kernels = *batched_kernels().front();
   return problem.type == ElementType::float32 ? routine_of<float>(kernels, problem).lanes
-                                              : kernels.in_double.lanes;
+                                              : kernels.real.in_double.lanes;
 }
 
 }  // namespace qrtool

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // pack_kernel.hpp: the kernels that factor a pack of small matrices, one matrix per SIMD lane.
 // Private to core/cpu.
+//
+// A complex m x n matrix in memory is a real m x 2n matrix whose rows are re, im, re, im, ..
+// Pointers are to real numbers, and `ld` and `stride` count them.
 #pragma once
 
 #include <cstddef>
@@ -49,11 +52,17 @@ struct Routine {
   void (*factor)(const Shape&, const Pack<T>&, std::byte* workspace);
 };
 
-/// The functions of kernel.cpp, compiled for one instruction set.
+/// Routines for the stored and the computed types.
+template <template <class> class Of>
+struct Routines {
+  Of<float> in_float, float_in_double;
+  Of<double> in_double;
+};
+
+/// The functions of pack_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
-  Routine<float> in_float, float_in_double;
-  Routine<double> in_double;
+  Routines<Routine> real, complex;
 };
 
 extern const Kernels generic_kernels;

@@ -14,7 +14,7 @@
 // forms T itself). W := T W by substitution has fewer roundings than a product with a rounded T.
 #pragma once
 
-#include "core/cpu/complex/complex_number.hpp"
+#include "core/simd/numbers.hpp"
 #include "core/simd/transpose.hpp"
 
 namespace qrtool::complex_qr {
@@ -29,8 +29,8 @@ class Leaf : Lanes<C, C> {
   using Base::lanes;
   using typename Base::V;
   using StoredV = typename VectorOf<C, lanes>::stored;
-  using Z = Number<V>;
-  using Scalar = Number<C>;
+  using Z = Complex<V>;
+  using Scalar = Complex<C>;
 
  public:
   /// The reals that `rows` rows take.
@@ -160,7 +160,7 @@ class Leaf : Lanes<C, C> {
     Scalar inverse, t;  // v = x raise inverse; t is tau up to rounding, or 0
   };
 
-  /// H^H (alpha, x) = (beta, 0) with real beta (LAPACK larfg; see complex_panel.hpp). Column c has
+  /// H^H (alpha, x) = (beta, 0) with real beta (LAPACK larfg; see batched/panel.hpp). Column c has
   /// x, and zeros above it.
   Reflector make_reflector(index_t c, Scalar alpha) const {
     using F = Format<C>;

@@ -25,12 +25,12 @@ batched::Shape shape_of(const Problem& p) {
           .is_positive = !raw && p.sign == Sign::positive};
 }
 
-template <class T>
-const complex_qr::Routine<T>& routine_of(const complex_qr::Kernels& kernels, index_t m) {
+template <class T, template <class> class Routine>
+const Routine<T>& routine_of(const batched::Routines<Routine>& routines, index_t m) {
   if constexpr (sizeof(T) == 8) {
-    return kernels.in_double;
+    return routines.in_double;
   } else {
-    return complex_qr_widens(m) ? kernels.float_in_double : kernels.in_float;
+    return complex_qr_widens(m) ? routines.float_in_double : routines.in_float;
   }
 }
 
@@ -67,15 +67,18 @@ ComplexRoute complex_route(const Problem& p) {
 template <class T>
 ComplexQr<T>::ComplexQr(const Problem& problem, ComplexRoute route,
                         const complex_qr::Kernels& kernels)
-    : shape_(shape_of(problem)), route_(route), routine_(routine_of<T>(kernels, problem.m)) {
-  const auto bytes = route == ComplexRoute::packs ? routine_.pack_bytes : routine_.strip_bytes;
-  workspace_ = allocate_host(bytes(shape_));
+    : shape_(shape_of(problem)),
+      route_(route),
+      packs_(routine_of<T>(kernels.packs.complex, problem.m)),
+      strips_(routine_of<T>(kernels.strips, problem.m)) {
+  workspace_ = allocate_host(route == ComplexRoute::packs ? packs_.workspace_bytes(shape_)
+                                                          : strips_.workspace_bytes(shape_));
 }
 
 template <class T>
 void ComplexQr<T>::factor(BatchView<const Complex> a, const Factors<Complex>& out,
                           std::span<batched::Outcome> outcomes) {
-  const auto run = route_ == ComplexRoute::packs ? routine_.factor_pack : routine_.factor_strips;
+  const auto run = route_ == ComplexRoute::packs ? packs_.factor : strips_.factor;
   run(shape_,
       {.count = a.count,
        .a = strided(a),
@@ -89,9 +92,11 @@ void ComplexQr<T>::factor(BatchView<const Complex> a, const Factors<Complex>& ou
 
 template <class T>
 std::size_t complex_qr_workspace_bytes(const Problem& problem, ComplexRoute route) {
-  const auto& routine = routine_of<T>(*complex_kernels().front(), problem.m);
-  const auto bytes = route == ComplexRoute::packs ? routine.pack_bytes : routine.strip_bytes;
-  return bytes(shape_of(problem));
+  const complex_qr::Kernels& kernels = *complex_kernels().front();
+  const batched::Shape shape = shape_of(problem);
+  return route == ComplexRoute::packs
+             ? routine_of<T>(kernels.packs.complex, problem.m).workspace_bytes(shape)
+             : routine_of<T>(kernels.strips, problem.m).workspace_bytes(shape);
 }
 
 namespace {

@@ -46,7 +46,7 @@ class ComplexQr {
   ComplexQr(const Problem& problem, ComplexRoute route, const complex_qr::Kernels& kernels);
 
   /// The most matrices that one call takes: those of a pack, or 1.
-  index_t matrices_at_once() const { return route_ == ComplexRoute::packs ? routine_.lanes : 1; }
+  index_t matrices_at_once() const { return route_ == ComplexRoute::packs ? packs_.lanes : 1; }
 
   /// Factors at most matrices_at_once() matrices, m x n. `out` has the factors of the mode (see
   /// Factors): q m x q_cols and r r_rows x n with +0 below its diagonal; or v m x n, V\R, and tau
@@ -60,7 +60,8 @@ class ComplexQr {
  private:
   batched::Shape shape_;
   ComplexRoute route_;
-  complex_qr::Routine<T> routine_;
+  batched::Routine<T> packs_;
+  complex_qr::Routine<T> strips_;
   HostMemory workspace_;
 };
 

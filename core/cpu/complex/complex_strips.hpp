@@ -159,7 +159,7 @@ class StripQr : Lanes<T, C> {
   /// y := T W or T^H W in 32 rows: [Re Y, Im Y] and [-Im Y, Re Y]. `t` has tau and U.
   template <bool is_adjoint>
   static void multiply_by_t(const Square& t, const C* w, C* y) {
-    using Z = Number<V>;
+    using Z = Complex<V>;
     for (index_t step = 0; step < strip; ++step) {
       const index_t i = is_adjoint ? step : strip - 1 - step;
       const auto row_of = [&](const C* x, index_t l, int q) {
@@ -170,11 +170,11 @@ class StripQr : Lanes<T, C> {
 #pragma GCC unroll 8
       for (int q = 0; q < part_vectors; ++q) sum[q] = row_of(w, i, q);
       for (index_t l = is_adjoint ? 0 : i + 1; l < (is_adjoint ? i : strip); ++l) {
-        const Number<C> factor = is_adjoint ? conj(t.entry[l][i]) : t.entry[i][l];
+        const Complex<C> factor = is_adjoint ? conj(t.entry[l][i]) : t.entry[i][l];
 #pragma GCC unroll 8
         for (int q = 0; q < part_vectors; ++q) subtract_product(sum[q], row_of(y, l, q), factor);
       }
-      const Number<C> tau = is_adjoint ? conj(t.entry[i][i]) : t.entry[i][i];
+      const Complex<C> tau = is_adjoint ? conj(t.entry[i][i]) : t.entry[i][i];
 #pragma GCC unroll 8
       for (int q = 0; q < part_vectors; ++q) {
         C *const row = y + i * strip_reals + q * lanes, *const other = row + strip * strip_reals;
@@ -361,9 +361,9 @@ class StripQr : Lanes<T, C> {
                        static_cast<std::size_t>(2 * columns) * sizeof(T));
     }
     for (index_t j = 0; j < blocked::lesser(columns, s_.k - first); ++j) {
-      Number<C> tau = t_[s].entry[j][j];
+      Complex<C> tau = t_[s].entry[j][j];
       if (sizeof(T) < sizeof(C) && tau.re != 0)
-        tau = scaled(tau, 2 * tau.re / ((tau.re * tau.re + tau.im * tau.im) * squares[j]));
+        tau = scaled(tau, 2 * tau.re / (square_of(tau) * squares[j]));
       pack.tau.data[2 * (first + j)] = static_cast<T>(tau.re);
       pack.tau.data[2 * (first + j) + 1] = static_cast<T>(tau.im);
     }
