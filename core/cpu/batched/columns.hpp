@@ -28,6 +28,10 @@ class Columns : protected Lanes<T, C> {
   V& r_at(index_t i, index_t j) const {
     return i / width == j / row_vectors ? top_[i * row_vectors + j % row_vectors] : at(i, j);
   }
+  /// Row i of R in panel p, in the panel that holds its diagonal or right of it.
+  V* upper_row(index_t i, index_t p) const {
+    return p == i / width ? top_ + i * row_vectors : row_of(p, i);
+  }
   /// 2^e_j for the columns from j on, each as two factors.
   const V* scales(index_t j) const { return up_ + 2 * j; }
 
@@ -97,13 +101,17 @@ class Columns : protected Lanes<T, C> {
     InMemory::template read<false>(
         in, count, m_, parts * cols, [&]<int N>(const VT* x, index_t i, index_t j) {
           V* to = &at(i, j);
-          IntT* largest = largest_ + j / parts;
 #pragma GCC unroll 16
           for (int e = 0; e < N; ++e) {
-            largest[e / parts] = greater(magnitude_bits(x[e]), largest[e / parts]);
+            raise_largest(j / parts + e / parts, x[e]);
             to[e / row_vectors * panel + e % row_vectors] = __builtin_convertvector(x[e], V);
           }
         });
+  }
+
+  /// Lets the largest part of column j be at least |x|.
+  [[gnu::always_inline]] void raise_largest(index_t j, VT x) {
+    largest_[j] = greater(magnitude_bits(x), largest_[j]);
   }
 
   /// Takes the scales of another pack of the same matrices.

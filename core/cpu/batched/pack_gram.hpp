@@ -15,7 +15,7 @@
 // matters. Each lane is judged alone.
 #pragma once
 
-#include "core/cpu/batched/columns.hpp"
+#include "core/cpu/batched/gram_tiles.hpp"
 
 namespace qrtool::batched {
 namespace {
@@ -23,43 +23,53 @@ namespace {
 template <class T, class C>
 class GramPack : public Columns<T, C> {
   using Base = Columns<T, C>;
-  using Base::broadcast, Base::largest_, Base::magnitude_bits, Base::n_, Base::panels_of,
-      Base::row_of, Base::square_roots, Base::top_, Base::up_;
-  using typename Base::Int, typename Base::InMemory, typename Base::V, typename Base::VT;
+  using Base::broadcast, Base::largest_, Base::n_, Base::up_;
+  using typename Base::Int, typename Base::V;
 
  public:
+  using Base::panels_of, Base::raise_largest, Base::row_of, Base::upper_row;
   using typename Base::Workspace;
 
   /// Others gain nothing, or too little for the time of a look at 32 rows where none is accepted.
   static bool fits(index_t m, index_t n) { return n >= 16 && m >= 96 && m >= 2 * n; }
 
-  GramPack(index_t m, index_t n, Workspace& workspace) : Base(n, n, n, 0, workspace), rows_(m) {
-    data_ = workspace.take(panels_of(n) * panel_rows());
+  GramPack(index_t m, index_t n, Workspace& workspace)
+      : Base(n, n, n, 0, workspace), m_(m), rows_(m, n, *this, workspace) {
     x_ = workspace.take(panels_of(n) * width * width);
     down_ = workspace.take(panels_of(n) * width);
     squares_ = workspace.take(panels_of(n) * width);
     inverse_ = workspace.take(panels_of(n) * width);
   }
 
+  index_t columns_of(index_t p) const {
+    return n_ - p * width < width ? n_ - p * width : index_t{width};
+  }
+  V& square(index_t j) const { return squares_[j]; }
+  V& inverse(index_t j) const { return inverse_[j]; }
+
   /// Forms R. Returns the lanes in which the guard accepts it.
   Int factor(const Strided<const T>& a, index_t count) {
     this->clear();
-    for (index_t j = n_; j % width != 0; ++j)
-      for (index_t i = 0; i < rows_; ++i) data_of(j / width, i)[j % width] = V{};
+    rows_.clear();
+    const index_t panels = panels_of(n_);
     Int accepted{};
-    for (index_t first = 0; first < rows_; first += run) {
-      const index_t rows = rows_ - first < run ? rows_ - first : run;
-      load_rows(a, count, first, rows);
-      multiply_rows(first, rows, {0, looked_at});
+    for (index_t first = 0; first < m_; first += rows_.run) {
+      const index_t rows = m_ - first < rows_.run ? m_ - first : rows_.run;
+      rows_.load(a, count, first, rows, n_);
+      rows_.multiply(first, rows, {0, looked_at}, panels);
       if (first == 0) {
         accepted = look();
         if (!any(accepted)) return accepted;
       }
-      multiply_rows(first, rows, {looked_at, panels_of(n_)});
+      rows_.multiply(first, rows, {looked_at, panels}, panels);
     }
     this->find_scale();
     choose_scales(accepted);
-    for (index_t p = 0; p < panels_of(n_); ++p) factor_panel(p);
+    GramTiles<C, GramPack>(*this).factor(
+        panels, panels, [&](index_t left, index_t right, index_t o, index_t e) {
+          return upper_row(left * width, right)[o * width + e] * down_[left * width + o] *
+                 down_[right * width + e];
+        });
     const V most = broadcast(most_condition * static_cast<C>(n_));
     accepted &= diagonal_condition(n_) <= most;
     if (any(accepted)) accepted &= squared_condition() <= most;
@@ -67,62 +77,12 @@ class GramPack : public Columns<T, C> {
   }
 
  private:
-  /// Rows in a plain sum.
-  static constexpr index_t run = 32;
   static constexpr C most_condition = 16;
   static constexpr int most_exponent = sizeof(C) == 4 ? 30 : 200;
-
   /// The panels by which the first rows are judged.
   static constexpr index_t looked_at = 4;
-  index_t panel_rows() const { return (rows_ + 1) * width; }
-  V* data_of(index_t p, index_t i) const { return data_ + p * panel_rows() + i * width; }
-  index_t columns_of(index_t p) const {
-    return n_ - p * width < width ? n_ - p * width : index_t{width};
-  }
-  V* tile_of(index_t left, index_t right) const {
-    return left == right ? top_ + left * width * width : row_of(right, left * width);
-  }
 
-  [[gnu::noinline]] void load_rows(const Strided<const T>& a, index_t count, index_t first,
-                                   index_t rows) {
-    const index_t panel = panel_rows();
-    InMemory::template read<false>({a.data + first * a.ld, a.ld, a.stride}, count, rows, n_,
-                                   [&]<int N>(const VT* x, index_t i, index_t j) {
-                                     V* to = data_of(j / width, first + i) + j % width;
-                                     auto* largest = largest_ + j;
-#pragma GCC unroll 16
-                                     for (int e = 0; e < N; ++e) {
-                                       const auto bits = magnitude_bits(x[e]);
-                                       largest[e] = bits > largest[e] ? bits : largest[e];
-                                       to[e / width * panel + e % width] =
-                                           __builtin_convertvector(x[e], V);
-                                     }
-                                   });
-  }
-
-  struct Range {
-    index_t begin, end;
-  };
-  /// Adds to some panels of A'A. Squares of four panels by four stay in the first-level cache.
-  void multiply_rows(index_t first, index_t rows, const Range& panels) {
-    constexpr index_t square = 4;
-    for (index_t right = panels.begin; right < panels.end; right += square)
-      for (index_t left = 0; left <= right; left += square)
-        for (index_t r = right; r < right + square && r < panels.end; ++r)
-          for (index_t l = left; l < left + square && l <= r; ++l)
-            for (index_t q = 0; q < width; q += block) multiply_tile(first, rows, l, r, q);
-  }
-
-  [[gnu::noinline]] void multiply_tile(index_t first, index_t rows, index_t left, index_t right,
-                                       index_t q) {
-    V sums[width][block] = {};
-    PanelProducts<C>::template add<1>(data_of(left, first), data_of(right, first) + q, rows, sums);
-    V* to = tile_of(left, right) + q;
-    for (index_t o = 0; o < columns_of(left); ++o)
-#pragma GCC unroll 4
-      for (int e = 0; e < block; ++e)
-        to[o * width + e] = first == 0 ? sums[o][e] : to[o * width + e] + sums[o][e];
-  }
+  V* tile_of(index_t left, index_t right) const { return upper_row(left * width, right); }
 
   /// The lanes that the guard might accept, by A'A of the first rows and 16 columns, before all
   /// others are multiplied. Where columns have a common mean, it accepts none.
@@ -155,62 +115,6 @@ class GramPack : public Columns<T, C> {
       this->split_power(e, up_ + 2 * j);
     }
     for (index_t j = n_; j < panels_of(n_) * width; ++j) down_[j] = V{};
-  }
-
-  /// Forms one panel of columns of the Cholesky factor.
-  void factor_panel(index_t right) {
-    for (index_t left = 0; left <= right; ++left) {
-      V tile[width][width];
-      reduce_tile(left, right, tile);
-      left == right ? factor_tile(left, tile) : solve_tile(left, tile);
-      V* to = tile_of(left, right);
-      for (index_t o = 0; o < columns_of(left); ++o)
-#pragma GCC unroll 4
-        for (int e = 0; e < width; ++e) to[o * width + e] = tile[o][e];
-    }
-  }
-
-  /// tile := G less the products of the rows of R above.
-  [[gnu::noinline]] void reduce_tile(index_t left, index_t right, V (&tile)[width][width]) {
-    const V* from = tile_of(left, right);
-    for (index_t q = 0; q < width; q += block) {
-      V sums[width][block];
-      for (index_t o = 0; o < width; ++o)
-#pragma GCC unroll 4
-        for (int e = 0; e < block; ++e)
-          sums[o][e] = o < columns_of(left) ? from[o * width + q + e] * down_[left * width + o] *
-                                                  down_[right * width + q + e]
-                                            : V{};
-      for (index_t e = 0; left == right && e < block; ++e)
-        squares_[right * width + q + e] = sums[q + e][e];
-      PanelProducts<C>::template add<-1>(row_of(left, 0), row_of(right, 0) + q, left * width, sums);
-#pragma GCC unroll 4
-      for (int o = 0; o < width; ++o)
-#pragma GCC unroll 4
-        for (int e = 0; e < block; ++e) tile[o][q + e] = sums[o][e];
-    }
-  }
-
-  /// tile := U^-T tile, where U is the diagonal tile of R.
-  void solve_tile(index_t left, V (&tile)[width][width]) const {
-    const V* top = tile_of(left, left);
-#pragma GCC unroll 4
-    for (int o = 0; o < width; ++o)
-#pragma GCC unroll 4
-      for (int q = 0; q < width; ++q) {
-#pragma GCC unroll 4
-        for (int e = 0; e < o; ++e) tile[o][q] -= top[e * width + o] * tile[e][q];
-        tile[o][q] *= inverse_[left * width + o];
-      }
-  }
-  /// tile := U with U'U = tile.
-  void factor_tile(index_t p, V (&tile)[width][width]) const {
-    for (index_t o = 0; o < columns_of(p); ++o) {
-      const V inverse = inverse_[p * width + o] = 1 / square_roots(tile[o][o]);
-      for (int q = 0; q < width; ++q) tile[o][q] *= inverse;
-      for (int e = static_cast<int>(o) + 1; e < width; ++e)
-        for (int q = e; q < width; ++q) tile[e][q] -= tile[o][e] * tile[o][q];
-    }
   }
 
   /// The sum of N_j^2 / R_jj^2, a part of ||N R^-1||^2. NaN where a pivot is not positive.
@@ -262,8 +166,8 @@ class GramPack : public Columns<T, C> {
       }
   }
 
-  const index_t rows_;
-  V* data_;     // A, in panels of rows_ + 1 rows
+  const index_t m_;
+  GramRows<T, C, GramPack> rows_;
   V* x_;        // a panel of R^-1
   V* down_;     // 2^-e_j
   V* squares_;  // of the norms of the columns

@@ -82,7 +82,7 @@ class MaskedEquations : SolveArithmetic<T> {
       weigh_panel(shared, right);
       for (index_t left = 0; left <= right; ++left) multiply_weighted(shared, left, right);
     }
-    const GramTiles<T> tiles(columns_);
+    const batched::GramTiles<double, SystemColumns<T>> tiles(columns_);
     tiles.factor(panels, panels, [&](index_t left, index_t right, index_t o, index_t e) {
       return columns_.upper_row(left * width, right)[o * width + e];
     });

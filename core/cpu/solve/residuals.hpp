@@ -50,7 +50,7 @@ class Residuals : SolveArithmetic<T> {
   static constexpr index_t tile_vectors = 256;
 
   index_t tile_rows() const {
-    if (s_.is_gram) return gram_rows;
+    if (s_.is_gram) return normal_.rows().run;
     const index_t rows = s_.n > 0 ? tile_vectors / s_.n : 1;
     return rows < 4 ? 4 : rows / 4 * 4;
   }
@@ -87,7 +87,7 @@ class Residuals : SolveArithmetic<T> {
   Rows take_rows(const Pack<T>& pack, Sides sides, index_t row, index_t rows) {
     if (s_.is_gram) {
       copy_right_sides(sides, row, rows);
-      return {normal_.data_of(0, row), width, normal_.panel_vectors()};
+      return {normal_.rows().data_of(0, row), width, normal_.rows().panel_vectors()};
     }
     if (s_.is_masked) {
       load_masked_rows(pack.shared, row, rows);
@@ -131,7 +131,8 @@ class Residuals : SolveArithmetic<T> {
   void copy_right_sides(Sides sides, index_t row, index_t rows) {
     for (index_t q = 0; q < group; ++q) {
       const index_t j = s_.n + sides.first + q;
-      const V* from = q < sides.count ? normal_.data_of(j / width, row) + j % width : nullptr;
+      const V* from =
+          q < sides.count ? normal_.rows().data_of(j / width, row) + j % width : nullptr;
       for (index_t i = 0; i < rows; ++i)
         right_sides_[i * group + q] = q < sides.count ? from[i * width] * normal_.down(j) : V{};
     }

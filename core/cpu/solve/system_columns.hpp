@@ -26,7 +26,7 @@ class SystemColumns : batched::Columns<T, double> {
 
  public:
   using Base::clear, Base::factor_columns, Base::find_scale, Base::lanes, Base::panels_of,
-      Base::r_at, Base::row_of;
+      Base::r_at, Base::raise_largest, Base::row_of, Base::upper_row;
   using typename Base::InMemory, typename Base::Int, typename Base::V, typename Base::VT,
       typename Base::Workspace;
 
@@ -44,10 +44,6 @@ class SystemColumns : batched::Columns<T, double> {
   }
   /// Row i of R' in the panel that holds its diagonal.
   V* diagonal_row(index_t i) const { return top_ + i * width; }
-  /// Returns row i of R' and z in panel p.
-  V* upper_row(index_t i, index_t p) const {
-    return p == i / width ? diagonal_row(i) : row_of(p, i);
-  }
   /// Return 1 / R'_jj, and the square of the norm of column j of R'.
   V& inverse(index_t j) const { return inverse_[j]; }
   V& square(index_t j) const { return squares_[j]; }
@@ -58,10 +54,6 @@ class SystemColumns : batched::Columns<T, double> {
 
   /// The largest entry of column j is found as entries are loaded.
   void reset_largest(index_t j) { largest_[j] = IntT{}; }
-  [[gnu::always_inline]] void raise_largest(index_t j, VT x) {
-    const auto bits = this->magnitude_bits(x);
-    largest_[j] = bits > largest_[j] ? bits : largest_[j];
-  }
 
   /// A and b, which factor_columns() overwrites with R' and z.
   void load(const Pack<T>& pack) {
