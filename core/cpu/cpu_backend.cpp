@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/cpu/check/checker.hpp"
-#include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
@@ -103,7 +102,7 @@ std::vector<Worker> make_workers(const Plan& plan, Arguments... arguments) {
   return workers;
 }
 
-/// Factors chunks by cpu/batched or cpu/eigen, with one worker for each thread.
+/// Factors chunks by cpu/batched, cpu/complex or cpu/eigen, with one worker for each thread.
 template <class Worker, class T>
 class WorkerPerThread final : public ChunkFactor<T> {
  public:
@@ -214,35 +213,6 @@ class TallMatrices final : public ChunkFactor<T> {
   std::optional<Checker<T>> checker_;  // for estimates
 };
 
-/// Factors chunks by cpu/complex.
-template <class T>
-class ComplexMatrices final : public ChunkFactor<T> {
- public:
-  explicit ComplexMatrices(const Plan& plan)
-      : problem_(plan.problem), checkers_(make_workers<Checker<T>>(plan)) {}
-
-  ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
-                   std::span<MatrixReport> reports) override {
-    const auto threads = static_cast<int>(checkers_.size());
-    outcomes_.resize(static_cast<std::size_t>(a.count));
-    const auto start = Clock::now();
-    factor_complex<Real<T>>(problem_, a, out, threads, outcomes_);
-    const auto factored = Clock::now();
-    parallel_for(a.count, threads, [&](index_t b, int thread) {
-      const auto at = static_cast<std::size_t>(b);
-      reports[at] = report_of(outcomes_[at]);
-      if (reports[at].status == Status::unchecked)
-        checkers_[static_cast<std::size_t>(thread)].measure(a[b], factors_of(out, b), reports[at]);
-    });
-    return {std::chrono::duration<double>(factored - start).count(), seconds_since(factored)};
-  }
-
- private:
-  Problem problem_;
-  std::vector<Checker<T>> checkers_;
-  std::vector<batched::Outcome> outcomes_;
-};
-
 }  // namespace
 
 template <class T>
@@ -270,7 +240,8 @@ template ChunkFactorPointer<double> make_blocked(const Plan&);
 
 template <class T>
 ChunkFactorPointer<T> make_complex(const Plan& plan) {
-  return std::make_unique<ComplexMatrices<T>>(plan);
+  if (complex_takes_packs(plan.problem.m, plan.problem.n)) return make_batched<T>(plan);
+  return std::make_unique<WorkerPerThread<BlockedWorker<T>, T>>(plan);
 }
 template ChunkFactorPointer<std::complex<float>> make_complex(const Plan&);
 template ChunkFactorPointer<std::complex<double>> make_complex(const Plan&);

@@ -9,9 +9,9 @@
 #include <array>
 
 #include "core/cpu/batched/batched_qr.hpp"
+#include "core/cpu/batched/kernel_call.hpp"
 #include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/check/checker.hpp"
-#include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
@@ -59,7 +59,7 @@ std::size_t batched_workspace_bytes(const Problem& p) {
 
 /// Of cpu/complex, and of cpu/tall.
 std::string arithmetic_of_type(const Problem& p) {
-  const bool is_single = p.type == ElementType::complex64 && !complex_qr_widens(p.m);
+  const bool is_single = p.type == ElementType::complex64 && !complex_kernels_widen(p.m);
   return is_single ? "complex64" : arithmetic(p);
 }
 
@@ -137,17 +137,14 @@ const CostTable& cpu_costs(const Limits&) {
 
 Fit complex_fits(const Problem& p, const Limits&) {
   if (p.is_empty()) return {false, "nothing to factor"};
-  return {true, complex_route(p) == ComplexRoute::packs ? "one matrix per SIMD lane"
-                                                        : "strips of 16 columns"};
+  return {true,
+          complex_takes_packs(p.m, p.n) ? "one matrix per SIMD lane" : "strips of 16 columns"};
 }
 
 std::size_t complex_workspace_bytes(const Problem& p) {
-  const ComplexRoute route = complex_route(p);
-  if (p.type == ElementType::complex64)
-    return complex_qr_workspace_bytes<float>(p, route) +
-           Checker<std::complex<float>>::workspace_bytes(p);
-  return complex_qr_workspace_bytes<double>(p, route) +
-         Checker<std::complex<double>>::workspace_bytes(p);
+  const std::size_t of_qr =
+      complex_takes_packs(p.m, p.n) ? batched_qr_workspace_bytes(p) : blocked_qr_workspace_bytes(p);
+  return of_qr + Checker<double>::workspace_bytes(p);
 }
 
 constexpr std::array variants{

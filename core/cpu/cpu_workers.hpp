@@ -81,11 +81,11 @@ class EigenWorker {
   Checker<T> checker_;
 };
 
-/// Runs cpu/blocked on several threads that share a matrix.
+/// Runs cpu/blocked, and strips of cpu/complex, on threads that share a matrix.
 template <class T>
 class BlockedWorker {
  public:
-  BlockedWorker(const Problem& problem, int most_threads)
+  explicit BlockedWorker(const Problem& problem, int most_threads = 1)
       : qr_(problem, most_threads), checker_(problem, most_threads) {}
 
   index_t matrices_at_once() const { return 1; }
@@ -113,7 +113,7 @@ class BlockedWorker {
   Checker<T> checker_;
 };
 
-/// Runs cpu/batched on one thread.
+/// Runs cpu/batched, and packs of cpu/complex, on one thread.
 template <class T>
 class BatchedWorker {
  public:

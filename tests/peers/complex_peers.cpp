@@ -18,13 +18,13 @@
 #include <string>
 #include <vector>
 
-#include "core/cpu/complex/complex_qr.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
 #include "core/machine/parallel.hpp"
 #include "tests/peers/peers.hpp"
+#include "tests/support/complex_routes.hpp"
 
 namespace qrtool {
 namespace {
@@ -88,7 +88,8 @@ class Case {
     std::normal_distribution<T> draw;
     for (index_t e = 0; e < p.count * p.m * p.n; ++e)
       a_.view().data[e] = {draw(generator), draw(generator)};
-    const auto route = o.route.empty()      ? complex_route(p)
+    using test::ComplexRoute;
+    const auto route = o.route.empty()      ? test::complex_route(p)
                        : o.route == "packs" ? ComplexRoute::packs
                                             : ComplexRoute::strips;
     const Variant& tree = *std::ranges::find(cpu_variants(), "cpu/tall", &Variant::name);
@@ -96,7 +97,7 @@ class Case {
     of_complex.type = complex_of(p.type);
     if (o.route.empty() && tree.takes(of_complex, {}).ok) tall_.emplace(of_complex, threads);
     for (int t = 0; t < threads; ++t)
-      workers_.push_back(std::make_unique<ComplexQr<T>>(p, route, *complex_kernels().front()));
+      workers_.push_back(std::make_unique<test::ComplexFactor<T>>(p, route));
   }
 
   double time_tool() {
@@ -136,7 +137,7 @@ class Case {
   int threads_;
   Batch<Complex> a_, work_, q_, r_;
   std::vector<batched::Outcome> outcomes_;
-  std::vector<std::unique_ptr<ComplexQr<T>>> workers_;
+  std::vector<std::unique_ptr<test::ComplexFactor<T>>> workers_;
   std::optional<TallQr<Complex>> tall_;
 };
 

@@ -9,6 +9,7 @@
 #include "core/backend/backend.hpp"
 #include "core/batch.hpp"
 #include "core/cpu/batched/pack_kernel.hpp"
+#include "core/matrix/complex.hpp"
 #include "core/problem/problem.hpp"
 
 namespace qrtool {
@@ -17,12 +18,13 @@ namespace qrtool {
 /// are always among them.
 std::span<const batched::Kernels* const> batched_kernels();
 
-/// Factors packs of matrices of one shape, one pack after another. Not thread-safe: each thread
-/// needs its own object.
+/// Factors packs of real or complex matrices of one shape, one pack after another. Not thread-safe:
+/// each thread needs its own object.
 ///
-/// Scaling, signs and the type of the computation are the same as in EigenQr. The factors of a
-/// matrix do not depend on its lane or on the other matrices. Method:
-/// core/cpu/batched/pack_kernel.cpp.
+/// Scaling, signs and the type of the computation are the same as in EigenQr, but complex64 is
+/// computed in complex128 up to 15 rows only. The factors of a matrix do not depend on its lane or
+/// on the other matrices. For tau of complex reflectors 2 Re tau = |tau|^2 v^H v up to rounding, 1
+/// <= Re tau <= 2 and |tau - 1| <= 1, or tau = 0. Method: core/cpu/batched/pack_kernel.cpp.
 template <class T>
 class BatchedQr {
  public:
@@ -38,9 +40,12 @@ class BatchedQr {
 
  private:
   batched::Shape shape_;
-  batched::Routine<T> routine_;
+  batched::Routine<Real<T>> routine_;
   HostMemory workspace_;
 };
+
+/// Whether packs are faster than strips of cpu/blocked for a full batch of complex matrices.
+bool complex_takes_packs(index_t m, index_t n);
 
 /// Returns the workspace of one BatchedQr, in bytes.
 std::size_t batched_qr_workspace_bytes(const Problem& problem);

@@ -53,17 +53,21 @@ struct Routine {
 };
 
 /// Routines for the stored and the computed types.
-template <template <class> class Of>
+template <template <class> class Routine>
 struct Routines {
-  Of<float> in_float, float_in_double;
-  Of<double> in_double;
+  Routine<float> in_float, float_in_double;
+  Routine<double> in_double;
 };
 
-/// The functions of pack_kernel.cpp, compiled for one instruction set.
-struct Kernels {
+/// The routines of one instruction set.
+template <template <class> class Routine>
+struct KernelsOf {
   const char* target;
   Routines<Routine> real, complex;
 };
+
+/// The functions of pack_kernel.cpp.
+using Kernels = KernelsOf<Routine>;
 
 extern const Kernels generic_kernels;
 extern const Kernels avx2_kernels, avx512_kernels;  // x86-64

@@ -10,6 +10,7 @@
 #include <limits>
 #include <thread>
 
+#include "core/cpu/batched/kernel_call.hpp"
 #include "core/machine/host.hpp"
 #include "core/machine/openmp.hpp"
 #include "core/simd/instruction_sets.hpp"
@@ -17,28 +18,10 @@
 namespace qrtool {
 namespace {
 
-blocked::Shape shape_of(const Problem& p) {
-  const bool raw = p.mode == Mode::raw;
-  return {.m = p.m,
-          .n = p.n,
-          .k = p.k(),
-          .q_cols = p.q_cols(),
-          .r_rows = p.r_rows(),
-          .is_raw = raw,
-          .is_positive = !raw && p.sign == Sign::positive};
-}
-
-template <class T>
-const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels, const Problem& problem) {
-  if constexpr (sizeof(T) == 8) {
-    return kernels.in_double;
-  } else {
-    return computes_in_float64(problem) ? kernels.float_in_double : kernels.in_float;
-  }
-}
-
 /// The number of threads that get work, since each takes whole strips of 32 columns.
+template <class T>
 int useful_threads(const Problem& p, int threads) {
+  if (is_complex_number<T>) return 1;
   const index_t strips = (std::max(p.n, p.q_cols()) + 31) / 32;
   return static_cast<int>(std::min<index_t>(std::min(threads, machine_cores()), strips));
 }
@@ -105,7 +88,7 @@ std::span<const blocked::Kernels* const> blocked_kernels() {
 const blocked::Kernels& blocked_kernels_for(const Problem& problem) {
   const auto all = blocked_kernels();
   const bool must_skip =
-      problem.arithmetic == Arithmetic::strict && all.front()->in_float.uses_parts != nullptr;
+      problem.arithmetic == Arithmetic::strict && all.front()->real.in_float.uses_parts != nullptr;
   return *all[must_skip ? 1 : 0];
 }
 
@@ -119,22 +102,21 @@ template <class T>
 BlockedQr<T>::BlockedQr(const Problem& problem, int most_threads, const blocked::Kernels& kernels)
     : shape_(shape_of(problem)),
       routine_(routine_of<T>(kernels, problem)),
-      most_threads_(useful_threads(problem, most_threads)),
+      most_threads_(useful_threads<T>(problem, most_threads)),
       workspace_(allocate_host(routine_.workspace_bytes(shape_, most_threads_))) {}
 
 template <class T>
 blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out,
                                       int threads) {
-  const auto strided = [](auto view) {
-    return blocked::Strided<std::remove_pointer_t<decltype(view.data)>>{view.data, view.ld, 0};
-  };
-  const blocked::Matrix<T> matrix{.a = strided(a),
-                                  .q = strided(out.q),
-                                  .r = strided(out.r),
-                                  .v = strided(out.v),
-                                  .tau = strided(out.tau)};
+  const blocked::Matrix<Real<T>> matrix{.a = strided(a),
+                                        .q = strided(out.q),
+                                        .r = strided(out.r),
+                                        .v = strided(out.v),
+                                        .tau = strided(out.tau)};
   blocked::Outcome of_gram;
-  if (routine_.factor_gram(shape_, matrix, workspace_.get(), of_gram)) return of_gram;
+  if (routine_.factor_gram != nullptr &&
+      routine_.factor_gram(shape_, matrix, workspace_.get(), of_gram))
+    return of_gram;
   Gate gate;
   const int size = run_team(std::min(threads, most_threads_), [&](int worker, int team_size) {
     routine_.factor(shape_, matrix, workspace_.get(),
@@ -149,13 +131,15 @@ blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors
 
 template class BlockedQr<float>;
 template class BlockedQr<double>;
+template class BlockedQr<std::complex<float>>;
+template class BlockedQr<std::complex<double>>;
 
 std::size_t blocked_qr_workspace_bytes(const Problem& p) {
-  const blocked::Kernels& kernels = blocked_kernels_for(p);
-  const int threads = useful_threads(p, std::numeric_limits<int>::max());
-  return p.type == ElementType::float32
-             ? routine_of<float>(kernels, p).workspace_bytes(shape_of(p), threads)
-             : routine_of<double>(kernels, p).workspace_bytes(shape_of(p), threads);
+  return with_type(p.type, [&](auto zero) {
+    using T = decltype(zero);
+    const int threads = useful_threads<T>(p, std::numeric_limits<int>::max());
+    return routine_of<T>(blocked_kernels_for(p), p).workspace_bytes(shape_of(p), threads);
+  });
 }
 
 }  // namespace qrtool

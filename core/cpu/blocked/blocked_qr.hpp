@@ -7,6 +7,7 @@
 
 #include "core/cpu/blocked/matrix_kernel.hpp"
 #include "core/eigen/eigen_qr.hpp"
+#include "core/matrix/complex.hpp"
 #include "core/problem/problem.hpp"
 
 namespace qrtool {
@@ -25,23 +26,24 @@ bool blocked_multiplies_parts(const Problem& problem);
 /// factors do not depend on the number of threads. Not thread-safe: each caller needs its own
 /// object.
 ///
-/// Scaling, signs and the type of the computation are the same as in EigenQr. Method:
-/// core/cpu/blocked/matrix_kernel.cpp.
+/// Scaling, signs and the type of the computation are the same as in EigenQr. Complex matrices take
+/// one thread, and types and tau as in BatchedQr. Methods: core/cpu/blocked/matrix_kernel.cpp,
+/// complex_strips.hpp.
 template <class T>
 class BlockedQr {
  public:
   /// Allocates the workspace for `most_threads` threads.
-  BlockedQr(const Problem& problem, int most_threads)
+  explicit BlockedQr(const Problem& problem, int most_threads = 1)
       : BlockedQr(problem, most_threads, blocked_kernels_for(problem)) {}
   BlockedQr(const Problem& problem, int most_threads, const blocked::Kernels& kernels);
 
   /// `a` is m x n, and `threads` is at most most_threads. The factors of a matrix that is not
   /// finite are undefined; the caller must set them.
-  blocked::Outcome factor(MatrixView<const T> a, const MatrixFactors<T>& out, int threads);
+  blocked::Outcome factor(MatrixView<const T> a, const MatrixFactors<T>& out, int threads = 1);
 
  private:
   blocked::Shape shape_;
-  blocked::Routine<T> routine_;
+  blocked::Routine<Real<T>> routine_;
   int most_threads_;
   HostMemory workspace_;
 };

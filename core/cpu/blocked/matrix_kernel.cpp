@@ -18,6 +18,7 @@
 // depend on the number of workers.
 #include "core/cpu/blocked/matrix_kernel.hpp"
 
+#include "core/cpu/blocked/complex_strips.hpp"
 #include "core/cpu/blocked/matrix_gram.hpp"
 #include "core/cpu/blocked/panel.hpp"
 #include "core/cpu/blocked/tile_products.hpp"
@@ -457,8 +458,8 @@ class Factorization : Lanes<T, C> {
     }
     for (index_t j = 0; j < lesser(columns, s_.k - s * width); ++j) {
       const C tau = t_[(s * width + j) * width + j];
-      const bool was_rounded = sizeof(T) < sizeof(C) && tau != 0;
-      matrix.tau.data[s * width + j] = static_cast<T>(was_rounded ? 2 / squares[j] : tau);
+      matrix.tau.data[s * width + j] =
+          static_cast<T>(sizeof(T) < sizeof(C) ? tau_for(tau, squares[j]) : tau);
     }
   }
 
@@ -485,11 +486,17 @@ constexpr Routine<T> routine{
     Factorization<T, C>::workspace_bytes, Factorization<T, C>::factor_gram,
     Factorization<T, C>::factor, Factorization<T, C>::outcome,
     Factorization<T, C>::has_tiles ? Factorization<T, C>::uses_tiles : nullptr};
+template <class T, class C>
+constexpr Routine<T> complex_routine{ComplexStrips<T, C>::workspace_bytes, nullptr,
+                                     ComplexStrips<T, C>::factor, ComplexStrips<T, C>::outcome,
+                                     nullptr};
 
 }  // namespace
 
-extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
-                                                   routine<float, float>, routine<float, double>,
-                                                   routine<double, double>};
+extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){
+    QRTOOL_NAME(QRTOOL_TARGET),
+    {routine<float, float>, routine<float, double>, routine<double, double>},
+    {complex_routine<float, float>, complex_routine<float, double>,
+     complex_routine<double, double>}};
 
 }  // namespace qrtool::blocked

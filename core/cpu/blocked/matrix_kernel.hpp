@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // matrix_kernel.hpp: the kernels that factor one matrix in strips of 32 columns, on one thread or
-// several. Private to core/cpu.
+// several, or a complex matrix in strips of 16, on one thread. Private to core/cpu.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,7 @@ struct Routine {
   std::size_t (*workspace_bytes)(const Shape&, int size);
   /// Forms R alone from A'A, on one thread (matrix_gram.hpp). Returns false where this shape or
   /// this matrix needs reflectors; R is undefined then. The shape and the matrix alone decide.
+  /// Null: always reflectors.
   bool (*factor_gram)(const Shape&, const Matrix<T>&, std::byte* workspace, Outcome&);
   /// Does one worker's share. The team shares `workspace`, which is aligned to 64 bytes. The result
   /// does not depend on the team.
@@ -48,12 +49,8 @@ struct Routine {
   bool (*uses_parts)(const Shape&);
 };
 
-/// The functions of kernel.cpp, compiled for one instruction set.
-struct Kernels {
-  const char* target;
-  Routine<float> in_float, float_in_double;
-  Routine<double> in_double;
-};
+/// The functions of matrix_kernel.cpp.
+using Kernels = batched::KernelsOf<Routine>;
 
 extern const Kernels generic_kernels;
 extern const Kernels avx2_kernels, avx512_kernels;  // x86-64

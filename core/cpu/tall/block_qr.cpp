@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // block_qr.cpp: factors narrow blocks in packs with BatchedQr, wide ones one by one with EigenQr,
-// and complex ones with ComplexQr.
+// or with BlockedQr where they are complex.
 #include "core/cpu/tall/block_qr.hpp"
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 namespace qrtool {
 namespace {
 
-/// Whether blocks are factored by BatchedQr or ComplexQr.
+/// Whether blocks are factored by BatchedQr.
 template <class T>
-bool takes_packs(index_t n) {
-  return is_complex_number<T> || TallShape::is_narrow(n);
+bool takes_packs(const Problem& p) {
+  return is_complex_number<T> ? complex_takes_packs(p.m, p.n) : TallShape::is_narrow(p.n);
 }
 
 /// A view of `count` blocks, each of `rows` rows; q may be empty.
@@ -35,7 +35,7 @@ Problem block_problem(index_t rows, index_t n, ElementType type, bool wants_q) {
 
 template <class T>
 BlockQr<T>::Kind::Kind(const Problem& p) : problem(p) {
-  if (takes_packs<T>(p.n)) {
+  if (takes_packs<T>(p)) {
     packs.emplace(p);
   } else {
     single.emplace(p);
@@ -54,12 +54,9 @@ Problem BlockQr<T>::problem_of(index_t rows) const {
 template <class T>
 std::size_t BlockQr<T>::workspace_bytes(index_t n, index_t block_rows, bool wants_q) {
   const Problem p = block_problem(block_rows, n, element_type<T>, wants_q);
-  std::size_t bytes = 0;
-  if constexpr (is_complex_number<T>) {
-    bytes = complex_qr_workspace_bytes<Real<T>>(p, complex_route(p));
-  } else {
-    bytes = takes_packs<T>(n) ? batched_qr_workspace_bytes(p) : eigen_qr_workspace_bytes(p);
-  }
+  const std::size_t bytes = takes_packs<T>(p)      ? batched_qr_workspace_bytes(p)
+                            : is_complex_number<T> ? blocked_qr_workspace_bytes(p)
+                                                   : eigen_qr_workspace_bytes(p);
   return 2 * bytes;  // a shorter last block needs a second workspace
 }
 
@@ -68,8 +65,13 @@ bool BlockQr<T>::factor_blocks(Kind& kind, BatchView<const T> a, BatchView<T> r,
   bool fits = true;
   if (kind.single) {
     for (index_t b = 0; b < a.count; ++b) {
-      const MatrixView<T> no_view{};
-      fits = kind.single->factor(a[b], {wants_q_ ? q[b] : no_view, r[b], {}, {}}) && fits;
+      const MatrixFactors<T> out{wants_q_ ? q[b] : MatrixView<T>{}, r[b], {}, {}};
+      if constexpr (is_complex_number<T>) {
+        const batched::Outcome outcome = kind.single->factor(a[b], out);
+        fits = fits && outcome.is_finite && outcome.r_fits;
+      } else {
+        fits = kind.single->factor(a[b], out) && fits;
+      }
     }
     return fits;
   }

@@ -10,7 +10,7 @@
 
 #include "core/batch.hpp"
 #include "core/cpu/batched/batched_qr.hpp"
-#include "core/cpu/complex/complex_qr.hpp"
+#include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/eigen/eigen_qr.hpp"
 #include "core/matrix/complex.hpp"
 #include "core/problem/problem.hpp"
@@ -37,12 +37,12 @@ class BlockQr {
  private:
   /// The object that factors blocks of one height.
   struct Kind {
-    using Packs = std::conditional_t<is_complex_number<T>, ComplexQr<Real<T>>, BatchedQr<T>>;
+    using Single = std::conditional_t<is_complex_number<T>, BlockedQr<T>, EigenQr<T>>;
 
     explicit Kind(const Problem& problem);
     Problem problem;
-    std::optional<Packs> packs;        // narrow, or complex
-    std::optional<EigenQr<T>> single;  // wide
+    std::optional<BatchedQr<T>> packs;  // narrow
+    std::optional<Single> single;       // wide
   };
   bool factor_blocks(Kind& kind, BatchView<const T> a, BatchView<T> r, BatchView<T> q);
   Problem problem_of(index_t rows) const;

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cpu/complex/complex_qr.hpp"
 #include "tests/support/complex_reference.hpp"
+#include "tests/support/complex_routes.hpp"
 #include "tests/support/complex_systems.hpp"
 
 namespace qrtool::test {
@@ -86,13 +86,10 @@ class Attack {
                                .r = is_raw ? BatchView<Complex>{} : r.view(),
                                .v = is_raw ? r.view() : BatchView<Complex>{},
                                .tau = is_raw ? tau.view() : BatchView<Complex>{}};
-    const complex_qr::Kernels* kernels = complex_kernels().front();
-    for (const auto* other : complex_kernels())
-      if (other->target == o_.target) kernels = other;
     const ComplexRoute route = o_.route.empty()      ? complex_route(p)
                                : o_.route == "packs" ? ComplexRoute::packs
                                                      : ComplexRoute::strips;
-    ComplexQr<T> qr(p, route, *kernels);
+    ComplexFactor<T> qr(p, route, o_.target);
     for (index_t first = 0; first < p.count; first += qr.matrices_at_once()) {
       const index_t count = std::min(qr.matrices_at_once(), p.count - first);
       qr.factor(a.view().slice(first, count), slice(out, first, count),

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // complex_qr_test.cpp: both routes for complex matrices, in the kernels of every instruction set
 // that this processor has.
-#include "core/cpu/complex/complex_qr.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,14 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpu/cpu_variants.hpp"
 #include "core/eigen/eigen_qr.hpp"
 #include "tests/support/complex_reference.hpp"
+#include "tests/support/complex_routes.hpp"
 #include "tests/support/expect_complex.hpp"
 
 namespace qrtool {
 namespace {
 
-using test::ComplexMatrix;
+using test::ComplexMatrix, test::ComplexRoute;
 using Shape = std::pair<index_t, index_t>;
 
 /// A batch of matrices, the places for their factors in the middle of NaN, and the outcomes.
@@ -50,8 +50,8 @@ struct Factored {
     std::mt19937_64 generator(seed);
     for (index_t b = 0; b < p.count; ++b) test::fill_complex<T>(kind, generator, a.view()[b]);
   }
-  void factor(ComplexRoute route, const complex_qr::Kernels& kernels) {
-    ComplexQr<T> qr(p, route, kernels);
+  void factor(ComplexRoute route, std::string_view target = {}) {
+    test::ComplexFactor<T> qr(p, route, target);
     for (index_t first = 0; first < p.count; first += qr.matrices_at_once()) {
       const index_t count = std::min(qr.matrices_at_once(), p.count - first);
       qr.factor(a.view().slice(first, count), slice(out, first, count),
@@ -80,14 +80,14 @@ struct Factored {
   std::vector<batched::Outcome> outcomes;
 };
 
-/// Calls body(route, kernels) for all of them.
+/// Calls body(route, target) for the kernels of every instruction set.
 template <class Body>
 void for_each_route(Body body) {
-  for (const complex_qr::Kernels* kernels : complex_kernels())
+  for (const batched::Kernels* kernels : batched_kernels())
     for (const ComplexRoute route : {ComplexRoute::packs, ComplexRoute::strips}) {
       SCOPED_TRACE(testing::Message() << kernels->target << " "
                                       << (route == ComplexRoute::packs ? "packs" : "strips"));
-      body(route, *kernels);
+      body(route, kernels->target);
     }
 }
 
@@ -114,7 +114,7 @@ const std::vector<Shape> shapes{{1, 1},   {1, 7},   {9, 1},   {2, 2},   {3, 2}, 
 
 TYPED_TEST(ComplexQrTest, EveryKindIsWithinItsBar) {
   unsigned seed = 1;
-  for_each_route([&](ComplexRoute route, const complex_qr::Kernels& kernels) {
+  for_each_route([&](ComplexRoute route, std::string_view target) {
     for (const std::string& kind : test::complex_kinds())
       for (const Shape& shape : shapes) {
         SCOPED_TRACE(testing::Message() << kind << " " << shape.first << "x" << shape.second);
@@ -125,7 +125,7 @@ TYPED_TEST(ComplexQrTest, EveryKindIsWithinItsBar) {
                                  .mode = seed % 3 == 0 ? Mode::complete : Mode::reduced,
                                  .sign = seed % 2 == 0 ? Sign::positive : Sign::lapack});
         run.fill(kind, seed);
-        run.factor(route, kernels);
+        run.factor(route, target);
         expect_good(run);
       }
   });
@@ -133,14 +133,14 @@ TYPED_TEST(ComplexQrTest, EveryKindIsWithinItsBar) {
 
 TYPED_TEST(ComplexQrTest, ReflectorsPassLapacksTest) {
   unsigned seed = 1000;
-  for_each_route([&](ComplexRoute route, const complex_qr::Kernels& kernels) {
+  for_each_route([&](ComplexRoute route, std::string_view target) {
     for (const std::string& kind : test::complex_kinds())
       for (const Shape& shape : shapes) {
         SCOPED_TRACE(testing::Message() << kind << " " << shape.first << "x" << shape.second);
         Factored<TypeParam> run(
             {.count = 2, .m = shape.first, .n = shape.second, .mode = Mode::raw});
         run.fill(kind, ++seed);
-        run.factor(route, kernels);
+        run.factor(route, target);
         expect_good(run);
       }
   });
@@ -152,9 +152,9 @@ TYPED_TEST(ComplexQrTest, LargerMatricesAreWithinTheirBar) {
     for (const Shape& shape : {Shape{130, 128}, {257, 65}, {70, 260}, {1500, 12}}) {
       SCOPED_TRACE(testing::Message() << kind << " " << shape.first << "x" << shape.second);
       Factored<TypeParam> run({.count = 1, .m = shape.first, .n = shape.second});
-      EXPECT_EQ(complex_route(run.p), ComplexRoute::strips);
+      EXPECT_EQ(test::complex_route(run.p), ComplexRoute::strips);
       run.fill(kind, 3);
-      run.factor(complex_route(run.p), *complex_kernels().front());
+      run.factor(ComplexRoute::strips);
       expect_good(run);
     }
 }
@@ -171,7 +171,7 @@ void expect_near(MatrixView<std::complex<T>> found, const ComplexMatrix& expecte
 }
 
 TYPED_TEST(ComplexQrTest, LapacksSignsAreThoseOfTheTextbook) {
-  for_each_route([&](ComplexRoute route, const complex_qr::Kernels& kernels) {
+  for_each_route([&](ComplexRoute route, std::string_view target) {
     for (const Shape& shape : {Shape{3, 3}, {20, 12}, {12, 20}, {40, 19}}) {
       SCOPED_TRACE(testing::Message() << shape.first << "x" << shape.second);
       Problem p{.count = 1, .m = shape.first, .n = shape.second, .sign = Sign::lapack};
@@ -180,8 +180,8 @@ TYPED_TEST(ComplexQrTest, LapacksSignsAreThoseOfTheTextbook) {
       Factored<TypeParam> raw(p);
       run.fill("gauss", 5);
       raw.fill("gauss", 5);
-      run.factor(route, kernels);
-      raw.factor(route, kernels);
+      run.factor(route, target);
+      raw.factor(route, target);
       const auto expected = test::complex_reference_qr(run.dense(run.a.view()[0]));
       expect_near(run.out.q[0], expected.q, 1);
       expect_near(run.out.r[0], expected.r, 20);
@@ -195,7 +195,7 @@ TYPED_TEST(ComplexQrTest, LapacksSignsAreThoseOfTheTextbook) {
 TEST(ComplexQr, FactorsAreThoseOfEigen) {
   Factored<double> run({.count = 1, .m = 30, .n = 18, .sign = Sign::lapack});
   run.fill("gauss", 6);
-  run.factor(ComplexRoute::packs, *complex_kernels().front());
+  run.factor(ComplexRoute::packs);
   Problem r_alone = run.p;
   r_alone.mode = Mode::r;
   const Batch<std::complex<double>> r(1, 18, 18);
@@ -214,6 +214,21 @@ void expect_same_bits(const MatrixView<std::complex<T>>& x, const MatrixView<std
         << i;
 }
 
+/// Factors the matrices from `first` on by cpu/complex on some threads.
+template <class T>
+std::vector<MatrixReport> factor_on_threads(Factored<T>& run, index_t first, index_t count,
+                                            int threads) {
+  Plan plan;
+  plan.problem = run.p;
+  plan.problem.type = element_type<std::complex<T>>;
+  plan.problem.check = Check::none;
+  plan.threads = threads;
+  std::vector<MatrixReport> reports(static_cast<std::size_t>(count));
+  make_complex<std::complex<T>>(plan)->run(run.a.view().slice(first, count),
+                                           slice(run.out, first, count), reports);
+  return reports;
+}
+
 TYPED_TEST(ComplexQrTest, NeitherCompanyNorThreadsChangeBits) {
   for (const Shape& shape : {Shape{6, 4}, {23, 17}, {200, 100}}) {
     SCOPED_TRACE(testing::Message() << shape.first << "x" << shape.second);
@@ -225,14 +240,13 @@ TYPED_TEST(ComplexQrTest, NeitherCompanyNorThreadsChangeBits) {
     std::copy_n(alone.a.view().data, p.count * p.m * p.n, together.a.view().data);
     together.a.view()[5](p.m - 1, 2) = {0, std::numeric_limits<TypeParam>::quiet_NaN()};
     together.a.view()[7](0, 0) = {std::numeric_limits<TypeParam>::infinity(), 0};
-    factor_complex<TypeParam>(p, together.a.view(), together.out, 3, together.outcomes);
+    const std::vector<MatrixReport> reports = factor_on_threads(together, 0, p.count, 3);
     for (index_t b = p.count - 1; b >= 0; --b) {
       SCOPED_TRACE(b);
-      factor_complex<TypeParam>(p, alone.a.view().slice(b, 1), slice(alone.out, b, 1), 1,
-                                std::span(alone.outcomes).subspan(static_cast<std::size_t>(b), 1));
+      EXPECT_EQ(factor_on_threads(alone, b, 1, 1)[0].status, Status::unchecked);
       const bool is_finite = b != 5 && b != 7;
-      EXPECT_TRUE(alone.outcomes[static_cast<std::size_t>(b)].is_finite);
-      EXPECT_EQ(together.outcomes[static_cast<std::size_t>(b)].is_finite, is_finite);
+      EXPECT_EQ(reports[static_cast<std::size_t>(b)].status,
+                is_finite ? Status::unchecked : Status::non_finite);
       if (is_finite) {
         expect_same_bits(alone.out.q[b], together.out.q[b]);
         expect_same_bits(alone.out.r[b], together.out.r[b]);
@@ -245,14 +259,14 @@ TYPED_TEST(ComplexQrTest, NeitherCompanyNorThreadsChangeBits) {
 }
 
 TYPED_TEST(ComplexQrTest, PowersOfTwoScaleRAlone) {
-  for_each_route([&](ComplexRoute route, const complex_qr::Kernels& kernels) {
+  for_each_route([&](ComplexRoute route, std::string_view target) {
     const Problem p{.count = 1, .m = 21, .n = 18};
     Factored<TypeParam> run(p), larger(p);
     run.fill("gauss", 9);
     for (index_t e = 0; e < p.m * p.n; ++e)
       larger.a.view().data[e] = run.a.view().data[e] * TypeParam(0x1p90);
-    run.factor(route, kernels);
-    larger.factor(route, kernels);
+    run.factor(route, target);
+    larger.factor(route, target);
     expect_same_bits(run.out.q[0], larger.out.q[0]);
     EXPECT_EQ(run.outcomes[0].scale + 90, larger.outcomes[0].scale);
     for (index_t i = 0; i < p.n; ++i)

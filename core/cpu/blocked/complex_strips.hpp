@@ -15,55 +15,64 @@
 // Four real products make a complex one; three would lose the accuracy of the smaller part.
 #pragma once
 
-#include "core/cpu/complex/complex_kernel.hpp"
-#include "core/cpu/complex/complex_leaf.hpp"
+#include "core/cpu/blocked/complex_leaf.hpp"
+#include "core/cpu/blocked/matrix_kernel.hpp"
 #include "core/simd/products.hpp"
 
-namespace qrtool::complex_qr {
+namespace qrtool::blocked {
 namespace {
 
 /// Matrices are stored in T, and computed in C.
 template <class T, class C>
-class StripQr : Lanes<T, C> {
+class ComplexStrips : Lanes<T, C> {
   using Base = Lanes<T, C>;
   using Base::exponent_of, Base::infinity_bits, Base::lanes, Base::magnitude_bits,
       Base::split_power;
   using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
   using Products = blocked::Products<C>;
-  using Square = typename Leaf<C>::Square;
-  static_assert(strip_reals == blocked::width);
+  using Leaf = ComplexLeaf<C>;
+  using Square = typename Leaf::Square;
+  static constexpr index_t strip = Leaf::strip, strip_reals = Leaf::strip_reals;
+  static_assert(strip_reals == width);
 
  public:
-  static std::size_t workspace_bytes(const Shape& shape) { return StripQr(shape, nullptr).bytes_; }
+  static std::size_t workspace_bytes(const Shape& shape, int) {
+    return ComplexStrips(shape, nullptr).bytes_;
+  }
 
-  static void factor(const Shape& shape, const Pack<T>& pack, std::byte* workspace) {
-    StripQr f(shape, workspace);
-    if (f.factor_strips(pack) && shape.q_cols > 0) f.form_q(pack.q);
-    f.outcome_.r_fits = !any(f.largest_r_ >= infinity_bits);
-    pack.outcomes[0] = f.outcome_;
+  static void factor(const Shape& shape, const Matrix<T>& matrix, std::byte* workspace,
+                     const Team&) {
+    ComplexStrips f(shape, workspace);
+    *f.outcome_ = {};
+    if (f.factor_strips(matrix) && shape.q_cols > 0) f.form_q(matrix.q);
+    f.outcome_->r_fits = !any(f.largest_r_ >= infinity_bits);
+  }
+
+  static Outcome outcome(const Shape& shape, std::byte* workspace, int) {
+    return *ComplexStrips(shape, workspace).outcome_;
   }
 
  private:
   static constexpr int vectors = strip_reals / lanes, part_vectors = strip / lanes;
 
-  StripQr(const Shape& shape, std::byte* workspace)
+  ComplexStrips(const Shape& shape, std::byte* workspace)
       : s_(shape),
-        rows_(blocked::round_up(shape.m, blocked::tile_rows)),
+        rows_(round_up(shape.m, tile_rows)),
         strips_(strips_of(shape.n)),
         panels_(strips_of(shape.k)) {
     const auto take = [&]<class E>(E*& member, index_t count) {
       member = workspace == nullptr ? nullptr : reinterpret_cast<E*>(workspace + bytes_);
-      bytes_ +=
-          static_cast<std::size_t>(blocked::round_up(count * static_cast<index_t>(sizeof(E)), 64));
+      bytes_ += static_cast<std::size_t>(round_up(count * static_cast<index_t>(sizeof(E)), 64));
     };
     take(strip_, panels_ * rows_ * strip_reals);
     take(own_, rows_ * strip_reals);
-    take(columns_, Leaf<C>::entries(rows_));
+    take(columns_, Leaf::entries(rows_));
     take(top_, panels_ * strip * strip_reals);
     take(t_, panels_);
     take(up_, 2 * strips_ * strip);
     take(sign_, panels_ * strip);
+    take(outcome_, 1);
   }
 
   static V load(const C* x) { return Products::load(x); }
@@ -73,25 +82,24 @@ class StripQr : Lanes<T, C> {
   // ---- the order of the strips
 
   /// Returns false where the matrix is not finite.
-  bool factor_strips(const Pack<T>& pack) {
+  bool factor_strips(const Matrix<T>& matrix) {
     typename Format<T>::Int largest = 0;
     for (index_t s = 0; s < strips_; ++s) {
       C* const c = s < panels_ ? strip_ + s * rows_ * strip_reals : own_;
-      const auto of_strip = load_strip(pack.a, s, c);
+      const auto of_strip = load_strip(matrix.a, s, c);
       largest = of_strip > largest ? of_strip : largest;
       if (largest >= infinity_bits) {
-        outcome_.is_finite = false;
+        outcome_->is_finite = false;
         return false;
       }
-      for (index_t p = 0; p < blocked::lesser(s, panels_); ++p)
-        apply_panel<true>(p, rows_ - p * strip, c);
+      for (index_t p = 0; p < lesser(s, panels_); ++p) apply_panel<true>(p, rows_ - p * strip, c);
       if (s < panels_) factor_panel(s, c);
       if (s_.is_raw)
-        store_reflectors(pack, s, c);
+        store_reflectors(matrix, s, c);
       else
-        store_r(pack.r, s, c);
+        store_r(matrix.r, s, c);
     }
-    outcome_.scale = static_cast<int>(exponent_of(IntT{} + largest)[0]);
+    outcome_->scale = static_cast<int>(exponent_of(IntT{} + largest)[0]);
     return true;
   }
 
@@ -100,11 +108,11 @@ class StripQr : Lanes<T, C> {
   void form_q(const Strided<T>& out) {
     for (index_t s = strips_of(s_.q_cols) - 1; s >= 0; --s) {
       for (index_t e = 0; e < rows_ * strip_reals; e += lanes) store(own_ + e, V{});
-      for (index_t i = 0; i < blocked::lesser(strip, s_.m - s * strip); ++i)
+      for (index_t i = 0; i < lesser(strip, s_.m - s * strip); ++i)
         own_[(s * strip + i) * strip_reals + i] = 1;
       for (index_t p = (s < panels_ ? s : panels_ - 1); p >= 0; --p) {
         const index_t rows = rows_ - p * strip;
-        apply_panel<false>(p, p == s ? blocked::lesser(rows, strip) : rows, own_);
+        apply_panel<false>(p, p == s ? lesser(rows, strip) : rows, own_);
       }
       store_q(out, s);
     }
@@ -113,11 +121,11 @@ class StripQr : Lanes<T, C> {
   void factor_panel(index_t p, C* c) {
     const index_t j = p * strip;
     C* const v = c + j * strip_reals;
-    Leaf<C> leaf(columns_, rows_ - j);
-    leaf.read(v);
+    Leaf part(columns_, rows_ - j);
+    part.read(v);
     Square r;
-    leaf.factor(blocked::lesser(strip, s_.n - j), blocked::lesser(strip, s_.k - j), r, t_[p]);
-    leaf.write(v);
+    part.factor(lesser(strip, s_.n - j), lesser(strip, s_.k - j), r, t_[p]);
+    part.write(v);
     C* const top = top_ + j * strip_reals;
     for (index_t i = 0; i < strip; ++i) {
       for (index_t q = 0; q < strip; ++q) {
@@ -247,7 +255,7 @@ class StripQr : Lanes<T, C> {
   }
 
   static index_t reals_of(index_t columns, index_t s) {
-    return 2 * blocked::lesser(strip, columns - s * strip);
+    return 2 * lesser(strip, columns - s * strip);
   }
 
   /// Loads strip s of A D with D = diag(2^-e_j). Returns the bits of its largest part.
@@ -317,7 +325,7 @@ class StripQr : Lanes<T, C> {
   }
 
   [[gnu::noinline]] void store_r(const Strided<T>& r, index_t s, const C* c) {
-    const index_t reals = reals_of(s_.n, s), upper = blocked::lesser(s_.k, (s + 1) * strip);
+    const index_t reals = reals_of(s_.n, s), upper = lesser(s_.k, (s + 1) * strip);
     T* const to = r.data + s * strip_reals;
     for (index_t i = 0; i < upper; ++i) {
       prefetch<1>(to + i * r.ld, r.ld);
@@ -345,27 +353,26 @@ class StripQr : Lanes<T, C> {
 
   /// Stores V\R and tau of strip s. Where V was rounded, tau is computed from the rounded V, so
   /// that I - tau v v^H is unitary to the last bit of T.
-  [[gnu::noinline]] void store_reflectors(const Pack<T>& pack, index_t s, const C* c) {
-    const index_t columns = blocked::lesser(strip, s_.n - s * strip), first = s * strip;
+  [[gnu::noinline]] void store_reflectors(const Matrix<T>& matrix, index_t s, const C* c) {
+    const index_t columns = lesser(strip, s_.n - s * strip), first = s * strip;
     C squares[strip];
     for (C& square : squares) square = 1;
     for (index_t i = 0; i < s_.m; ++i) {
       T row[strip_reals] = {};
-      if (i < blocked::lesser(s_.k, first + strip)) upper_row(i, s, 1, c).write(row, strip_reals);
-      for (index_t j = 0; j < blocked::lesser(columns, i - first); ++j)
+      if (i < lesser(s_.k, first + strip)) upper_row(i, s, 1, c).write(row, strip_reals);
+      for (index_t j = 0; j < lesser(columns, i - first); ++j)
         for (index_t part = 0; part < 2; ++part) {
           const T x = row[2 * j + part] = static_cast<T>(c[i * strip_reals + part * strip + j]);
           squares[j] += static_cast<C>(x) * static_cast<C>(x);
         }
-      __builtin_memcpy(pack.v.data + i * pack.v.ld + first * 2, row,
+      __builtin_memcpy(matrix.v.data + i * matrix.v.ld + first * 2, row,
                        static_cast<std::size_t>(2 * columns) * sizeof(T));
     }
-    for (index_t j = 0; j < blocked::lesser(columns, s_.k - first); ++j) {
-      Complex<C> tau = t_[s].entry[j][j];
-      if (sizeof(T) < sizeof(C) && tau.re != 0)
-        tau = scaled(tau, 2 * tau.re / (square_of(tau) * squares[j]));
-      pack.tau.data[2 * (first + j)] = static_cast<T>(tau.re);
-      pack.tau.data[2 * (first + j) + 1] = static_cast<T>(tau.im);
+    for (index_t j = 0; j < lesser(columns, s_.k - first); ++j) {
+      const Complex<C>& found = t_[s].entry[j][j];
+      const Complex<C> tau = sizeof(T) < sizeof(C) ? tau_for(found, squares[j]) : found;
+      matrix.tau.data[2 * (first + j)] = static_cast<T>(tau.re);
+      matrix.tau.data[2 * (first + j) + 1] = static_cast<T>(tau.im);
     }
   }
 
@@ -381,8 +388,8 @@ class StripQr : Lanes<T, C> {
   C* up_;                          // 2^e_j as two factors, 2 x 16 for every strip
   C* sign_;                        // of R_ii
   IntT largest_r_{};
-  Outcome outcome_;
+  Outcome* outcome_;
 };
 
 }  // namespace
-}  // namespace qrtool::complex_qr
+}  // namespace qrtool::blocked

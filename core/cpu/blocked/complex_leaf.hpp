@@ -17,14 +17,11 @@
 #include "core/simd/numbers.hpp"
 #include "core/simd/transpose.hpp"
 
-namespace qrtool::complex_qr {
+namespace qrtool::blocked {
 namespace {
 
-/// The columns of a strip, and the reals of a row of it.
-constexpr index_t strip = 16, strip_reals = 2 * strip;
-
 template <class C>
-class Leaf : Lanes<C, C> {
+class ComplexLeaf : Lanes<C, C> {
   using Base = Lanes<C, C>;
   using Base::lanes;
   using typename Base::V;
@@ -33,6 +30,9 @@ class Leaf : Lanes<C, C> {
   using Scalar = Complex<C>;
 
  public:
+  /// The columns of a strip, and the reals of a row of it.
+  static constexpr index_t strip = 16, strip_reals = 2 * strip;
+
   /// The reals that `rows` rows take.
   static constexpr index_t entries(index_t rows) {
     return (rows + lanes - 1) / lanes * lanes * strip_reals;
@@ -43,7 +43,7 @@ class Leaf : Lanes<C, C> {
     Scalar entry[strip][strip];
   };
 
-  Leaf(C* x, index_t rows) : x_(x), end_(x + entries(rows)), rows_(rows) {}
+  ComplexLeaf(C* x, index_t rows) : x_(x), end_(x + entries(rows)), rows_(rows) {}
 
   /// Copies rows that have the real parts of 16 columns before the imaginary ones. Rows beyond the
   /// last are zero.
@@ -148,11 +148,9 @@ class Leaf : Lanes<C, C> {
   C sum_of_squares(index_t c, C factor) const {
     Scalar sum[1];
     sum_blocks_of(sum, [&](const C* rows, Z(&part)[1]) {
-      const Z x = scaled(vectors(rows, c), factor);
-      part[0].re += x.re * x.re;
-      part[0].im += x.im * x.im;
+      add_square(part[0], scaled(vectors(rows, c), factor));
     });
-    return sum[0].re + sum[0].im;
+    return sum_of_parts(sum[0]);
   }
 
   struct Reflector {
@@ -170,14 +168,14 @@ class Leaf : Lanes<C, C> {
       const C raised = sum_of_squares(c, F::raise);
       const bool no_tail = raised < F::zero * F::raise * F::raise * F::zero;
       if (no_tail && size(alpha.im) < F::zero) return {alpha.re, 1, {0, 0}, {0, 0}};
-      if (alpha.re * alpha.re + alpha.im * alpha.im + tail < F::small_squares) {
+      if (square_of(alpha) + tail < F::small_squares) {
         raise = F::raise;
         tail = raised;
         alpha = scaled(alpha, raise);
       }
       if (no_tail) tail = 0;
     }
-    const C norm = square_root(alpha.re * alpha.re + alpha.im * alpha.im + tail);
+    const C norm = square_root(square_of(alpha) + tail);
     const C beta = alpha.re >= 0 ? -norm : norm, difference = alpha.re - beta;
     const C inverse = 1 / (difference * difference + alpha.im * alpha.im);
     const C keep = tail > 0 ? inverse : 0;
@@ -213,8 +211,7 @@ class Leaf : Lanes<C, C> {
       default:
         form_v<3>(g, h, dots);
     }
-    const Scalar squares = dots[c - g];
-    const Scalar tau = h.t.re > 0 ? unitary_tau(h.t, squares.re + squares.im) : h.t;
+    const Scalar tau = h.t.re > 0 ? unitary_tau(h.t, sum_of_parts(dots[c - g])) : h.t;
     put(c, c, {1, 0});
     for (index_t l = 0; l < group; ++l) dots[l] += get(c, g + l);  // times the one of v
     for (index_t p = g; p < c; ++p) t.entry[p][c] = conj(dots[p - g]);
@@ -244,8 +241,7 @@ class Leaf : Lanes<C, C> {
 #pragma GCC unroll 4
       for (int l = 0; l < group; ++l)
         if (l != P) add_inner(part[l], v, vectors(rows, g + l));
-      part[P].re += v.re * v.re;
-      part[P].im += v.im * v.im;
+      add_square(part[P], v);
     });
   }
 
@@ -304,4 +300,4 @@ class Leaf : Lanes<C, C> {
 };
 
 }  // namespace
-}  // namespace qrtool::complex_qr
+}  // namespace qrtool::blocked
