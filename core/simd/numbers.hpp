@@ -45,7 +45,7 @@ template <class V, class W>
   return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
 
-/// An entry of a matrix that has so many parts: 1 where it is real, 2 where it is complex.
+/// An entry of a matrix: a real number has one part, and a complex number two.
 template <class V, int parts>
 using Entry = std::conditional_t<parts == 2, Complex<V>, V>;
 

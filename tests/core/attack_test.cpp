@@ -182,9 +182,9 @@ TEST(Attack, GramLeafIsAccurateOrRefuses) {
 template <class T>
 const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels) {
   if constexpr (sizeof(T) == 4) {
-    return kernels.in_float;
+    return kernels.real.in_float;
   } else {
-    return kernels.in_double;
+    return kernels.real.in_double;
   }
 }
 

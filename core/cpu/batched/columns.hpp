@@ -14,8 +14,8 @@
 namespace qrtool::batched {
 namespace {
 
-/// Holds the columns of one matrix in each lane. They are stored in T and computed in C, and their
-/// entries have so many parts.
+/// Holds the columns of one matrix in each lane. They are stored in T and computed in C. Entries of
+/// one part are real, and those of two are complex.
 template <class T, class C, int parts = 1>
 class Columns : protected Lanes<T, C> {
   using Base = Lanes<T, C>;

@@ -24,7 +24,7 @@ class GramRows : Lanes<T, C> {
   /// Rows in a plain sum.
   static constexpr index_t run = 32;
 
-  /// For m rows of `columns` columns: A, and what else is multiplied by it.
+  /// For m rows of `columns` columns, those of A and the right sides beside it.
   template <class Workspace>
   GramRows(index_t m, index_t columns, Place& place, Workspace& workspace)
       : m_(m), columns_(columns), place_(place) {

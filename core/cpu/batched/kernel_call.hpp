@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel_call.hpp: what the kernels of packs and of strips are told of a problem and of its
+// kernel_call.hpp: makes the arguments of the kernels of packs and of strips from a problem and its
 // matrices. Private to core/cpu.
 #pragma once
 

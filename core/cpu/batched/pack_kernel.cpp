@@ -37,7 +37,7 @@
 namespace qrtool::batched {
 namespace {
 
-/// Matrices are stored in T, and computed in C; their entries have so many parts.
+/// Matrices are stored in T, and computed in C. Complex entries have two parts.
 template <class T, class C, int parts>
 class Factorization : Columns<T, C, parts> {
   using Base = Columns<T, C, parts>;

@@ -47,7 +47,7 @@ struct PanelProducts : Lanes<C, C> {
   }
 };
 
-/// A panel has `width` adjacent columns: each of its rows is `width` entries, which have so many
+/// A panel has `width` adjacent columns: each of its rows is `width` entries of one or two
 /// parts.
 template <class C, int parts>
 class Panel : Lanes<C, C> {
@@ -215,8 +215,8 @@ class Panel : Lanes<C, C> {
   static V real_part(V x) { return x; }
   static V real_part(const Complex<V>& x) { return x.re; }
 
-  /// Finds what is left of the reflector of (alpha, x) raise, where `tail` has the squares of x.
-  /// H = I where x counts as 0.
+  /// Finds the other members of the reflector of (alpha, x) raise. `tail` is the sum of squares of
+  /// x raise. H = I if x counts as 0.
   static void finish_reflector(V alpha, V tail, Int no_tail, Reflector& h) {
     const V one = broadcast(1), a = alpha * h.raise, norm = square_roots(square_of(a) + tail);
     h.beta = a >= 0 ? -norm : norm;
@@ -229,7 +229,7 @@ class Panel : Lanes<C, C> {
     h.tau = no_tail ? V{} : one + (one - s) / (one + s);
     h.is_identity = no_tail;
   }
-  /// Where x counts as 0, H makes alpha real, or H = I where it is that already.
+  /// If x counts as 0, H makes alpha real, or H = I for a real alpha.
   static void finish_reflector(const Complex<V>& alpha, V tail, Int no_tail, Reflector& h) {
     using F = Format<C>;
     const V one = broadcast(1);
@@ -272,8 +272,8 @@ class Panel : Lanes<C, C> {
     }
   }
 
-  /// Forms column P of what is kept of T. Real: T itself, T(0:P, P) = -tau T(0:P, 0:P) V'v, T(P, P)
-  /// = tau. Complex: T^-1 = D^-1 + U, where D has tau, and U is the part of V^H V above its
+  /// Forms column P of T, or of its stand-in. Real: T itself, T(0:P, P) = -tau T(0:P, 0:P) V'v,
+  /// T(P, P) = tau. Complex: T^-1 = D^-1 + U, where D has tau, and U is the part of V^H V above its
   /// diagonal; W := T W by substitution has fewer roundings than a product with a rounded T.
   template <int P>
   E t_column(const Reflector& h, const E* dots, E* t) const {

@@ -28,12 +28,12 @@ namespace {
 
 /// Matrices are stored in T, and computed in C.
 template <class T, class C>
-class Factorization : Lanes<T, C> {
-  using Base = Lanes<T, C>;
-  using Base::exponent_of, Base::infinity_bits, Base::lanes, Base::magnitude_bits,
-      Base::split_power;
-  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
-  using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
+class Factorization : StripRows<T, C, 1> {
+  using Base = StripRows<T, C, 1>;
+  using Base::lanes, Base::load, Base::magnitude_bits, Base::panels_, Base::row_vectors,
+      Base::rows_, Base::s_, Base::store, Base::strips_, Base::strips_of;
+  using typename Base::Int, typename Base::IntT, typename Base::Row, typename Base::V,
+      typename Base::VT;
 
  public:
   static constexpr bool has_tiles = TileProducts<C>::exist;
@@ -63,7 +63,7 @@ class Factorization : Lanes<T, C> {
     IntT largest{};
     if (!add_to_gram(matrix.a, shape, gram, largest) || !gram.factor()) return false;
     store_upper(gram, shape, matrix.r);
-    outcome = {true, true, exponent_of_largest(largest)};
+    outcome = {true, true, Base::exponent_of_largest(Base::largest_of(largest))};
     return true;
   }
 
@@ -77,52 +77,23 @@ class Factorization : Lanes<T, C> {
   }
 
   static Outcome outcome(const Shape& shape, std::byte* workspace, int size) {
-    const Factorization f(shape, workspace, size);
-    typename Format<T>::Int largest = 0;
-    for (index_t j = 0; j < shape.n; ++j)
-      largest = f.largest_[j] > largest ? f.largest_[j] : largest;
-    if (largest >= infinity_bits) return {false, true, 0};
-    bool r_fits = true;
-    for (index_t s = 0; s < f.strips_; ++s) r_fits &= f.r_fits_[s] != 0;
-    return {true, r_fits, exponent_of_largest(IntT{} + largest)};
+    return Factorization(shape, workspace, size).found();
   }
 
  private:
   using Tiles = TileProducts<C>;
-  static constexpr int row_vectors = width / lanes;
 
   Factorization(const Shape& shape, std::byte* workspace, int size)
-      : s_(shape),
+      : Base(shape, workspace, uses_tiles(shape) ? Tiles::block_rows : tile_rows),
         uses_tiles_(uses_tiles(shape)),
-        rows_(round_up(shape.m, uses_tiles_ ? Tiles::block_rows : tile_rows)),
-        strips_(strips_of(shape.n)),
-        panels_(strips_of(shape.k)),
         own_strips_(group_size(strips_of(shape.n > shape.q_cols ? shape.n : shape.q_cols), 1)) {
-    const auto take = [&]<class E>(E*& member, index_t count) {
-      member = workspace == nullptr ? nullptr : reinterpret_cast<E*>(workspace + bytes_);
-      const auto size_of_e = static_cast<index_t>(sizeof(E));
-      bytes_ += static_cast<std::size_t>(round_up(count * size_of_e, 64));
-    };
-    take(strip_, panels_ * rows_ * width);
-    take(own_strip_, size * own_strips_ * rows_ * width);
-    take(own_columns_, size * LeafColumns<C>::entries(rows_));
-    if (uses_tiles_) take(split_, split_blocks(panels_));
-    take(top_, panels_ * width * width);
-    take(t_, panels_ * width * width);
-    take(sign_, panels_ * width);
-    take(up_, 2 * strips_ * width);
-    take(largest_, strips_ * width);
-    take(r_fits_, strips_);
-  }
-
-  static V load(const C* x) { return Products<C>::load(x); }
-  static void store(C* x, V value) { Products<C>::store(x, value); }
-  static constexpr index_t strips_of(index_t columns) { return (columns + width - 1) / width; }
-
-  static int exponent_of_largest(IntT bits) {
-    typename Format<T>::Int largest = 0;
-    for (int l = 0; l < lanes; ++l) largest = bits[l] > largest ? bits[l] : largest;
-    return static_cast<int>(exponent_of(IntT{} + largest)[0]);
+    this->take(strip_, panels_ * rows_ * width);
+    this->take(own_strip_, size * own_strips_ * rows_ * width);
+    this->take(own_columns_, size * LeafColumns<C>::entries(rows_));
+    if (uses_tiles_) this->take(split_, split_blocks(panels_));
+    this->take(top_, panels_ * width * width);
+    this->take(t_, panels_ * width * width);
+    this->take_columns();
   }
 
   // ---- the order of the strips
@@ -157,7 +128,8 @@ class Factorization : Lanes<T, C> {
   void factor_group(const Matrix<T>& matrix, const Team& team, const Group& group) {
     const index_t recent = (team.size - 1) * (group.end - group.first);
     const index_t shared = lesser(group.first - recent, panels_);
-    for (index_t s = group.first; s < group.end; ++s) load_strip(matrix.a, s, strip_of(s, team));
+    for (index_t s = group.first; s < group.end; ++s)
+      this->load_strip(matrix.a, s, strip_of(s, team));
     for (index_t p = 0; p < shared; ++p) {
       wait_for(team, p);
       for (index_t s = group.first; s < group.end; ++s)
@@ -173,10 +145,12 @@ class Factorization : Lanes<T, C> {
         factor_panel(s, own_columns_ + team.worker * LeafColumns<C>::entries(rows_));
         if (team.size > 1) team.publish(team.self, s);
       }
+      const auto row_of = [&](index_t i) { return strip + i * width; };
       if (s_.is_raw) {
-        store_reflectors(matrix, s, strip);
+        this->store_reflectors(matrix, s, strip, row_of,
+                               [&](index_t j) { return t_[(s * width + j) * width + j]; });
       } else {
-        store_r(matrix.r, s, strip);
+        this->store_r(matrix.r, s, row_of);
       }
     }
   }
@@ -207,7 +181,7 @@ class Factorization : Lanes<T, C> {
         apply_panel<false>(p, {p == s, p != s}, own_strip(s, team),
                            vectors_of(s_.q_cols - s * width));
     }
-    for (index_t s = group.first; s < group.end; ++s) store_q(out, s, own_strip(s, team));
+    for (index_t s = group.first; s < group.end; ++s) this->store_q(out, s, own_strip(s, team));
   }
 
   /// The strip := (I - V T V') of it, or with T', where V is panel p.
@@ -258,10 +232,10 @@ class Factorization : Lanes<T, C> {
             t_ + p * width * width};
   }
 
-  void factor_panel(index_t p, C* columns) {
+  void factor_panel(index_t p, C* leaf_columns) {
     const index_t j = p * width;
     PanelQr<C>::factor({strip_ + (p * rows_ + j) * width, top_ + p * width * width,
-                        t_ + p * width * width, columns},
+                        t_ + p * width * width, leaf_columns},
                        rows_ - j, s_.n - j, lesser(width, s_.k - j));
     choose_signs(p);
     if (is_split(p)) Tiles::split(panel(p), split_ + split_blocks(p));
@@ -269,103 +243,10 @@ class Factorization : Lanes<T, C> {
 
   void choose_signs(index_t p) {
     const C* diagonal = strip_ + (p * rows_ + p * width) * width;
-    for (index_t i = 0; i < width; ++i) {
-      const bool is_negative = p * width + i < s_.k && diagonal[i * (width + 1)] < 0;
-      sign_[p * width + i] = s_.is_positive && is_negative ? C(-1) : C(1);
-    }
+    for (index_t i = 0; i < width; ++i) this->choose_sign(p * width + i, diagonal[i * (width + 1)]);
   }
 
-  // ---- between rows in memory and strips
-
-  /// The `columns` entries of a row of a strip as vectors of T, with zeros beyond them.
-  struct Row {
-    VT x[row_vectors];
-    [[gnu::always_inline]] Row(const T* from, index_t columns) {
-      if (columns == width) {
-        read(from);
-      } else {
-        T padded[width] = {};
-        for (index_t j = 0; j < columns; ++j) padded[j] = from[j];
-        read(padded);
-      }
-    }
-    [[gnu::always_inline]] void read(const T* from) {
-#pragma GCC unroll 16
-      for (int q = 0; q < row_vectors; ++q)
-        x[q] = *reinterpret_cast<const UnalignedVT*>(from + q * lanes);
-    }
-  };
-
-  /// Prefetches the strip's part of a later row. That part is in another page, so that the
-  /// processor would not prefetch it.
-  template <int is_write>
-  static void prefetch(const T* row, index_t ld) {
-    constexpr index_t ahead = 16, line = 64;
-    const auto at = reinterpret_cast<std::uintptr_t>(row + ahead * ld);
-    for (index_t b = 0; b < width * static_cast<index_t>(sizeof(T)); b += line)
-      __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(b)),
-                         is_write);
-  }
-
-  /// Loads strip s of A D with D = diag(2^-e_j), and finds the largest entry of every column and
-  /// 2^e_j.
-  [[gnu::noinline]] void load_strip(const Strided<const T>& a, index_t s, C* strip) {
-    const T* from = a.data + s * width;
-    const index_t columns = lesser(width, s_.n - s * width);
-    IntT largest[row_vectors] = {};
-    for (index_t i = 0; i < s_.m; ++i) {
-      prefetch<0>(from + i * a.ld, a.ld);
-      const Row row(from + i * a.ld, columns);
-#pragma GCC unroll 16
-      for (int q = 0; q < row_vectors; ++q) {
-        const IntT bits = magnitude_bits(row.x[q]);
-        largest[q] = bits > largest[q] ? bits : largest[q];
-        store(strip + i * width + q * lanes, __builtin_convertvector(row.x[q], V));
-      }
-    }
-    V down[row_vectors][2];
-#pragma GCC unroll 16
-    for (int q = 0; q < row_vectors; ++q) {
-      __builtin_memcpy(largest_ + s * width + q * lanes, &largest[q], sizeof(IntT));
-      const Int e = __builtin_convertvector(exponent_of(largest[q]), Int);
-      V up[2];
-      split_power(-e, down[q]);
-      split_power(e, up);
-      for (int f = 0; f < 2; ++f) store(up_ + (2 * s + f) * width + q * lanes, up[f]);
-    }
-    for (index_t i = 0; i < s_.m; ++i) {
-      C* row = strip + i * width;
-#pragma GCC unroll 16
-      for (int q = 0; q < row_vectors; ++q)
-        store(row + q * lanes, load(row + q * lanes) * down[q][0] * down[q][1]);
-    }
-    for (index_t i = s_.m * width; i < rows_ * width; i += lanes) store(strip + i, V{});
-  }
-
-  [[gnu::always_inline]] static void store_row(T* to, const VT* x, index_t columns) {
-    if (columns == width) {
-#pragma GCC unroll 16
-      for (int q = 0; q < row_vectors; ++q) *reinterpret_cast<UnalignedVT*>(to + q * lanes) = x[q];
-    } else {
-      T row[width];
-      __builtin_memcpy(row, x, sizeof(row));
-      for (index_t j = 0; j < columns; ++j) to[j] = row[j];
-    }
-  }
-
-  /// Computes row i of R D^-1 from a row of strip s. Entries are rounded once, entries left of the
-  /// diagonal are zero, and adding 0 turns -0 into +0.
-  void upper_row(index_t i, index_t s, C sign, const C* from, VT* x) {
-    const C* up = up_ + 2 * s * width;
-    IntT fits = ~IntT{};
-    for (int q = 0; q < row_vectors; ++q) {
-      const V y =
-          load(from + q * lanes) * sign * load(up + q * lanes) * load(up + width + q * lanes);
-      x[q] = __builtin_convertvector(select(lanes_from<Int>(i - s * width, q), y), VT) + VT{};
-      fits &= magnitude_bits(x[q]) < infinity_bits;
-    }
-    if (any(~fits)) r_fits_[s] = 0;
-  }
+  // ---- R from A'A
 
   /// Forms A'A, and finds the largest entry of A. Returns false where that looks useless.
   [[gnu::noinline]] static bool add_to_gram(const Strided<const T>& a, const Shape& shape,
@@ -374,8 +255,8 @@ class Factorization : Lanes<T, C> {
       const index_t rows = lesser(gram.most_rows, shape.m - first);
       for (index_t i = 0; i < rows; ++i) {
         for (index_t s = 0; s < strips_of(shape.n); ++s) {
-          const Row row(a.data + (first + i) * a.ld + s * width,
-                        lesser(width, shape.n - s * width));
+          Row row;
+          row.read(a.data + (first + i) * a.ld + s * width, lesser(width, shape.n - s * width));
 #pragma GCC unroll 16
           for (int q = 0; q < row_vectors; ++q) {
             const IntT bits = magnitude_bits(row.x[q]);
@@ -397,88 +278,25 @@ class Factorization : Lanes<T, C> {
       T* to = r.data + i * r.ld;
       __builtin_memset(to, 0, static_cast<std::size_t>(i / width * width) * sizeof(T));
       for (index_t s = i / width; s < strips_of(shape.n); ++s) {
-        VT x[row_vectors];
+        Row row;
         for (int q = 0; q < row_vectors; ++q) {
           const V y = load(gram.row(i, s) + q * lanes);
-          x[q] = __builtin_convertvector(select(lanes_from<Int>(i - s * width, q), y), VT) + VT{};
+          row.x[q] =
+              __builtin_convertvector(select(lanes_from<Int>(i - s * width, q), y), VT) + VT{};
         }
-        store_row(to + s * width, x, lesser(width, shape.n - s * width));
+        row.write(to + s * width, lesser(width, shape.n - s * width));
       }
     }
   }
 
-  [[gnu::noinline]] void store_r(const Strided<T>& r, index_t s, const C* strip) {
-    const index_t columns = lesser(width, s_.n - s * width);
-    T* to = r.data + s * width;
-    const index_t upper = lesser(s_.k, (s + 1) * width);
-    r_fits_[s] = 1;
-    for (index_t i = 0; i < upper; ++i) {
-      VT x[row_vectors];
-      prefetch<1>(to + i * r.ld, r.ld);
-      upper_row(i, s, sign_[i], strip + i * width, x);
-      store_row(to + i * r.ld, x, columns);
-    }
-    for (index_t i = upper; i < s_.r_rows; ++i)
-      __builtin_memset(to + i * r.ld, 0, static_cast<std::size_t>(columns) * sizeof(T));
-  }
-
-  [[gnu::noinline]] void store_q(const Strided<T>& out, index_t s, const C* q) const {
-    const index_t columns = lesser(width, s_.q_cols - s * width);
-    V sign[row_vectors];
-    for (int c = 0; c < row_vectors; ++c)
-      sign[c] = s < panels_ ? load(sign_ + s * width + c * lanes) : V{} + 1;
-    for (index_t i = 0; i < s_.m; ++i) {
-      VT x[row_vectors];
-      prefetch<1>(out.data + i * out.ld + s * width, out.ld);
-#pragma GCC unroll 16
-      for (int c = 0; c < row_vectors; ++c)
-        x[c] = __builtin_convertvector(load(q + i * width + c * lanes) * sign[c], VT);
-      store_row(out.data + i * out.ld + s * width, x, columns);
-    }
-  }
-
-  /// Stores V\R and tau of strip s. Where V was rounded, tau = 2 / v'v is computed from the rounded
-  /// V, so that I - tau v v' is orthogonal to the last bit of T.
-  void store_reflectors(const Matrix<T>& matrix, index_t s, const C* strip) {
-    const index_t columns = lesser(width, s_.n - s * width);
-    r_fits_[s] = 1;
-    C squares[width];
-    for (C& square : squares) square = 1;
-    for (index_t i = 0; i < s_.m; ++i) {
-      VT x[row_vectors];
-      upper_row(lesser(i, s_.k), s, 1, strip + i * width, x);
-      T row[width];
-      __builtin_memcpy(row, x, sizeof(x));
-      for (index_t j = 0; j < lesser(columns, i - s * width); ++j) {
-        row[j] = static_cast<T>(strip[i * width + j]);
-        squares[j] += static_cast<C>(row[j]) * static_cast<C>(row[j]);
-      }
-      __builtin_memcpy(matrix.v.data + i * matrix.v.ld + s * width, row,
-                       static_cast<std::size_t>(columns) * sizeof(T));
-    }
-    for (index_t j = 0; j < lesser(columns, s_.k - s * width); ++j) {
-      const C tau = t_[(s * width + j) * width + j];
-      matrix.tau.data[s * width + j] =
-          static_cast<T>(sizeof(T) < sizeof(C) ? tau_for(tau, squares[j]) : tau);
-    }
-  }
-
-  const Shape s_;
   const bool uses_tiles_;
-  const index_t rows_;                // m with the padding
-  const index_t strips_, panels_;     // all strips of A, and the strips with reflectors
-  const index_t own_strips_;          // of a worker: the most strips of a group
-  std::size_t bytes_ = 0;             // of the workspace
-  C* strip_;                          // V\R, rows_ x 32 for every panel
-  C* own_strip_;                      // rows_ x 32, own_strips_ for every worker
-  C* own_columns_;                    // the columns of a leaf for every worker
-  typename Tiles::Rows* split_;       // V split for the tiles, block by block
-  C* top_;                            // the first rows of V, 32 x 32 for every panel
-  C* t_;                              // T transposed, 32 x 32 for every panel
-  C* sign_;                           // the sign of R_ii
-  C* up_;                             // 2^e_j as two factors, 2 x 32 for every strip
-  typename Format<T>::Int* largest_;  // the largest |a_ij| of each column, as bits
-  int* r_fits_;                       // for every strip
+  const index_t own_strips_;     // of a worker: the most strips of a group
+  C* strip_;                     // V\R, rows_ x 32 for every panel
+  C* own_strip_;                 // rows_ x 32, own_strips_ for every worker
+  C* own_columns_;               // the columns of a leaf for every worker
+  typename Tiles::Rows* split_;  // V split for the tiles, block by block
+  C* top_;                       // the first rows of V, 32 x 32 for every panel
+  C* t_;                         // T transposed, 32 x 32 for every panel
 };
 
 template <class T, class C>

@@ -14,24 +14,10 @@
 #pragma once
 
 #include "core/cpu/blocked/leaf_columns.hpp"
-#include "core/simd/products.hpp"
+#include "core/cpu/blocked/strip_rows.hpp"
 
 namespace qrtool::blocked {
 namespace {
-
-/// The mask of the lanes of vector q of a row whose columns are at least `first`.
-template <class Int>
-Int lanes_from(index_t first, int q) {
-  constexpr int lanes = sizeof(Int) / sizeof(Int{}[0]);
-  Int column;
-  for (int l = 0; l < lanes; ++l) column[l] = q * lanes + l;
-  return column >= (Int{} + static_cast<decltype(Int{}[0] + 0)>(first));
-}
-
-template <class V, class Int>
-V select(Int mask, V x) {
-  return reinterpret_cast<V>(reinterpret_cast<Int>(x) & mask);
-}
 
 template <class C>
 class PanelQr : Lanes<C, C> {

@@ -74,9 +74,9 @@ class Condition : SolveArithmetic<T> {
     norm_ = square_roots(squares);
   }
 
-  /// As estimate_singular_values() in core/solve/ranked/triangular: steps of inverse iteration that
-  /// begin with a vector for which each sign lets the next entry grow, and steps of the power
-  /// method that begin with the longest column. `y` has room for four vectors, `other` for two.
+  /// As estimate_singular_values() in core/solve/triangular: steps of inverse iteration that begin
+  /// with a vector for which each sign lets the next entry grow, and steps of the power method that
+  /// begin with the longest column. `y` has room for four vectors, `other` for two.
   void estimate(V* y, V* other) {
     for (index_t i = 0; i < 2 * s_.n; ++i) y[i] = V{};
     triangle_.template substitute<2>(y, [&](int v, index_t j, V sum) {

@@ -7,27 +7,19 @@
 //     q q q q ..     z z z z     c c c c        c[i][v] += q[i][p] z[p][v]
 //     q q q q ..  x  z z z z  =  c c c c
 //                    ..
-//
-// No function of the standard library is called here; core/simd/simd.hpp says why.
 #include "core/cpu/tall/product_kernel.hpp"
+
+#include "core/simd/simd.hpp"
 
 namespace qrtool::tall_product {
 namespace {
 
-using std::int64_t;
-
-constexpr int vector_bytes = QRTOOL_VECTOR_BYTES;
 /// 16 sums take half of the registers of AVX-512 and ARM, and 8 sums half of the others'.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile = 16;
 #else
 constexpr int tile = 8;
 #endif
-
-template <class T, int L>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(L * sizeof(T))));
-};
 
 template <class T>
 class Product {
@@ -52,10 +44,10 @@ class Product {
   }
 
   void pad_z() {
-    for (int64_t p = 0; p < o_.inner; ++p) {
+    for (index_t p = 0; p < o_.inner; ++p) {
       T* row = o_.z_padded + p * vectors_ * lanes;
-      for (int64_t j = 0; j < o_.cols; ++j) row[j] = o_.z[p * o_.z_ld + j];
-      for (int64_t j = o_.cols; j < vectors_ * lanes; ++j) row[j] = 0;
+      for (index_t j = 0; j < o_.cols; ++j) row[j] = o_.z[p * o_.z_ld + j];
+      for (index_t j = o_.cols; j < vectors_ * lanes; ++j) row[j] = 0;
     }
   }
 
@@ -63,27 +55,27 @@ class Product {
   template <int columns>
   void by_rows() {
     constexpr int height = tile / columns < most_rows ? tile / columns : most_rows;
-    int64_t i = 0;
+    index_t i = 0;
     for (; i + height <= o_.rows; i += height) row_tile<height, columns>(i);
     for (; i < o_.rows; ++i) row_tile<1, columns>(i);
   }
 
   /// Computes a tile. The product overwrites the rows of Q, so that they are copied first.
   template <int height, int columns>
-  void row_tile(int64_t first) {
+  void row_tile(index_t first) {
     for (int r = 0; r < height; ++r)
       __builtin_memcpy(o_.q_rows + r * o_.inner, o_.q + (first + r) * o_.ld,
                        static_cast<std::size_t>(o_.inner) * sizeof(T));
-    int64_t v = 0;
+    index_t v = 0;
     for (; v + columns <= vectors_; v += columns) one_tile<height, columns>(first, v);
     for (; v < vectors_; ++v) one_tile<height, 1>(first, v);
   }
 
   template <int height, int columns>
-  [[gnu::always_inline]] inline void one_tile(int64_t first, int64_t v) {
+  [[gnu::always_inline]] inline void one_tile(index_t first, index_t v) {
     V c[height][columns] = {};
     const T* z = o_.z_padded + v * lanes;
-    for (int64_t p = 0; p < o_.inner; ++p, z += vectors_ * lanes) {
+    for (index_t p = 0; p < o_.inner; ++p, z += vectors_ * lanes) {
       V row[columns];
 #pragma GCC unroll 4
       for (int x = 0; x < columns; ++x) __builtin_memcpy(&row[x], z + x * lanes, sizeof(V));
@@ -98,24 +90,23 @@ class Product {
     for (int r = 0; r < height; ++r) {
 #pragma GCC unroll 4
       for (int x = 0; x < columns; ++x) {
-        const int64_t at = (v + x) * lanes;
+        const index_t at = (v + x) * lanes;
         T* to = o_.q + (first + r) * o_.ld + at;
         if (at + lanes <= o_.cols) {
           __builtin_memcpy(to, &c[r][x], sizeof(V));
         } else {
-          for (int64_t j = 0; j < o_.cols - at; ++j) to[j] = c[r][x][j];
+          for (index_t j = 0; j < o_.cols - at; ++j) to[j] = c[r][x][j];
         }
       }
     }
   }
 
   const Operands<T>& o_;
-  int64_t vectors_;  // in a row of Z
+  index_t vectors_;  // in a row of Z
 };
 
 }  // namespace
 
-#define QRTOOL_JOIN(a, b) a##b
 #define QRTOOL_PRODUCTS(target) QRTOOL_JOIN(target, _products)
 
 extern const Kernels QRTOOL_PRODUCTS(QRTOOL_TARGET){Product<float>::multiply,
