@@ -163,13 +163,7 @@ Limits limits_beside_files(const FactorOptions& o, const Reader& input, Limits l
   OutputSpec output = planned_output(input.source(), problem);
   output.path = o.output;
   const std::size_t bytes = input.workspace_bytes(problem.type) + output_workspace_bytes(output);
-  if (counted_file_bytes(bytes, limits.host_bytes) >= limits.host_bytes)
-    throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
-                                 escape(input.source().file), format_bytes(bytes),
-                                 format_bytes(limits.host_bytes)),
-                     hint_of_memory(bytes));
-  limits.reserve_for_files(counted_file_bytes(bytes, limits.host_bytes));
-  return limits;
+  return limits_beside(input.source().file, bytes, limits);
 }
 
 Problem problem_of(const Source& source, const FactorOptions& o) {

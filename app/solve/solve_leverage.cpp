@@ -8,6 +8,7 @@
 #include <complex>
 #include <vector>
 
+#include "app/solve/side_numbers.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
