@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // solve_leverage.cpp: which leverages there are, and where weights and right sides come from.
-#include "app/solve/solve_leverage.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "app/solve/side_numbers.hpp"
+#include "app/solve/solve_run.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 

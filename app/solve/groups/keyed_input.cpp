@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "app/solve/side_numbers.hpp"
-#include "app/solve/groups/row_keeper.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/keyed_rows.hpp"
