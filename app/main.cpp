@@ -30,7 +30,7 @@
 #include "app/ranks/world.hpp"
 #include "app/run/backends/opencl_process.hpp"
 #include "app/run/backends/timings_file.hpp"
-#include "app/run/files/several.hpp"
+#include "app/run/verdict/outcome.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // build_kernels.cpp: finds the problems, plans each of them on the device and builds its programs.
-#include "app/commands/build_kernels.hpp"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/commands/commands.hpp"
 #include "app/engine/opencl.hpp"
 #include "app/engine/solve_device.hpp"
 #include "app/engine/timings.hpp"

@@ -17,6 +17,10 @@ ExitCode run_verify(const VerifyOptions& options);
 ExitCode run_generate(const GenerateOptions& options);
 ExitCode run_info(const InfoOptions& options);
 ExitCode run_devices(const DevicesOptions& options);
+/// `devices --build`: builds the kernels for the matrices of a file, for one shape, or for usual
+/// shapes, so that the driver keeps them for later runs. Errors: DeviceError where there is no
+/// device; InputError.
+ExitCode build_kernels(const DevicesOptions& options);
 ExitCode run_bench(const BenchOptions& options);
 
 }  // namespace qrtool

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/commands/build_kernels.hpp"
 #include "app/commands/commands.hpp"
 #include "app/engine/automatic.hpp"
 #include "app/engine/opencl.hpp"

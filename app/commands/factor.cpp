@@ -6,13 +6,11 @@
 #include <utility>
 
 #include "app/commands/commands.hpp"
-#include "app/commands/factor_into.hpp"
-#include "app/commands/factor_several.hpp"
-#include "app/factor/dry_run.hpp"
 #include "app/factor/factor_run.hpp"
 #include "app/process/process_clock.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
 #include "app/run/backends/attempts.hpp"
+#include "app/run/files/into.hpp"
 #include "core/machine/host.hpp"
 
 namespace qrtool {
@@ -55,6 +53,29 @@ void refuse_for_ranks(const FactorOptions& o) {
   if (o.leverage) throw UsageError("--leverage is for one process", "use qrtool, without mpirun");
 }
 
+/// Factors one input after another into files of their own. A device is started once.
+ExitCode factor_into(const FactorOptions& o, const Limits& limits) {
+  require_named_device(o.backend);
+  start_device(o.backend);
+  std::shared_ptr<Backend> backend;
+  const auto run = [&](const std::string& input, const std::string& output) {
+    Laps laps;
+    FactorOptions one = o;
+    one.input = input;
+    one.output = output;
+    one.progress = ProgressMode::never;  // the files are counted
+    const std::unique_ptr<Reader> reader = open_input_of(one, limits);
+    return outcome_of(one, factor_input(one, *reader, limits, laps, /*shared=*/nullptr, &backend));
+  };
+  return run_into({.options = o,
+                   .command = "factor",
+                   .schema = "qrtool.factor-into/1",
+                   .folder = o.into,
+                   .inputs = o.inputs,
+                   .others = {},
+                   .run = run});
+}
+
 }  // namespace
 
 ExitCode run_factor(const FactorOptions& o, Comm& comm) {
@@ -63,18 +84,15 @@ ExitCode run_factor(const FactorOptions& o, Comm& comm) {
     return factor_on_ranks(o, comm);
   }
   if (o.dry_run) return dry_run_factor(o);
-  if (!o.into.empty()) return factor_into(o);
   if (o.datasets.size() > 1) return factor_several(o);
-
   Laps laps(process_seconds());
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
+  if (!o.into.empty()) return factor_into(o, limits);
   start_device(o.backend);
   const std::unique_ptr<Reader> input = open_input_of(o, limits);
-  const FactorResult result =
-      factor_input(o, *input, limits, laps, /*shared=*/nullptr, &backend_until_exit());
-  print_result(o, result);
-  return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
+  return print(o, outcome_of(o, factor_input(o, *input, limits, laps, /*shared=*/nullptr,
+                                             &backend_until_exit())));
 }
 
 }  // namespace qrtool

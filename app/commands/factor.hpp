@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// factor.hpp: one run of `qrtool factor` by one process.
+// factor.hpp: runs of `qrtool factor` by one process.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "app/options/options.hpp"
 #include "app/process/laps.hpp"
 #include "core/backend/backend.hpp"
+#include "core/error.hpp"
 #include "core/problem/problem.hpp"
 #include "io/write/writer.hpp"
 
@@ -20,5 +21,10 @@ namespace qrtool {
 FactorResult factor_input(const FactorOptions& options, Reader& input, const Limits& limits,
                           Laps& laps, OutputFile* shared = nullptr,
                           std::shared_ptr<Backend>* kept = nullptr);
+
+/// Several --dataset: one run, one output. Factors one dataset after another. Those that fail are
+/// left out of the output, and the highest exit code is returned. Errors: UsageError for what one
+/// run cannot do on several datasets; OutputError.
+ExitCode factor_several(const FactorOptions& options);
 
 }  // namespace qrtool

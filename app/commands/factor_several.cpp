@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor_several.cpp: opens all datasets, factors those that could be opened, and commits the file
 // that holds the factors of all.
-#include "app/commands/factor_several.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
 #include "app/commands/factor.hpp"
@@ -16,7 +12,7 @@
 #include "app/process/console.hpp"
 #include "app/process/process_clock.hpp"
 #include "app/process/signals.hpp"
-#include "app/run/files/several.hpp"
+#include "app/run/verdict/outcome.hpp"
 #include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/rereadable.hpp"
@@ -25,28 +21,25 @@
 namespace qrtool {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// One of the datasets.
 struct Task {
   FactorOptions options;  // with this dataset alone
   std::unique_ptr<Reader> input;
-  std::optional<FactorResult> result;
-  std::optional<Failure> failure;
 
   const std::string& source() const { return input->source().dataset; }
-  ExitCode exit_code() const {
-    if (failure) return failure->code;
-    return result->is_good() ? ExitCode::good : ExitCode::answer_is_no;
-  }
 };
 
-std::vector<Task> open_all(const FactorOptions& o, const Limits& limits) {
+/// Opens all datasets; `outcomes` gets one for each, which is that of a dataset that fails.
+std::vector<Task> open_all(const FactorOptions& o, const Limits& limits,
+                           std::vector<Outcome>& outcomes) {
   std::vector<Task> tasks;
   for (const std::string& dataset : o.datasets) {
-    Task task{.options = o, .input = nullptr, .result = {}, .failure = {}};
+    Task task{.options = o, .input = nullptr};
     task.options.dataset = dataset;
-    task.failure = attempt([&] { task.input = open_input_of(task.options, limits); });
+    outcomes.push_back(attempt(dataset, [&] {
+      task.input = open_input_of(task.options, limits);
+      return Outcome();
+    }));
     const auto is_same = [&](const Task& other) {
       return task.input && other.input && other.source() == task.source();
     };
@@ -74,37 +67,14 @@ std::unique_ptr<OutputFile> create_file(const FactorOptions& o, const std::vecto
   return create_output_file(root, planned);
 }
 
-void commit(OutputFile& file, const std::vector<Task>& tasks) {
-  std::vector<std::string> sources;
-  for (const Task& task : tasks)
-    if (task.result) sources.push_back(task.source());
+/// `sources`: the datasets whose factors are in the file.
+void commit(OutputFile& file, const std::vector<std::string>& sources) {
   if (sources.empty()) return;
   set_interrupt_message(interrupted_while_finishing);
   FileSet files;
   file.finish(sources, files);
   files.commit();
   set_interrupt_message(interrupted_when_complete);
-}
-
-Json to_json(const Task& task) {
-  if (task.result) return to_json(*task.result);
-  Json json = to_json(*task.failure);
-  json["dataset"] = task.options.dataset;
-  return json;
-}
-
-void print_results(const FactorOptions& o, const std::vector<Task>& tasks, ExitCode worst) {
-  Json results = Json::array();
-  for (const Task& task : tasks) {
-    if (o.json) results.push_back(to_json(task));
-    if (task.result && o.json) print_bad_matrices(*task.result);
-    if (task.result && !o.json) print_result(o, *task.result);
-  }
-  if (!o.json) return;
-  write_json({{"schema", "qrtool.factor-several/1"},
-              {"version", QRTOOL_VERSION},
-              {"datasets", results},
-              {"exit", static_cast<int>(worst)}});
 }
 
 }  // namespace
@@ -116,21 +86,24 @@ ExitCode factor_several(const FactorOptions& o) {
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
   start_device(o.backend);
-  std::vector<Task> tasks = open_all(o, limits);
+  std::vector<Outcome> outcomes;
+  std::vector<Task> tasks = open_all(o, limits, outcomes);
   if (const std::unique_ptr<OutputFile> file = create_file(o, tasks)) {
-    for (Task& task : tasks) {
-      if (task.failure) continue;
-      task.failure = attempt([&] {
-        task.result.emplace(factor_input(task.options, *task.input, limits, laps, file.get()));
+    std::vector<std::string> written;
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      Task& task = tasks[i];
+      if (!task.input) continue;
+      outcomes[i] = attempt(task.options.dataset, [&] {
+        return outcome_of(task.options,
+                          factor_input(task.options, *task.input, limits, laps, file.get()));
       });
+      if (outcomes[i].is_complete()) written.push_back(task.source());
       laps = Laps();
     }
-    commit(*file, tasks);
+    commit(*file, written);
   }
-  ExitCode worst = ExitCode::good;
-  for (const Task& task : tasks) worst = std::max(worst, task.exit_code());
-  print_results(o, tasks, worst);
-  return worst;
+  for (const Outcome& outcome : outcomes) print(o, outcome, /*is_part=*/true);
+  return finish_several(o, "qrtool.factor-several/1", outcomes);
 }
 
 }  // namespace qrtool

@@ -6,9 +6,9 @@
 
 #include "app/commands/commands.hpp"
 #include "app/info/info_text.hpp"
-#include "app/info/plot.hpp"
 #include "app/process/console.hpp"
 #include "app/process/gnuplot.hpp"
+#include "app/run/verdict/outcome.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -32,12 +32,8 @@ ExitCode run_info(const InfoOptions& o) {
   if (!o.plot.empty()) check_picture(o.plot, o.force);
   const FileContents contents = look_into(o);
   if (!o.plot.empty()) draw(o, contents);
-  if (o.json) {
-    write_json(to_json(contents));
-  } else if (!o.quiet) {
-    write_stdout(text_of(contents, o.verbose));
-  }
-  return ExitCode::good;
+  if (o.json) return print(o, {.json = to_json(contents)});
+  return print(o, {.text = text_of(contents, o.verbose)});
 }
 
 }  // namespace qrtool

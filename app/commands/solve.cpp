@@ -6,16 +6,14 @@
 #include <utility>
 
 #include "app/commands/commands.hpp"
-#include "app/commands/solve_by.hpp"
-#include "app/commands/solve_into.hpp"
 #include "app/process/process_clock.hpp"
 #include "app/run/backends/attempts.hpp"
 #include "app/run/backends/make_backend.hpp"
+#include "app/run/files/into.hpp"
 #include "app/run/files/source_notes.hpp"
-#include "app/solve/solve_dry_run.hpp"
+#include "app/solve/side_numbers.hpp"
 #include "app/solve/solve_notes.hpp"
 #include "app/solve/solve_run.hpp"
-#include "app/solve/weight_scale.hpp"
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
 #include "core/text.hpp"
@@ -33,6 +31,31 @@ ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits&
   run.make_plan();
   print_costs(o, "solve", o.output, {cost_of(o, inputs, limits, run)});
   return ExitCode::good;
+}
+
+/// Solves for one B after another, or one table after another, into files of their own. A device is
+/// started once.
+ExitCode solve_into(const SolveOptions& o, const Limits& limits) {
+  require_named_device(o.backend);
+  start_device(o.backend);
+  const bool are_tables = !o.system.response.empty();
+  std::shared_ptr<Backend> backend;
+  const auto run = [&](const std::string& input, const std::string& output) {
+    Laps laps;
+    SolveOptions one = o;
+    (are_tables ? one.a : one.b) = input;
+    one.output = output;
+    one.progress = ProgressMode::never;  // the files are counted
+    const SolveInputs inputs = open_inputs_of(one, limits);
+    return outcome_of(one, solve_inputs(one, inputs, limits, laps, &backend));
+  };
+  return run_into({.options = o,
+                   .command = "solve",
+                   .schema = "qrtool.solve-into/1",
+                   .folder = o.into,
+                   .inputs = o.inputs,
+                   .others = {are_tables ? "" : o.a, o.system.weights},
+                   .run = run});
 }
 
 }  // namespace
@@ -81,16 +104,14 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
 }
 
 ExitCode run_solve(const SolveOptions& o) {
-  if (!o.into.empty()) return solve_into(o);
   if (!o.by.empty() || !o.groups.empty()) return solve_by(o);
   Laps laps(process_seconds());
   const Limits limits = host_limits(o.memory_bytes, o.threads);
+  if (!o.into.empty()) return solve_into(o, limits);
   start_device(o.backend);
   const SolveInputs inputs = open_inputs_of(o, limits);
   if (o.dry_run) return dry_run(o, inputs, limits, laps);
-  const SolveResult result = solve_inputs(o, inputs, limits, laps, &backend_until_exit());
-  print_result(o, result);
-  return result.is_good() ? ExitCode::good : ExitCode::answer_is_no;
+  return print(o, outcome_of(o, solve_inputs(o, inputs, limits, laps, &backend_until_exit())));
 }
 
 }  // namespace qrtool

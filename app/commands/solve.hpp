@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// solve.hpp: one run of `qrtool solve`.
+// solve.hpp: runs of `qrtool solve`.
 #pragma once
 
 #include <memory>
@@ -23,5 +23,10 @@ SolveInputs open_inputs_of(const SolveOptions& options, const Limits& limits);
 SolveResult solve_inputs(const SolveOptions& options, const SolveInputs& inputs,
                          const Limits& limits, Laps& laps,
                          std::shared_ptr<Backend>* kept = nullptr);
+
+/// --by or --groups: one regression for each group of the rows of a table, or of A and B: reads,
+/// solves, checks, and writes a table with a row for each group. Errors: every class of
+/// core/error.hpp; nothing is left on disk.
+ExitCode solve_by(const SolveOptions& options);
 
 }  // namespace qrtool

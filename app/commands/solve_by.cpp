@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // solve_by.cpp: reads rows by their groups, solves some groups at a time, and writes
 // them in the order in which their keys came first.
-#include "app/commands/solve_by.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "app/commands/solve.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
@@ -38,8 +37,7 @@ std::size_t window_bytes(const Limits& limits) {
 
 void print_notes_of(const SolveOptions& o, const Source& source) {
   if (o.quiet) return;
-  for (const std::string& note : source.notes)
-    print_message(fmt::format("note: {}: {}", escape(source.file), note));
+  print_source_notes(source, /*with_order=*/false);
   note_rounded(source);
   if (o.verbose) print_source_details(source);
 }
@@ -90,6 +88,7 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
 void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& result,
                 const Limits& limits, GroupTable& table, Progress& progress) {
   const KeyedInput& input = result.input;
+  double& seconds = result.seconds.columns[1].seconds;
   const index_t responses = input.system.count_responses(), terms = input.system.terms();
   const auto of_group =
       responses * static_cast<index_t>(sizeof(GroupLine) +
@@ -102,7 +101,7 @@ void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& re
       groups.push_back(input.rows->rows_of(part.first_group + g));
     const Stopwatch watch;
     const GroupAnswers answers = solver.solve(groups, of_solver);
-    result.solve_seconds += watch.seconds();
+    seconds += watch.seconds();
     for (index_t i = 0; i < std::ssize(answers.lines); ++i) {
       const GroupLine& line = answers.lines[static_cast<std::size_t>(i)];
       const index_t number = (part.first_group + done) * responses + i;
@@ -146,7 +145,8 @@ ExitCode solve_by(const SolveOptions& o) {
   set_interrupt_message("qrtool: interrupted; nothing written\n");
   KeyedInput input = read_keyed_input(o, limits, KeepRows::store);
   print_notes_of(o, input.source);
-  GroupResult result{.input = input, .threads = limits.threads, .read_seconds = watch.seconds()};
+  GroupResult result(input, limits.threads);
+  result.seconds.columns = {{"read", watch.seconds()}, {"solve"}, {"sync"}};
   GroupTable table(input.table);
   {
     GroupSolver solver(input.system);
@@ -160,10 +160,9 @@ ExitCode solve_by(const SolveOptions& o) {
   set_interrupt_message(interrupted_while_finishing);
   table.commit();
   set_interrupt_message(interrupted_when_complete);
-  result.sync_seconds = sync.seconds();
-  result.total_seconds = watch.seconds();
-  print_group_result(o, result);
-  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  result.seconds.columns[2].seconds = sync.seconds();
+  result.seconds.total = watch.seconds();
+  return print(o, outcome_of(o, result));
 }
 
 }  // namespace qrtool

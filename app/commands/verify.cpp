@@ -13,11 +13,10 @@
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
 #include "app/run/backends/make_backend.hpp"
-#include "app/run/files/several.hpp"
 #include "app/run/files/source_notes.hpp"
 #include "app/run/measure/measure.hpp"
+#include "app/run/verdict/outcome.hpp"
 #include "app/run/verdict/verdict_text.hpp"
-#include "app/verify/verify_answer.hpp"
 #include "app/verify/verify_solutions.hpp"
 #include "core/join.hpp"
 #include "core/machine/host.hpp"
@@ -35,33 +34,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The verdict, and with --all the errors of every matrix.
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;
   Check check;
   Verdict verdict;
-  std::vector<Measurement> all;
-  StageSeconds stages;
+  StageSeconds stages = {};
   double total_seconds = 0;
-
-  /// The matrices that the text lists one by one.
-  std::span<const Measurement> listed() const {
-    if (options.all) return all;
-    return verdict.failures().first(std::min(verdict.failures().size(), listed_failures));
-  }
-  std::span<const index_t> leading() const { return input.a.source().leading; }
 };
 
 /// Returns how many tries OUT records for matrix b, or 0 where it records nothing.
 std::uint8_t recorded_tries(const StoredFactors& factors, index_t b) {
   return std::cmp_less(b, factors.tries.size()) ? factors.tries[static_cast<std::size_t>(b)] : 0;
-}
-
-/// The matrices whose factors came from a second try.
-index_t second_tries(const StoredFactors& factors) {
-  return std::count_if(factors.tries.begin(), factors.tries.end(),
-                       [](std::uint8_t tries) { return tries > 1; });
 }
 
 MatrixReport report_line(const Measurement& m, const StoredFactors& factors) {
@@ -93,68 +77,31 @@ std::string stored_shapes(const StoredFactors& f) {
   return text;
 }
 
-/// "matrix 12 fails: residual 3.1e-03 (8.7e+11 of its bar), orthogonality ..."
-std::string line_of(const Measurement& m, const VerifyResult& result) {
-  const std::string name = "matrix " + matrix_name(result.leading(), m.matrix);
-  if (m.status == Status::non_finite) return name + " fails: it holds NaN or Inf";
-  if (std::isnan(m.errors.residual)) return name + " fails: its factors hold NaN or Inf";
-  std::string text =
-      fmt::format("{} {}: {}", name, m.status == Status::ok ? "passes" : "fails",
-                  error_text("residual", m.errors.residual, m.bars.residual, " of its bar"));
-  if (result.input.has_q())
-    text += ", " + error_text("orthogonality", m.errors.orthogonality, m.bars.orthogonality, "");
-  return text + ", " + error_text("lower", m.errors.lower, m.bars.lower, "");
-}
-
-std::string verdict_line(const VerifyResult& result) {
-  const Verdict& verdict = result.verdict;
-  const std::string count = format_count(verdict.matrices());
-  const bool is_one = verdict.matrices() == 1, pass = verdict.failed() == 0;
-  const std::string answer =
-      is_one ? (pass ? "it passes" : "it fails")
-             : (pass ? "all pass"
-                     : fmt::format("{} of {} fail", format_count(verdict.failed()), count));
-  return fmt::format("verified {} {} of {}: {}", count, is_one ? "matrix" : "matrices",
-                     escape(result.input.factors.file), answer);
-}
-
-VerifyAnswer answer_of(const VerifyResult& result) {
-  VerifyAnswer answer;
+/// How the errors were measured, and the worst ones, in lines.
+std::string head_of(const VerifyResult& result) {
+  std::string text;
   const FactoredInput& input = result.input;
-  if (input.factors.p) answer.worst += "pivoted: A[:, P] is compared with the factors\n";
-  if (!input.has_q())
-    answer.worst += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
-  if (const std::string worst = worst_line(result.verdict, result.leading()); !worst.empty())
-    answer.worst += fmt::format("{}{}\n", worst,
-                                result.options.criteria == Criteria::m_eps
-                                    ? "; bars m 2^-23"
-                                    : fmt::format("; u = {}", unit_text(input.precision())));
-  if (result.check == Check::probe)
-    answer.worst += "these errors are estimates, except those of matrices close to a bar\n";
-  for (const Measurement& m : result.listed()) answer.listed.push_back(line_of(m, result));
-  if (const index_t count = second_tries(input.factors); count > 0)
-    answer.after_list = fmt::format("{} {} from a second try\n", format_count(count),
-                                    count == 1 ? "matrix came" : "matrices came");
-  answer.verdict = verdict_line(result);
-  answer.failed = result.verdict.failed();
-  return answer;
+  if (input.factors.p) text += "pivoted: A[:, P] is compared with the factors\n";
+  if (!input.has_q()) text += r_alone_line();
+  if (const std::string worst = worst_line(result.verdict); !worst.empty())
+    text += fmt::format("{}{}\n", worst,
+                        result.options.criteria == Criteria::m_eps
+                            ? "; bars m 2^-23"
+                            : fmt::format("; u = {}", unit_text(input.precision())));
+  if (result.check == Check::probe) text += estimates_line;
+  return text;
 }
 
 Json to_json(const VerifyResult& result) {
   const FactoredInput& input = result.input;
   const Source& a = input.a.source();
-  std::vector<index_t> shape = a.leading;
-  shape.insert(shape.end(), {a.m, a.n});
   const bool is_recorded = !input.factors.tries.empty();
-  const Json tries_again = is_recorded ? Json(second_tries(input.factors)) : Json();
+  Json of_a = input_json(a), check{{"kind", name_of(result.check)}};
+  of_a["order"] = name_of(a.order);
+  check.update(to_json(result.verdict));
   return {{"schema", "qrtool.verify/1"},
           {"version", QRTOOL_VERSION},
-          {"input",
-           {{"file", a.file},
-            {"dataset", a.dataset},
-            {"shape", shape},
-            {"type", a.stored_type},
-            {"order", name_of(a.order)}}},
+          {"input", of_a},
           {"factors",
            {{"file", input.factors.file},
             {"kind", input.has_reflectors() ? "reflectors"
@@ -164,10 +111,9 @@ Json to_json(const VerifyResult& result) {
             {"by_qrtool", input.factors.by_qrtool}}},
           {"criteria", result.options.criteria == Criteria::bar ? "bar" : "m-eps"},
           {"unit_roundoff", input.precision().u},
-          {"check", to_json(result.verdict, result.check)},
-          {"second_tries", tries_again},
-          {result.options.all ? "all_matrices" : "first_failures",
-           to_json(result.options.all ? result.all : result.verdict.failures(), input.has_q())},
+          {"check", check},
+          {"second_tries", is_recorded ? Json(result.verdict.second_tries) : Json()},
+          {result.options.all ? "all_matrices" : "first_failures", listed_json(result.verdict)},
           {"seconds",
            {{"read", result.stages.read},
             {"check", result.stages.work},
@@ -197,9 +143,9 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
   Progress progress("verify", work_of(result.input, plan), o.progress_mode(), plan.unit());
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
-      result.verdict.add(m);
-      if (o.all) result.all.push_back(m);
+      result.verdict.add(judged(m, result.input.has_q()));
       const MatrixReport line = report_line(m, result.input.factors);
+      result.verdict.second_tries += line.tries > 1;
       if (report != nullptr) report->write({&line, 1});
     }
   };
@@ -282,15 +228,9 @@ std::optional<VerifyOptions> with_table(const VerifyOptions& o) {
   return table;
 }
 
-/// An answer as JSON, and its exit code.
-struct JsonAnswer {
-  Json json;
-  ExitCode code = ExitCode::good;
-};
-
 /// Verifies the factors of one dataset. `source` is one of the datasets that OUT records, or empty
 /// where OUT holds the factors of one.
-JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
+Outcome verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const RecordedInput recorded = read_recorded_input(o.factors, source);
@@ -305,9 +245,8 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   VerifyResult result{.options = o,
                       .input = input,
                       .check = plan.check,
-                      .verdict = Verdict(input.has_q()),
-                      .all = {},
-                      .stages = {}};
+                      .verdict = {subject_of_factors, named_by(a->source().leading),
+                                  o.all ? std::optional<std::size_t>() : Verdict::most_failures}};
   if (o.verbose) print_notes(result, plan);
   std::unique_ptr<ReportFile> report;
   if (!o.report.empty()) report = create_report_file(o.report, o.force, report_columns({}));
@@ -318,11 +257,11 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
     if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();
   result.total_seconds = watch.seconds();
-  if (result.verdict.matrices() == 0)
+  if (result.verdict.all() == 0)
     print_message(fmt::format("{}: 0 matrices", escape(a->source().file)));
-  const VerifyAnswer answer = answer_of(result);
-  print_answer(o, answer);
-  return {o.json ? to_json(result) : Json(), answer.exit_code()};
+  Outcome outcome = answer_of(o, result.verdict, head_of(result), factors.file);
+  if (o.json) outcome.json = to_json(result);
+  return outcome;
 }
 
 /// The datasets in an output of several that the options name; all where they name none.
@@ -352,24 +291,12 @@ ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& 
   VerifyOptions each = o;
   each.input = split_location(o.input).file;
   each.dataset.clear();
-  ExitCode worst = ExitCode::good;
-  Json answers = Json::array();
+  std::vector<Outcome> outcomes;
   for (const std::string& source : sources) {
-    JsonAnswer answer;
-    const std::optional<Failure> failure = attempt([&] { answer = verify_one(each, source); });
-    if (failure) {
-      answer = {to_json(*failure), failure->code};
-      answer.json["dataset"] = source;
-    }
-    worst = std::max(worst, answer.code);
-    answers.push_back(std::move(answer.json));
+    outcomes.push_back(attempt(source, [&] { return verify_one(each, source); }));
+    print(o, outcomes.back(), /*is_part=*/true);
   }
-  if (o.json)
-    write_json({{"schema", "qrtool.verify-several/1"},
-                {"version", QRTOOL_VERSION},
-                {"datasets", answers},
-                {"exit", static_cast<int>(worst)}});
-  return worst;
+  return finish_several(o, "qrtool.verify-several/1", outcomes);
 }
 
 }  // namespace
@@ -386,16 +313,12 @@ ExitCode run_verify(const VerifyOptions& o) {
     VerifyOptions one = o;
     one.input = split_location(o.input).file;
     one.dataset.clear();
-    const JsonAnswer answer = verify_one(one, chosen.front());
-    if (o.json) write_json(answer.json);
-    return answer.code;
+    return print(o, verify_one(one, chosen.front()));
   }
   if (o.datasets.size() > 1)
     throw UsageError(fmt::format("{}: holds the factors of one dataset", escape(o.factors)),
                      "give one --dataset, or none");
-  const JsonAnswer answer = verify_one(o, "");
-  if (o.json) write_json(answer.json);
-  return answer.code;
+  return print(o, verify_one(o, ""));
 }
 
 }  // namespace qrtool

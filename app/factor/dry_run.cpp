@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // dry_run.cpp: the steps of `factor` up to its plan, and the cost of the rest.
-#include "app/factor/dry_run.hpp"
-
 #include <fmt/format.h>
 
 #include "app/factor/factor_run.hpp"

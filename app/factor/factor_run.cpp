@@ -17,6 +17,7 @@
 #include "app/run/matrices/factor_rows.hpp"
 #include "app/run/matrices/leverage_run.hpp"
 #include "app/run/pipeline/share_stages.hpp"
+#include "app/run/verdict/verdict_text.hpp"
 #include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/open/input.hpp"
@@ -47,13 +48,6 @@ std::vector<MatrixDataset> datasets_of(const Problem& p) {
   return datasets;
 }
 
-/// How text was read, as attributes of the output.
-std::vector<std::pair<std::string, AttributeValue>> with_details(
-    std::vector<std::pair<std::string, AttributeValue>> attributes, const Source& source) {
-  for (const auto& [name, word] : source.details) attributes.emplace_back(name, word);
-  return attributes;
-}
-
 /// What the datasets of a run are, and what is known of them without a plan.
 OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads) {
   const Problem problem = problem_of(source, o);
@@ -75,19 +69,9 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads
   if (o.leverage)
     spec.datasets.insert(spec.datasets.begin(),
                          leverage_dataset(source.leading, source.m, problem.type));
-  spec.attributes = with_details(std::move(spec.attributes), source);
+  for (const auto& [name, word] : source.details) spec.attributes.emplace_back(name, word);
   name_dimensions_of_factors(source, spec);
   return spec;
-}
-
-/// What the plan adds to the attributes of its output.
-Attributes attributes_of(const Plan& plan, const Backend& backend) {
-  return {{"arithmetic", plan.arithmetic()},
-          {"backend", backend.name()},
-          {"device", backend.device()},
-          {"variant", std::string(plan.variant->name)},
-          {"rates", plan.variant->rates(backend.limits())},
-          {"check", std::string(name_of(plan.problem.check))}};
 }
 
 /// The lines of a text one after the other; the lines of a build log are indented.
@@ -163,13 +147,7 @@ Limits limits_beside_files(const FactorOptions& o, const Reader& input, Limits l
   OutputSpec output = planned_output(input.source(), problem);
   output.path = o.output;
   const std::size_t bytes = input.workspace_bytes(problem.type) + output_workspace_bytes(output);
-  if (counted_file_bytes(bytes, limits.host_bytes) >= limits.host_bytes)
-    throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
-                                 escape(input.source().file), format_bytes(bytes),
-                                 format_bytes(limits.host_bytes)),
-                     hint_of_memory(bytes));
-  limits.reserve_for_files(counted_file_bytes(bytes, limits.host_bytes));
-  return limits;
+  return limits_beside(input.source().file, bytes, limits);
 }
 
 Problem problem_of(const Source& source, const FactorOptions& o) {
@@ -200,8 +178,7 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
               .shown_device = name_of_device(backend),
               .files = {},
               .datasets = {},
-              .verdict = Verdict(options.mode != Mode::r),
-              .stages = {},
+              .verdict = Verdict(subject_of_factors, named_by(input.source().leading)),
               .chunks = {}} {}
 
 void FactorRun::make_plan() {
@@ -240,7 +217,14 @@ void FactorRun::refuse_columns() const {
 void FactorRun::take_outputs(Outputs outputs) {
   refuse_columns();
   outputs_ = std::move(outputs);
-  for (const auto& [name, value] : attributes_of(plan(), backend_))
+  const Variant& variant = *plan().variant;
+  for (const auto& [name, value] :
+       Attributes{{"arithmetic", plan().arithmetic()},
+                  {"backend", backend_.name()},
+                  {"device", backend_.device()},
+                  {"variant", std::string(variant.name)},
+                  {"rates", variant.rates(backend_.limits())},
+                  {"check", std::string(name_of(plan().problem.check))}})
     outputs_.factors->add_attribute(name, value);
   if (plan().problem.pivots)
     outputs_.ranks.resize(static_cast<std::size_t>(plan().problem.count), -1);
@@ -256,7 +240,7 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
   together(comm, [&] {
     if (comm.is_root() && comm.size() > 1) foreign = allocate_matrices<T>(backend_, plan());
   });
-  result_.start_seconds = laps_.lap();
+  result_.times.start = laps_.lap();
   Progress progress("factor", plan().problem.count, mode);
   MatrixSteps<T> steps{.plan = plan(),
                        .input = input_,
@@ -265,8 +249,9 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
                        .verdict = result_.verdict,
                        .seconds = result_.chunks,
                        .progress = progress};
-  result_.stages = comm.size() > 1 ? share_stages(comm, steps.chunks(), buffers, foreign, steps)
-                                   : qrtool::run_stages(steps.chunks(), buffers, steps);
+  result_.times.stages = comm.size() > 1
+                             ? share_stages(comm, steps.chunks(), buffers, foreign, steps)
+                             : qrtool::run_stages(steps.chunks(), buffers, steps);
   end_stages();
 }
 
@@ -276,10 +261,10 @@ void FactorRun::factor_by_pieces(ProgressMode mode) {
   PieceSteps<T> steps(plan(), result_.datasets, input_, checked_.tries(), outputs_,
                       result_.verdict);
   std::vector<Piece<T>> buffers(static_cast<std::size_t>(plan().buffers));
-  result_.start_seconds = laps_.lap();
+  result_.times.start = laps_.lap();
   Progress progress("factor", steps.rows(), mode, "rows");
   steps.show(progress);
-  result_.stages = qrtool::run_stages(steps.pieces(), buffers, steps);
+  result_.times.stages = qrtool::run_stages(steps.pieces(), buffers, steps);
   result_.chunks = steps.seconds();
   end_stages();
 }
@@ -302,7 +287,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
                           .added = [&](index_t rows) { progress.add(rows); }},
                    comm);
   });
-  result_.start_seconds = laps_.lap();
+  result_.times.start = laps_.lap();
   for (index_t b = 0; b < problem.count; ++b) {
     const MatrixReport line = factor->run(b);
     together(comm, [&] {
@@ -311,7 +296,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
       add_to_verdict(result_.verdict, problem, b, {&line, 1});
     });
   }
-  result_.stages = factor->seconds().stages;
+  result_.times.stages = factor->seconds().stages;
   result_.chunks = factor->seconds().chunks;
   end_stages();
 }
@@ -319,7 +304,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
 void FactorRun::run_stages(Comm& comm) {
   result_.ranks = comm.size();
   if (plan().problem.count == 0) {
-    result_.start_seconds = laps_.lap();
+    result_.times.start = laps_.lap();
     return;
   }
   const ProgressMode mode = comm.is_root() ? options_.progress_mode() : ProgressMode::never;
@@ -331,8 +316,16 @@ void FactorRun::run_stages(Comm& comm) {
     }
     factor_by_matrices<T>(comm, mode);
   });
-  result_.free_seconds = laps_.lap();
+  result_.times.free = laps_.lap();
   together(comm, [&] { input_.require_unchanged(); });
+}
+
+SolveProblem FactorRun::systems_of(ElementType precision) const {
+  const Problem& problem = result_.plan.problem;
+  return {.type = problem.type,
+          .m = problem.m,
+          .n = problem.n,
+          .rank = {.tolerance = default_rank_tolerance(precision, problem.n)}};
 }
 
 void FactorRun::compare_ranks() {
@@ -345,28 +338,19 @@ void FactorRun::compare_ranks() {
       dependent.push_back({b, rank});
   }
   if (dependent.empty()) return;
-  const SolveProblem systems{
-      .type = problem.type,
-      .m = problem.m,
-      .n = problem.n,
-      .rank = {.tolerance = default_rank_tolerance(ElementType::float64, problem.n)}};
+  const SolveProblem systems = systems_of(ElementType::float64);
   const Limits limits = backend_.limits();
-  const RankComparison found = qrtool::compare_ranks(
-      {.a = input_, .matrices = problem.count, .problem = systems, .limits = limits}, dependent);
-  outputs_.factors->add_attribute(other_ranks_name, static_cast<std::int64_t>(found.different));
-  const std::string note = note_of(found, input_.source().file);
+  const std::string note = qrtool::compare_ranks(
+      {.a = input_, .matrices = problem.count, .problem = systems, .limits = limits}, dependent,
+      input_.source().file, *outputs_.factors);
   if (!options_.quiet && !note.empty()) print_message(note);
-  result_.free_seconds += laps_.lap();
+  result_.times.free += laps_.lap();
 }
 
 void FactorRun::write_leverages() {
   if (!options_.leverage) return;
   const Problem& problem = plan().problem;
-  const SolveProblem systems{
-      .type = problem.type,
-      .m = problem.m,
-      .n = problem.n,
-      .rank = {.tolerance = default_rank_tolerance(problem.type, problem.n)}};
+  const SolveProblem systems = systems_of(problem.type);
   const Limits limits = backend_.limits();
   result_.wrong_leverages = qrtool::write_leverages({.a = input_,
                                                      .matrices = problem.count,
@@ -375,14 +359,14 @@ void FactorRun::write_leverages() {
                                                      .ranks = outputs_.ranks},
                                                     *outputs_.factors);
   input_.require_unchanged();
-  result_.leverage_seconds = laps_.lap();
+  result_.times.leverage = laps_.lap();
 }
 
 void FactorRun::commit() {
   if (const std::string way = way_text(result_); !way.empty())
     outputs_.factors->add_attribute("way", way);
   outputs_.commit();
-  result_.sync_seconds = laps_.lap();
+  result_.times.sync = laps_.lap();
 }
 
 FactorResult FactorRun::finish() {
@@ -390,7 +374,9 @@ FactorResult FactorRun::finish() {
     print_message(fmt::format("note: {}; the CPU made the second try", in_one_line(trouble)));
   if (!options_.quiet) note_slow_copies(backend_);
   if (!options_.quiet) note_rounded(input_.source());
-  result_.total_seconds = laps_.total();
+  if (plan().problem.count == 0)
+    print_message(fmt::format("{}: 0 matrices", escape(input_.source().file)));
+  result_.times.total = laps_.total();
   return std::move(result_);
 }
 

@@ -12,6 +12,7 @@
 #include "core/backend/backend.hpp"
 #include "core/factor/checked_backend.hpp"
 #include "core/machine/comm.hpp"
+#include "core/solve/packing.hpp"
 #include "io/read/reader.hpp"
 
 namespace qrtool {
@@ -62,6 +63,8 @@ class FactorRun {
   Backend& backend() { return backend_; }
 
  private:
+  /// The matrices as systems whose ranks are those of `precision`.
+  SolveProblem systems_of(ElementType precision) const;
   /// The stages have columns of their own for this lap. The next one is that of freeing memory.
   void end_stages() { laps_.lap(); }
   template <class T>
@@ -84,5 +87,9 @@ class FactorRun {
 std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source);
 /// The datasets that a run writes, without what only the plan knows.
 OutputSpec planned_output(const Source& source, const Problem& problem);
+
+/// --dry-run: opens the input, plans and says what the run would need and take. Errors: those that
+/// the run would have before its first matrix; a full disk is a part of the answer.
+ExitCode dry_run_factor(const FactorOptions& options);
 
 }  // namespace qrtool

@@ -47,11 +47,17 @@ std::size_t interval_of(double ratio, std::span<const double> edges) {
                                   edges.begin());
 }
 
+/// "0.02", "5e-06"
+std::string edge_text(double edge) {
+  return edge >= 1e-4 && edge < 1e5 ? fmt::format("{}", edge) : fmt::format("{:.0e}", edge);
+}
+
 }  // namespace
 
-double Histogram::from(std::size_t i) const { return i == 0 ? 0 : edges[i - 1]; }
-double Histogram::to(std::size_t i) const {
-  return i < edges.size() ? edges[i] : std::numeric_limits<double>::infinity();
+std::string Histogram::range(std::size_t i) const {
+  if (i == 0) return "below " + (edges.empty() ? "inf" : edge_text(edges.front()));
+  const std::string from = edge_text(edges[i - 1]);
+  return i == edges.size() ? "from " + from : from + " to " + edge_text(edges[i]);
 }
 
 Histogram count_ratios(std::span<const Ratios> errors) {
@@ -72,10 +78,6 @@ Histogram count_ratios(std::span<const Ratios> errors) {
   return histogram;
 }
 
-std::string edge_text(double edge) {
-  return edge >= 1e-4 && edge < 1e5 ? fmt::format("{}", edge) : fmt::format("{:.0e}", edge);
-}
-
 std::string to_text(const Histogram& histogram) {
   index_t most = 1;
   for (const auto& column : histogram.columns)
@@ -90,12 +92,7 @@ std::string to_text(const Histogram& histogram) {
                                       [i](const auto& column) { return column.counts[i] == 0; });
     // The first and the last interval have no end of their own.
     if (is_empty && (i == 0 || i == histogram.edges.size())) continue;
-    const std::string range =
-        i == 0 ? fmt::format("below {}", edge_text(histogram.to(0)))
-        : i == histogram.edges.size()
-            ? fmt::format("from {}", edge_text(histogram.from(i)))
-            : fmt::format("{} to {}", edge_text(histogram.from(i)), edge_text(histogram.to(i)));
-    std::string line = fmt::format("{:<18}", range);
+    std::string line = fmt::format("{:<18}", histogram.range(i));
     for (const auto& column : histogram.columns) {
       const index_t count = column.counts[i];
       const int length = static_cast<int>(

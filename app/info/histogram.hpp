@@ -21,9 +21,8 @@ struct Histogram {
   std::vector<double> edges;  // rising; empty where there was no number
   std::vector<Column> columns;
 
-  /// The ends of interval i: 0 before the first edge, and infinity after the last.
-  double from(std::size_t i) const;
-  double to(std::size_t i) const;
+  /// Interval i in words: "below 0.01", "0.01 to 0.02", "from 1".
+  std::string range(std::size_t i) const;
 };
 
 /// The ratios of one error to its bars. A ratio that is NaN counts nowhere.
@@ -37,8 +36,5 @@ Histogram count_ratios(std::span<const Ratios> errors);
 
 /// Returns a table with a line for each interval, and bars of '#'.
 std::string to_text(const Histogram& histogram);
-
-/// "0.02", "5e-06"
-std::string edge_text(double edge);
 
 }  // namespace qrtool

@@ -155,31 +155,24 @@ std::string origin_text(const StoredOutput& stored, bool has_solutions) {
 }
 
 std::string count_text(const OutputSummary& output) {
-  const char* what = output.has_solutions ? "solution" : "matri";
-  const char* plural = output.has_solutions ? "s" : "ces";
-  const char* singular = output.has_solutions ? "" : "x";
-  std::string text = fmt::format("{} {}{}: ", format_count(output.count), what,
-                                 output.count == 1 ? singular : plural);
   std::vector<std::string> parts;
-  constexpr const char* words[] = {"ok",         "above the bar",
-                                   "not finite", "too large for the type",
-                                   "unchecked",  "with too few rows"};
-  for (std::size_t i = 0; i < output.status.size(); ++i)
-    if (output.status[i] > 0)
-      parts.push_back(fmt::format("{} {}", format_count(output.status[i]), words[i]));
-  text += parts.empty() ? "the report is empty" : join(parts, ", ");
-  return text + fmt::format("; {} by a second try", format_count(output.second_tries));
+  for (std::uint8_t s = 0; s < output.status.size(); ++s)
+    if (output.status[s] > 0)
+      parts.push_back(fmt::format("{} {}", format_count(output.status[s]),
+                                  words_of(Status{s}, output.subject())));
+  return fmt::format("{}: {}; {} by a second try", counted(output.count, output.subject()),
+                     parts.empty() ? "the report is empty" : join(parts, ", "),
+                     format_count(output.second_tries));
 }
 
 std::string error_text(const OutputSummary& output, const ErrorSummary& error) {
   if (error.where < 0) return fmt::format("  {:<17} not measured\n", error.name);
-  const std::string where = matrix_name(output.leading, error.where);
-  if (error.bar <= 0)
-    return fmt::format("  {:<17} at most {:.2g} ({} {}); its bar is not in the file\n", error.name,
-                       error.worst, output.has_solutions ? "solution" : "matrix", where);
-  return fmt::format("  {:<17} at most {:.2g}, {:.2g} of its bar {:.2g} ({} {})\n", error.name,
-                     error.worst, error.worst / error.bar, error.bar,
-                     output.has_solutions ? "solution" : "matrix", where);
+  const bool has_bar = error.bar > 0;
+  return fmt::format(
+      "  {:<17} at most {:.2g}{} ({} {}){}\n", error.name, error.worst,
+      has_bar ? fmt::format(", {:.2g} of its bar {:.2g}", error.worst / error.bar, error.bar) : "",
+      output.subject().place, matrix_name(output.leading, error.where),
+      has_bar ? "" : "; its bar is not in the file");
 }
 
 std::string output_text(const OutputSummary& output, bool verbose) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/info/histogram.hpp"
+#include "app/run/verdict/verdict.hpp"
 #include "core/report/report.hpp"
 #include "io/report/stored_output.hpp"
 #include "io/source/entry.hpp"
@@ -33,7 +34,7 @@ struct OutputSummary {
   std::vector<ErrorSummary> errors = {};
   Histogram histogram = {};  // no columns where no bar is known
 
-  index_t failed() const { return count - status[0] - status[4] - status[5]; }
+  const Subject& subject() const { return has_solutions ? subject_of_solve : subject_of_factors; }
 };
 
 /// Sums up a report. `entries` are the datasets of the output, whose shapes give the bars where

@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // plot.cpp: one histogram below the other.
-#include "app/info/plot.hpp"
-
 #include <fmt/format.h>
 
+#include "app/info/info_text.hpp"
 #include "app/process/gnuplot.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
 namespace {
 
-std::string range_text(const Histogram& histogram, std::size_t i) {
-  if (i == 0) return "below " + edge_text(histogram.to(0));
-  if (i == histogram.edges.size()) return "from " + edge_text(histogram.from(i));
-  return edge_text(histogram.from(i)) + " to " + edge_text(histogram.to(i));
-}
-
 std::string table_of(const Histogram& histogram, const Histogram::Column& column, int number) {
   std::string table = fmt::format("$counts{} << END\n", number);
   for (std::size_t i = 0; i < column.counts.size(); ++i)
-    table += fmt::format("{}\t{}\n", range_text(histogram, i), column.counts[i]);
+    table += fmt::format("{}\t{}\n", histogram.range(i), column.counts[i]);
   return table + "END\n";
 }
 
@@ -50,8 +43,7 @@ std::string plot_script(std::span<const OutputSummary> outputs, const std::strin
              "set style fill solid 0.8 noborder\nset boxwidth 0.9\nset grid y\n"
              "set xtics rotate by -30\nset yrange [0:*]\nset ylabel {}\n",
              number, gnuplot_text(file),
-             gnuplot_text(!outputs.empty() && outputs[0].has_solutions ? "solutions"
-                                                                       : "matrices")) +
+             gnuplot_text((outputs.empty() ? subject_of_factors : outputs[0].subject()).many)) +
          plots + "unset multiplot\n";
 }
 

@@ -17,14 +17,15 @@ std::string text_of(const WallTime& time) {
     if (column.seconds > 0)
       columns.push_back(
           fmt::format("{} {}{}", column.name, format_seconds(column.seconds), column.rate));
-  return fmt::format("{}; overlap {}, total {}", join(columns, ", "), format_seconds(time.overlap),
+  return fmt::format("{}; {}total {}", join(columns, ", "),
+                     time.overlap ? fmt::format("overlap {}, ", format_seconds(*time.overlap)) : "",
                      format_seconds(time.total));
 }
 
 nlohmann::ordered_json to_json(const WallTime& time) {
   nlohmann::ordered_json json;
   for (const SecondsColumn& column : time.columns) json[std::string(column.name)] = column.seconds;
-  json["overlap"] = time.overlap;
+  if (time.overlap) json["overlap"] = *time.overlap;
   json["total"] = time.total;
   return json;
 }

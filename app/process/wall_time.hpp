@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,10 +19,12 @@ struct SecondsColumn {
 
 /// The columns and the wall time `total`, which is their sum less `overlap`, from the start of the
 /// process or of the work on one input to the last step before the result is printed. Time that two
-/// columns count is in `overlap` once; time that three count, twice.
+/// columns count is in `overlap` once; time that three count, twice. Without `overlap` there are
+/// other steps besides those of the columns.
 struct WallTime {
   std::vector<SecondsColumn> columns;
-  double overlap = 0, total = 0;
+  std::optional<double> overlap = {};
+  double total = 0;
 };
 
 /// "start 21 ms, read 35.4 ms (905 MB/s), write 36.9 ms; overlap 20 ms, total 73.3 ms": the columns

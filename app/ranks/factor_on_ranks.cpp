@@ -110,7 +110,7 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   limits = limits_beside_files(o, *input, limits);
   const FactorResult result = factor_input_together(o, *input, limits, laps, comm);
   const bool has_failed = answer_of_root(comm, result.verdict.failed() > 0);
-  print_result(o, result);
+  print(o, outcome_of(o, result));
   return has_failed ? ExitCode::answer_is_no : ExitCode::good;
 }
 

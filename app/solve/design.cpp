@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/solve/solve_inputs.hpp"
+#include "app/solve/side_numbers.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/engine/tall_rows.hpp"
+#include "app/solve/side_numbers.hpp"
 
 namespace qrtool {
 

@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "app/solve/fit_outputs.hpp"
-
 namespace qrtool {
 namespace {
 
@@ -14,7 +12,63 @@ using Kind = NumberDataset::Kind;
 constexpr const char* error_bar =
     "u min(max(m, 16), 30 min(m, n)), where m is the rows of A, and n more with a ridge";
 
+/// r_squared, and orthogonality where fits are written.
+std::vector<NumberDataset> fit_columns(const Dims& of_solutions, const FitWishes& wishes,
+                                       double bar) {
+  std::vector<NumberDataset> columns{
+      {.name = "r_squared",
+       .kind = NumberKind::real,
+       .dims = of_solutions,
+       .description = "the part of b's variation that A x explains: about the weighted mean with "
+                      "an intercept, about 0 else; NaN for a constant b",
+       .formula = "1 - residual_norm^2 / sum w (b - c)^2, where c is sum w b / sum w with an "
+                  "intercept, and 0 else"}};
+  if (wishes.any())
+    columns.push_back(
+        {.name = "orthogonality",
+         .kind = NumberKind::real,
+         .dims = of_solutions,
+         .description =
+             "of A and the residuals as they are written; larger than the bar only where "
+             "backward_error takes Karlson and Walden's estimate or R^-T g, and the "
+             "residuals are those of which it does",
+         .formula =
+             "min(||D^-1 A'W r|| / (a ||r||), ||r|| / hypot(a ||D x||, ||b||)); a = ||W^1/2 A "
+             "D^-1||, D: the norms of its columns, to a factor of 2; norms of r and b "
+             "weighted by W; a ridge adds its rows to A and r",
+         .bar_formula = "u min(max(m, 16), 30 min(m, n)), where m is the rows of A, and n more "
+                        "with a ridge; u of the coarser of X and b",
+         .bar = bar});
+  return columns;
+}
+
+MatrixDataset dataset_of(const char* name, const char* description, const SolveInputs& inputs) {
+  Dims leading = inputs.sides.fit_dims;
+  MatrixDataset dataset{
+      .name = name, .type = inputs.fits.type, .rows = 1, .description = description};
+  dataset.cols = leading.back();
+  leading.pop_back();
+  if (leading.empty()) {
+    dataset.is_vector = true;
+  } else {
+    dataset.rows = leading.back();
+    leading.pop_back();
+  }
+  dataset.leading = leading;
+  return dataset;
+}
+
 }  // namespace
+
+std::vector<MatrixDataset> fit_datasets(const SolveInputs& inputs) {
+  std::vector<MatrixDataset> datasets;
+  if (inputs.fits.residuals)
+    datasets.push_back(
+        dataset_of("residuals", "b - A x; NaN where a row is missing or x is NaN", inputs));
+  if (inputs.fits.fitted)
+    datasets.push_back(dataset_of("fitted", "A x; NaN where a row is missing or x is NaN", inputs));
+  return datasets;
+}
 
 std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
   const Dims &of_x = columns.of_solutions, &of_a = columns.of_matrices;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "app/solve/solve_inputs.hpp"
 #include "core/solve/results/fit.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/write/writer.hpp"
@@ -23,5 +24,8 @@ struct SolveColumns {
 /// condition and scaled_condition of every matrix; r_squared of every solution, and orthogonality
 /// where fits are wanted.
 std::vector<NumberDataset> solve_columns(const SolveColumns& columns);
+
+/// The datasets that the inputs' wishes name, in the shape of B, broadcast.
+std::vector<MatrixDataset> fit_datasets(const SolveInputs& inputs);
 
 }  // namespace qrtool

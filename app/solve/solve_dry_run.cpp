@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // solve_dry_run.cpp: the cost of a run of `solve`, from its plan.
-#include "app/solve/solve_dry_run.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "app/engine/opencl.hpp"
+#include "app/solve/solve_run.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/cpu_rates.hpp"
 #include "core/problem/operations.hpp"

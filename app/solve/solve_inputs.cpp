@@ -10,9 +10,9 @@
 #include <numeric>
 #include <utility>
 
-#include "app/run/verdict/verdict_text.hpp"
-#include "app/solve/complex_sides.hpp"
+#include "app/run/files/outputs.hpp"
 #include "app/solve/design.hpp"
+#include "app/solve/side_numbers.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/machine/host.hpp"
@@ -24,7 +24,6 @@
 #include "io/open/factors.hpp"
 #include "io/open/input.hpp"
 #include "io/read/column_reader.hpp"
-#include "io/read/part_reader.hpp"
 #include "io/source/variable_record.hpp"
 
 namespace qrtool {
@@ -327,16 +326,6 @@ void check_weights(SolveInputs& inputs) {
           : fmt::format("give {} numbers, one for each row, or as many as B in its shape", m));
 }
 
-/// Parts of rows are read of real numbers alone.
-PartReader* reader_of_parts(Reader& reader) {
-  return is_complex(reader.source().type) ? nullptr : part_reader_of(reader);
-}
-
-template <class T>
-bool is_weight(T w) {
-  return w >= 0 && std::isfinite(w);
-}
-
 }  // namespace
 
 SystemsShape SolveInputs::shape() const {
@@ -361,14 +350,7 @@ Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::siz
   // A right side that is a row may have to be read as a whole.
   if (inputs.sides.as_rows && reader_of_parts(*inputs.b) == nullptr)
     bytes += static_cast<std::size_t>(inputs.b->source().n) * size_of(type);
-  const std::size_t counted = counted_file_bytes(bytes, limits.host_bytes);
-  if (counted >= limits.host_bytes)
-    throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
-                                 escape(inputs.a->source().file), format_bytes(bytes),
-                                 format_bytes(limits.host_bytes)),
-                     hint_of_memory(bytes));
-  limits.reserve_for_files(counted);
-  return limits;
+  return limits_beside(inputs.a->source().file, bytes, limits);
 }
 
 SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,
@@ -438,99 +420,5 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .skips_missing = options.skips_missing.value_or(false),
           .takes_few_rows = options.least_norm};
 }
-
-namespace {
-
-/// Numbers of one row.
-template <class T>
-void read_part_of_row(Reader& reader, index_t first, index_t count, T* out) {
-  if constexpr (!is_complex_number<T>) {
-    if (PartReader* const parts = reader_of_parts(reader))
-      return parts->read_part(first, count, out);
-  }
-  const Source& s = reader.source();
-  const index_t size = s.m * s.n;
-  const Batch<T> row(1, 1, s.n);
-  reader.read_rows(first / size, first % size / s.n, interleaved(row.view()[0]));
-  std::copy_n(row.view().data + first % s.n, count, out);
-}
-
-}  // namespace
-
-template <class T>
-void read_numbers(Reader& reader, index_t first, index_t count, T* out) {
-  const Source& s = reader.source();
-  const index_t size = s.m * s.n;
-  while (count > 0) {
-    const index_t matrix = first / size, offset = first % size;
-    if (offset == 0 && count >= size) {
-      const index_t matrices = count / size;
-      reader.read(matrix, interleaved(packed(out, matrices, s.m, s.n)));
-      first += matrices * size;
-      count -= matrices * size;
-      out += matrices * size;
-      continue;
-    }
-    if (offset % s.n != 0 || count < s.n) {
-      const index_t some = std::min(count, s.n - offset % s.n);
-      read_part_of_row(reader, first, some, out);
-      first += some;
-      count -= some;
-      out += some;
-      continue;
-    }
-    const index_t rows = std::min(count, size - offset) / s.n;
-    reader.read_rows(matrix, offset / s.n, interleaved(MatrixView<T>{out, rows, s.n, s.n}));
-    first += rows * s.n;
-    count -= rows * s.n;
-    out += rows * s.n;
-  }
-}
-template void read_numbers(Reader&, index_t, index_t, float*);
-template void read_numbers(Reader&, index_t, index_t, double*);
-template void read_numbers(Reader&, index_t, index_t, std::complex<float>*);
-template void read_numbers(Reader&, index_t, index_t, std::complex<double>*);
-
-template <class T>
-void read_sides(Reader& reader, const SidePlace& place, index_t first, MatrixView<T> to) {
-  if (to.cols == 0) return;
-  if (to.cols == place.step) {
-    read_numbers(reader, place.in_b + first * place.step, to.rows * to.cols, to.data);
-    return;
-  }
-  // A few rows at a time, beside which the memory of a chunk is large.
-  constexpr index_t numbers_at_once = 1 << 16;
-  const bool are_rows = place.step == 1;
-  const index_t step = std::max<index_t>(1, numbers_at_once / place.step);
-  const Batch<T> some(1, std::min(step, to.rows), place.step);
-  for (index_t i0 = 0; i0 < to.rows; i0 += step) {
-    const MatrixView<T> read = some.view()[0].row_block(0, std::min(step, to.rows - i0));
-    const index_t start = place.in_b + (first + i0) * place.step;
-    if (!are_rows) read_numbers(reader, start - place.column, read.rows * read.cols, read.data);
-    for (index_t c = 0; c < to.cols; ++c) {
-      if (are_rows) read_numbers(reader, start + c * place.next, read.rows, read.data);
-      for (index_t i = 0; i < read.rows; ++i)
-        to(i0 + i, c) = read(i, are_rows ? 0 : place.column + c);
-    }
-  }
-}
-template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<float>);
-template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<double>);
-template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<std::complex<float>>);
-template void read_sides(Reader&, const SidePlace&, index_t, MatrixView<std::complex<double>>);
-
-template <class T>
-void require_weights(const Reader& reader, const T* w, index_t count, index_t first, index_t step) {
-  const T* bad = std::find_if_not(w, w + count, is_weight<T>);
-  if (bad == w + count) return;
-  Dims dims = dims_of(reader.source());
-  std::erase(dims, 1);  // a column or a row of weights is a vector
-  throw InputError(
-      fmt::format("{}: weight {} is {}; weights are finite and not negative",
-                  escape(reader.source().file), matrix_name(dims, first + (bad - w) * step), *bad),
-      "a weight of 0 leaves its row out");
-}
-template void require_weights(const Reader&, const float*, index_t, index_t, index_t);
-template void require_weights(const Reader&, const double*, index_t, index_t, index_t);
 
 }  // namespace qrtool

@@ -87,20 +87,4 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
 /// with parts of the type that is asked for.
 ElementType type_of(const SolveInputs& inputs, std::optional<ElementType> precision);
 
-/// Reads `count` numbers, real or complex, of an array, beginning with number `first`; both are
-/// multiples of the last stored dimension, or of 1 for a vector.
-template <class T>
-void read_numbers(Reader& reader, index_t first, index_t count, T* out);
-
-/// to (rows x p) := rows `first`, ... of p right sides, the first of which is at `place`, in B or
-/// in weights of its shape.
-template <class T>
-void read_sides(Reader& reader, const SidePlace& place, index_t first, MatrixView<T> to);
-
-/// `w` are the numbers `first`, first + step, ... of the array. Errors: InputError where a weight
-/// is negative, NaN or infinite.
-template <class T>
-void require_weights(const Reader& reader, const T* w, index_t count, index_t first,
-                     index_t step = 1);
-
 }  // namespace qrtool

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // solve_leverage.cpp: which leverages there are, and where weights and right sides come from.
-#include "app/solve/solve_leverage.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <complex>
 #include <vector>
 
+#include "app/solve/side_numbers.hpp"
+#include "app/solve/solve_run.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 

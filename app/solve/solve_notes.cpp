@@ -27,18 +27,15 @@ bool shows_columns(const Source& a, const Source& b) {
 void print_notes(const SolveInputs& inputs, bool is_verbose) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
   const bool is_table = !inputs.responses.empty();
-  if (!is_table && shows_columns(a, b)) {
+  const bool has_columns = !is_table && shows_columns(a, b);
+  if (has_columns)
     print_message(fmt::format(
         "note: {}: {} is stored as {}, as MATLAB, Julia and R store a column; if one of them wrote "
         "the square {} too, it is read transposed: give --order column",
         escape(b.file), escape(b.dataset), join(dims_of(b), "x"), escape(a.dataset)));
-  } else {
-    print_order_note(a);
-  }
   for (const Source* source : {&a, is_table ? nullptr : &b}) {
     if (source == nullptr) continue;
-    for (const std::string& note : source->notes)
-      print_message(fmt::format("note: {}: {}", escape(source->file), note));
+    print_source_notes(*source, source == &a && !has_columns);
     note_empty_selection(*source);
     if (is_verbose) print_source_details(*source);
   }

@@ -14,9 +14,7 @@
 #include "app/process/signals.hpp"
 #include "app/run/backends/make_backend.hpp"
 #include "app/run/files/name_dimensions.hpp"
-#include "app/solve/fit_outputs.hpp"
 #include "app/solve/solve_columns.hpp"
-#include "app/solve/solve_leverage.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
@@ -47,6 +45,46 @@ MatrixDataset solutions_dataset(const char* name, const RightSides& sides, Eleme
 
 std::string text_of(double number) { return fmt::format("{}", number); }
 
+/// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
+std::string objection_to(const SolveOptions& o, const SystemsShape& shape,
+                         const SolveProblem& problem, const SolvePlan& plan) {
+  std::string objection = objection_to_devices(shape, problem, plan);
+  if (!objection.empty() || !is_shared(shape, problem, plan) || o.backend.variant.empty())
+    return objection;
+  return "the CPU factors an A that serves all right sides";
+}
+
+void say_why_not(const SolveOptions& o, const std::string& reason) {
+  if (o.backend.asks_for_device() ? !o.quiet : o.verbose)
+    print_message(fmt::format("note: solved on the CPU: {}", reason));
+}
+
+/// None where the CPU solves: where it is asked for, where the device's start is not worth it, or
+/// where no device takes such systems, which a note says if a device was asked for. `before`: as
+/// of make_backend(). Errors: as make_backend() and make_plan().
+std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const SolveInputs& inputs,
+                                               const SolveProblem& problem, const SolvePlan& plan,
+                                               const Limits& limits,
+                                               const std::shared_ptr<Backend>& before) {
+  if (o.backend.device == "all")
+    throw UsageError("--device all: solve uses one device", "name one; see qrtool devices");
+  const SystemsShape shape = inputs.shape();
+  const std::string objection = objection_to(o, shape, problem, plan);
+  if (!objection.empty() && !o.backend.asks_for_device()) {
+    say_why_not(o, objection);
+    return std::nullopt;
+  }
+  const Work work = solve_work_of(shape, problem, plan);
+  SolveDevice device{.backend = choose_backend(o.backend, work, limits, o.verbose, before).backend};
+  if (device.backend->name() != "opencl") return std::nullopt;
+  const std::string of_device =
+      objection.empty() ? plan_on_device(shape, problem, plan, o.backend.variant, device)
+                        : objection;
+  if (of_device.empty()) return device;
+  say_why_not(o, of_device);
+  return std::nullopt;
+}
+
 }  // namespace
 
 SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
@@ -60,7 +98,6 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
               .b = inputs.b->source(),
               .sides = inputs.sides,
               .type = problem_.type,
-              .is_basic = options.basic,
               .bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n),
               .fit_bar = fit_bar(problem_, inputs.fits)} {
   problem_.rank.is_basic = options.basic;
@@ -252,9 +289,10 @@ void SolveRun::keep_reports(index_t first, std::span<const SolutionReport> repor
     return problem_.ridge > 0 ? not_measured : report.freedom;
   };
   write_column("degrees_of_freedom", first, reports, freedom_of);
-  result_.verdict.add(first, reports);
   for (const SolutionReport& report : reports) {
-    if (!is_table()) break;
+    result_.verdict.add(judged(first++, report));
+    result_.verdict.second_tries += report.tries > 1;
+    if (!is_table()) continue;
     result_.residual_norms.push_back(residual_norm_of(report));
     result_.freedoms.push_back(freedom_of(report));
   }
@@ -287,7 +325,8 @@ void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> find
   write_column("rank", first, findings, &MatrixFindings::rank);
   write_column("condition", first, findings, &MatrixFindings::condition);
   write_column("scaled_condition", first, findings, &MatrixFindings::scaled_condition);
-  for (const MatrixFindings& each : findings) result_.verdict.add_matrix(each, problem_.k());
+  for (const MatrixFindings& each : findings)
+    result_.verdict.ranks.include(0, each.rank, each.condition, problem_.k());
   keep_ranks(first, findings);
 }
 
@@ -311,12 +350,10 @@ void SolveRun::compare_ranks() {
   SolveProblem problem = problem_;
   if (!options_.system.rank_tolerance)
     problem.rank.tolerance = default_rank_tolerance(ElementType::float64, problem.n);
-  const RankComparison found =
-      qrtool::compare_ranks(job_of_sides(inputs_, problem, limits_), dependent_);
-  output_->add_attribute(other_ranks_name, static_cast<std::int64_t>(found.different));
-  const std::string note = note_of(found, result_.a.file);
+  const std::string note = qrtool::compare_ranks(job_of_sides(inputs_, problem, limits_),
+                                                 dependent_, result_.a.file, *output_);
   if (!options_.quiet && !note.empty()) print_message(note);
-  result_.free_seconds += laps_.lap();
+  result_.times.free += laps_.lap();
 }
 
 /// Whether X has the names of a table's columns.
@@ -358,17 +395,17 @@ void SolveRun::run_typed() {
       .keep_fits = [&](index_t first, auto fits) { keep_fits(first, fits); },
       .keep_fitted = [&](index_t first, index_t count, const void* residuals,
                          const void* fitted) { write_fits(first, count, residuals, fitted); }};
-  result_.start_seconds = laps_.lap();
+  result_.times.start = laps_.lap();
   const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
                                                 .problem = problem_,
                                                 .plan = plan_,
                                                 .limits = limits_,
                                                 .device = device_ ? &*device_ : nullptr},
                                                sink);
-  result_.start_seconds += times.start;
-  result_.stages = times.stages;
+  result_.times.start += times.start;
+  result_.times.stages = times.stages;
   result_.seconds = times.seconds;
-  result_.free_seconds = laps_.lap() - times.wall;
+  result_.times.free = laps_.lap() - times.wall;
 }
 
 void SolveRun::run_stages() {
@@ -382,19 +419,19 @@ void SolveRun::write_leverages() {
   job.has_report = has_report();
   result_.wrong_leverages = qrtool::write_leverages(job, *output_);
   inputs_.require_unchanged();
-  result_.leverage_seconds = laps_.lap();
+  result_.times.leverage = laps_.lap();
 }
 
 void SolveRun::commit() {
   set_interrupt_message(interrupted_while_finishing);
   output_->commit();
   set_interrupt_message(interrupted_when_complete);
-  result_.sync_seconds = laps_.lap();
+  result_.times.sync = laps_.lap();
 }
 
 SolveResult SolveRun::finish() {
   if (device_ && !options_.quiet) note_slow_copies(*device_->backend);
-  result_.total_seconds = laps_.total();
+  result_.times.total = laps_.total();
   if (is_table()) result_.table = coefficients();
   return std::move(result_);
 }

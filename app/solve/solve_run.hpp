@@ -5,11 +5,12 @@
 #include <memory>
 #include <span>
 
+#include "app/engine/solve_device.hpp"
 #include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
 #include "app/process/laps.hpp"
+#include "app/run/backends/run_cost.hpp"
 #include "app/run/matrices/leverage_run.hpp"
-#include "app/solve/choose_solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
 #include "io/write/writer.hpp"
@@ -77,5 +78,22 @@ class SolveRun {
   std::vector<DependentColumns> dependent_;  // the first ones in float32
   SolveResult result_;
 };
+
+/// Errors: UsageError where right sides of one A have rows or weights of their own, and so
+/// leverages of their own.
+void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem);
+
+/// The arguments outlive the job. ranks: of each A, as the report says it.
+LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
+                         const Limits& limits, std::span<const std::int32_t> ranks);
+
+/// The same, for which a number means the matrix of that right side.
+LeverageJob job_of_sides(const SolveInputs& inputs, const SolveProblem& problem,
+                         const Limits& limits);
+
+/// Estimates what a run that has a plan would need and take. The time is that of factoring [A b],
+/// or of factoring A and of the products with all b.
+RunCost cost_of(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
+                SolveRun& run);
 
 }  // namespace qrtool

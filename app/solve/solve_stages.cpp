@@ -9,6 +9,7 @@
 #include "app/engine/group_engine.hpp"
 #include "app/run/pipeline/pipeline.hpp"
 #include "app/solve/row_sweeper.hpp"
+#include "app/solve/side_numbers.hpp"
 #include "app/solve/tall_fits.hpp"
 #include "core/solve/engines/tall_system.hpp"
 

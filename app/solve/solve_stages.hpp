@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "app/engine/solve_device.hpp"
 #include "app/engine/solve_plan.hpp"
-#include "app/solve/choose_solve_device.hpp"
 #include "app/solve/solve_result.hpp"
 
 namespace qrtool {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "app/solve/side_numbers.hpp"
+
 namespace qrtool {
 namespace {
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // factors_as_solutions.cpp: looks at the first matrices of what was named as B and X.
-#include "app/verify/factors_as_solutions.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "app/verify/verify_sides.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/solve/side_numbers.hpp"
 #include "core/error.hpp"
 #include "core/join.hpp"
 #include "core/text.hpp"
-#include "io/read/part_reader.hpp"
 #include "io/read/reader_of.hpp"
 
 namespace qrtool {

@@ -33,4 +33,9 @@ struct PlainSides {
 PlainSides plain_sides(const SolveInputs& inputs, const SideAxes& axes, Reader& x, Reader* fitted,
                        Reader* residuals);
 
+/// `inputs` are A and B, and `x` what was named third. Errors: UsageError, which names the ways to
+/// give factors, where B and X have the shapes of Q and R, the first matrix of X is upper
+/// triangular and the columns of the first matrix of B are orthonormal.
+void refuse_factors(const SolveInputs& inputs, Reader& x);
+
 }  // namespace qrtool

@@ -8,17 +8,14 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/process/stopwatch.hpp"
 #include "app/run/files/source_notes.hpp"
 #include "app/run/verdict/verdict_text.hpp"
-#include "app/solve/complex_sides.hpp"
+#include "app/solve/side_numbers.hpp"
 #include "app/solve/solve_notes.hpp"
+#include "app/solve/solve_result.hpp"
 #include "app/solve/solve_stages.hpp"
-#include "app/solve/weight_scale.hpp"
-#include "app/verify/factors_as_solutions.hpp"
-#include "app/verify/verify_answer.hpp"
 #include "app/verify/verify_sides.hpp"
 #include "core/join.hpp"
 #include "core/machine/host.hpp"
@@ -200,109 +197,68 @@ FitsBeside open_fits(const VerifyOptions& o, const Limits& limits, const Dims& d
   return fits;
 }
 
-/// The solutions that are listed one by one.
-struct Listed {
-  index_t solution;
-  SolutionReport report;
-  FitReport fit = {};
-};
+/// Why a solution has its status, where its errors do not say it.
+const char* reason_of(const SolutionReport& report) {
+  if (report.status == Status::non_finite) return "A or b holds NaN or Inf";
+  if (report.status == Status::too_few_rows) return "it is NaN, and too few rows count for it";
+  if (std::isnan(report.backward_error)) return "it holds numbers, and too few rows count for it";
+  return std::isfinite(report.backward_error) ? nullptr : "it holds NaN or Inf";
+}
 
-struct VerifiedSolutions {
-  SolveVerdict verdict;
-  std::vector<Listed> listed;
-  SolveTimes times;
-};
+const char* reason_of(const FitReport& fit) {
+  if (fit.has_other_residuals) return "the residuals beside it are not b - A x within their bar";
+  if (fit.has_other_fitted) return "the fitted values beside it are not A x within their bar";
+  return fit.is_below_mean ? "it fits worse than the mean of b, R^2 is below 0" : nullptr;
+}
 
 template <class T>
-VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
-  VerifiedSolutions out;
+void verify_typed(const VerifyOptions& o, const SolveJob& job, Verdict& verdict) {
   Progress progress("verify", count_of(job.inputs.sides.solution_dims), o.progress_mode(),
                     "solutions");
   SolveSink<T> sink{.keep_x = [](index_t, index_t, const T*, const Real<T>*) {},
                     .keep_reports =
                         [&](index_t first, std::span<const SolutionReport> reports) {
-                          out.verdict.add(first, reports);
-                          for (std::size_t i = 0; i < reports.size(); ++i) {
-                            const bool passes = reports[i].status == Status::ok ||
-                                                reports[i].status == Status::too_few_rows;
-                            const bool fails = !passes && out.listed.size() < listed_failures;
-                            if (o.all || fails)
-                              out.listed.push_back({first + static_cast<index_t>(i), reports[i]});
+                          for (const SolutionReport& report : reports) {
+                            Judged one = judged(first++, report);
+                            one.reason = reason_of(report);
+                            verdict.add(one);
                           }
                           progress.add(std::ssize(reports));
                         },
                     .keep_findings =
                         [&](index_t, std::span<const MatrixFindings> findings) {
                           for (const MatrixFindings& each : findings)
-                            out.verdict.add_matrix(each, job.problem.k());
+                            verdict.ranks.include(0, each.rank, each.condition, job.problem.k());
                         }};
   if (job.inputs.fits.any() || job.problem.has_intercept)
     sink.keep_fits = [&](index_t first, std::span<const FitReport> fits) {
-      for (Listed& one : out.listed)
-        if (one.solution >= first && one.solution < first + std::ssize(fits))
-          one.fit = fits[one.solution - first];
+      for (Judged& one : verdict.listed())
+        if (one.at >= first && one.at < first + std::ssize(fits) && one.reason == nullptr)
+          one.reason = reason_of(fits[one.at - first]);
     };
-  out.times = run_solve_stages<T>(job, sink);
-  return out;
+  run_solve_stages<T>(job, sink);
 }
 
-std::string line_of(const Listed& one, const Dims& dims) {
-  const SolutionReport& r = one.report;
-  const std::string name = "solution " + matrix_name(dims, one.solution);
-  if (r.status == Status::non_finite) return name + " fails: A or b holds NaN or Inf";
-  if (r.status == Status::too_few_rows)
-    return name + " passes: it is NaN, and too few rows count for it";
-  if (std::isnan(r.backward_error))
-    return name + " fails: it holds numbers, and too few rows count for it";
-  if (!std::isfinite(r.backward_error)) return name + " fails: it holds NaN or Inf";
-  if (one.fit.has_other_residuals)
-    return name + " fails: the residuals beside it are not b - A x within their bar";
-  if (one.fit.has_other_fitted)
-    return name + " fails: the fitted values beside it are not A x within their bar";
-  if (one.fit.is_below_mean)
-    return fmt::format("{} fails: it fits worse than the mean of b, R^2 {:.6g}", name,
-                       one.fit.r_squared);
-  std::string text =
-      fmt::format("{} {}: {}", name, r.status == Status::ok ? "passes" : "fails",
-                  error_text("backward error", r.backward_error, r.bar, " of its bar"));
-  if (!std::isnan(r.least_norm_error))
-    text += ", " + error_text("least norm", r.least_norm_error, r.bar, "");
-  return text + fmt::format(", residual norm {:.6g}", r.residual_norm);
-}
-
-VerifyAnswer answer_of(const VerifiedSolutions& found, const std::string& file, const Dims& dims,
-                       ElementType type) {
-  VerifyAnswer answer;
-  if (const std::string worst = worst_line(found.verdict, dims); !worst.empty())
-    answer.worst = fmt::format("{}; u = {}\n", worst,
-                               real_of(type) == ElementType::float32 ? "2^-23" : "2^-52");
-  for (const Listed& one : found.listed) answer.listed.push_back(line_of(one, dims));
-  answer.verdict = fmt::format(
-      "verified {} solution{} of {}: {}", format_count(found.verdict.solutions()),
-      found.verdict.solutions() == 1 ? "" : "s", escape(file), verdict_line(found.verdict));
-  answer.failed = found.verdict.failed();
-  return answer;
-}
-
-void print_json(const VerifyOptions& o, const VerifiedSolutions& found, const SolveInputs& inputs,
-                double seconds) {
+/// Schema qrtool.verify-solutions/1.
+Json to_json(const VerifyOptions& o, const Verdict& verdict, const SolveInputs& inputs,
+             double seconds) {
   Json listed = Json::array();
-  for (const Listed& one : found.listed)
-    listed.push_back({{"solution", one.solution},
-                      {"status", static_cast<int>(one.report.status)},
-                      {"backward_error", one.report.backward_error},
-                      {"least_norm_error", one.report.least_norm_error},
-                      {"bar", one.report.bar},
-                      {"residual_norm", one.report.residual_norm}});
-  write_json({{"schema", "qrtool.verify-solutions/1"},
-              {"version", QRTOOL_VERSION},
-              {"a", input_json(inputs.a->source())},
-              {"b", input_json(inputs.b->source())},
-              {"solutions", o.solutions},
-              {"check", to_json(found.verdict)},
-              {o.all ? "all_solutions" : "first_failures", listed},
-              {"seconds", {{"total", seconds}}},
-              {"exit", found.verdict.failed() > 0 ? 1 : 0}});
+  for (const Judged& one : verdict.listed())
+    listed.push_back({{"solution", one.at},
+                      {"status", static_cast<int>(one.status)},
+                      {"backward_error", one.errors[0].error},
+                      {"least_norm_error", one.errors[1].error},
+                      {"bar", one.bar},
+                      {"residual_norm", one.residual_norm}});
+  return {{"schema", "qrtool.verify-solutions/1"},
+          {"version", QRTOOL_VERSION},
+          {"a", input_json(inputs.a->source())},
+          {"b", input_json(inputs.b->source())},
+          {"solutions", o.solutions},
+          {"check", check_json(verdict)},
+          {o.all ? "all_solutions" : "first_failures", listed},
+          {"seconds", {{"total", seconds}}},
+          {"exit", verdict.failed() > 0 ? 1 : 0}};
 }
 
 }  // namespace
@@ -342,18 +298,38 @@ ExitCode verify_solutions(const VerifyOptions& o) {
                      .x = plain.x.get(),
                      .fitted = plain.fitted.get(),
                      .residuals = plain.residuals.get()};
-  const VerifiedSolutions found =
-      with_type(problem.type, [&](auto zero) { return verify_typed<decltype(zero)>(o, job); });
+  Verdict verdict(subject_of_solve, named_by(axes.solution_dims),
+                  o.all ? std::optional<std::size_t>() : listed_failures);
+  with_type(problem.type, [&](auto zero) { verify_typed<decltype(zero)>(o, job, verdict); });
   inputs.require_unchanged();
   x->require_unchanged();
   fits.require_unchanged();
-  const VerifyAnswer answer = answer_of(found, o.solutions, axes.solution_dims, problem.type);
-  if (o.json) {
-    print_json(o, found, inputs, watch.seconds());
-  } else {
-    print_answer(o, answer);
-  }
-  return answer.exit_code();
+  std::string worst = worst_line(verdict);
+  if (!worst.empty())
+    worst += real_of(problem.type) == ElementType::float32 ? "; u = 2^-23\n" : "; u = 2^-52\n";
+  Outcome outcome = answer_of(o, verdict, worst, o.solutions);
+  if (o.json) outcome.json = to_json(o, verdict, inputs, watch.seconds());
+  return print(o, outcome);
+}
+
+Outcome answer_of(const VerifyOptions& o, const Verdict& verdict, std::string head,
+                  const std::string& file) {
+  const std::span<const Judged> all = verdict.listed();
+  const std::span<const Judged> listed =
+      o.all ? all : all.first(std::min(all.size(), listed_failures));
+  std::string text = std::move(head);
+  for (const Judged& one : listed) text += line_of(one, verdict);
+  text += second_try_line(verdict);
+  if (const index_t left = verdict.failed() - std::ssize(listed); !o.all && left > 0)
+    text += fmt::format("and {} more; --all lists them\n", format_count(left));
+  const std::string verified =
+      fmt::format("verified {} of {}: ", counted(verdict.all(), verdict.subject()), escape(file));
+  Outcome outcome{.text = text + verified + verdict_line(verdict) + "\n"};
+  if (verdict.failed() == 0) return outcome;
+  outcome.code = ExitCode::answer_is_no;
+  if (o.quiet)
+    outcome.complaints.push_back({verified + verdict_line(verdict, /*may_be_red=*/false)});
+  return outcome;
 }
 
 }  // namespace qrtool

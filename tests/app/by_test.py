@@ -244,9 +244,10 @@ for (g in unique(t$g)) {
         rows, done = self.solve("--intercept")
         found = {row["g"]: row for row in rows}
         self.assertEqual({key: found[key] for key in alone}, alone)
-        self.assertIn("1 solution is singular (least rank 2): x is of least norm", done.stdout)
-        self.assertIn("1 solution has too few rows: x is NaN (first: few); --least-norm gives",
+        self.assertIn("1 of 23 solutions with dependent columns (least rank 2): x is of least norm",
                       done.stdout)
+        self.assertIn("1 of 23 solutions has too few rows for x, which is NaN (first: few); "
+                      "--least-norm gives", done.stdout)
         self.assertIn("22 of 23 pass, 1 NaN: too few rows; wrote o.csv (23 rows)", done.stdout)
         few = found["few"]
         self.assertEqual((few["n"], few["status"], few["rank"]), ("2", "too_few_rows", "NaN"))

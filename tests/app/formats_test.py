@@ -145,7 +145,8 @@ class Formats(FolderTest):
         said = qrtool("verify", "a.npy", "out.csv", status=3)
         self.assertIn("A is 7x5x3", said)
         np.save("a.npy", random.standard_normal((3, 2, 5, 3)))  # as many, and others
-        self.assertIn("6 of 6 fail", qrtool("verify", "a.npy", "out.csv", status=1))
+        self.assertIn("0 of 6 pass, 6 above the bar",
+                      qrtool("verify", "a.npy", "out.csv", status=1))
 
     def test_what_does_not_fit_is_not_called_transposed_without_reason(self):
         np.save("a.npy", np.ones((4, 4)))

@@ -179,7 +179,7 @@ class Recipes(FolderTest):
             np.save("weight.npy", weight)
             text = said("solve", "design.npy", "phase.npy", "x.npz", "-f", "--weights",
                         "weight.npy", "--backend", "cpu")
-            self.assertIn("1 of 300 right sides has too few rows", text)
+            self.assertIn("1 of 300 solutions has too few rows", text)
             with np.load("x.npz") as found:
                 x, se = found["X"], found["se"]
                 status, norm = found["report_status"], found["report_residual_norm"]

@@ -44,7 +44,8 @@ class StandardOutput(unittest.TestCase):
     def test_what_is_written_is_verified(self):
         with open(self.path("q.R.csv"), "w", encoding="ascii") as file:
             self.run_tool("factor", self.a, "-", "--mode", "r", "--quiet", stdout=file)
-        self.assertIn("it passes", self.run_tool("verify", self.a, self.path("q.csv")).stdout)
+        self.assertIn("the matrix passes",
+                      self.run_tool("verify", self.a, self.path("q.csv")).stdout)
 
     def test_the_report_and_the_verdict_stay(self):
         self.array[2, 1] = np.nan

@@ -45,7 +45,7 @@ class TooFewRows(FolderTest):
         x, status, done = self.solve("--rows", "matrix")
         self.assertTrue(np.isnan(x[:, 1]).all())
         self.assertEqual(status.tolist(), [0, 5])
-        self.assertIn("1 of 2 right sides has too few rows for x, which is NaN", done.stdout)
+        self.assertIn("1 of 2 solutions has too few rows for x, which is NaN", done.stdout)
         self.assertIn("1 of 2 pass, 1 NaN: too few rows", done.stdout)
         self.assertTrue(np.isnan(read("x.h5", "se")[:, 1]).all())
         self.assertEqual(read("x.h5", "report/rank").tolist(), [3, -1])

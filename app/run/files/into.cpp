@@ -17,7 +17,6 @@
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
-#include "app/run/files/several.hpp"
 #include "core/machine/comm.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
@@ -105,9 +104,11 @@ void require_folder(const std::string& folder) {
 }
 
 /// Runs one input. A failure is printed unless it repeats the message before it, `last`.
-OutcomeInto outcome_of(const JobInto& job, const InputInto& each, std::string& last) {
+Outcome outcome_of(const JobInto& job, const InputInto& each, std::string& last) {
   try {
-    return job.run(each.input, each.output);
+    Outcome outcome = job.run(each.input, each.output);
+    print_complaints(outcome);
+    return outcome;
   } catch (...) {
     const Failure failure = Failure::current();
     if (failure.code == ExitCode::internal) throw;
@@ -117,14 +118,14 @@ OutcomeInto outcome_of(const JobInto& job, const InputInto& each, std::string& l
     }
     last = failure.what;
     return {.code = failure.code,
-            .text = in_red(fmt::format("failed with exit status {}; nothing written",
+            .line = in_red(fmt::format("failed with exit status {}; nothing written",
                                        static_cast<int>(failure.code))) +
                     "\n",
             .json = to_json(failure)};
   }
 }
 
-void print_outcomes(const JobInto& job, const std::vector<OutcomeInto>& outcomes, ExitCode worst) {
+void print_outcomes(const JobInto& job, const std::vector<Outcome>& outcomes, ExitCode worst) {
   if (job.options.json) {
     Json documents = Json::array();
     for (std::size_t i = 0; i < outcomes.size(); ++i)
@@ -142,9 +143,11 @@ void print_outcomes(const JobInto& job, const std::vector<OutcomeInto>& outcomes
   for (const std::string& input : job.inputs)
     width = std::max(width, std::min(escape(input).size(), most_width));
   for (std::size_t i = 0; i < outcomes.size(); ++i)
-    write_stdout(fmt::format("{:<{}}  {}", escape(job.inputs[i]), width, outcomes[i].text));
-  const auto written = std::ranges::count_if(
-      outcomes, [](const OutcomeInto& outcome) { return outcome.code <= ExitCode::answer_is_no; });
+    write_stdout(fmt::format("{:<{}}  {}", escape(job.inputs[i]), width,
+                             job.options.verbose && outcomes[i].is_complete()
+                                 ? "\n" + outcomes[i].text
+                                 : outcomes[i].line));
+  const auto written = std::ranges::count_if(outcomes, &Outcome::is_complete);
   write_stdout(fmt::format("{} of {} outputs written to {}\n", format_count(written),
                            format_count(std::ssize(outcomes)), escape(job.folder)));
 }
@@ -172,7 +175,7 @@ ExitCode run_into(const JobInto& job) {
   refuse_inputs_as_outputs(all, job.others);
   require_folder(job.folder);
   count_outputs(static_cast<int>(all.size()));
-  std::vector<OutcomeInto> outcomes;
+  std::vector<Outcome> outcomes;
   ExitCode worst = ExitCode::good;
   {
     Progress progress(job.command, std::ssize(all), job.options.progress_mode(), "files");

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/options/print_options.hpp"
+#include "app/run/verdict/outcome.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {
@@ -18,13 +18,6 @@ namespace qrtool {
 /// the name: run.12 gives run.12.h5.
 std::string output_into(const std::string& folder, const std::string& input);
 
-/// What came of one input.
-struct OutcomeInto {
-  ExitCode code = ExitCode::good;
-  std::string text;             // of one line, or of several with --verbose
-  nlohmann::ordered_json json;  // the document of the command for one input
-};
-
 /// A run with --into.
 struct JobInto {
   const PrintOptions& options;
@@ -33,7 +26,7 @@ struct JobInto {
   std::vector<std::string> inputs;
   std::vector<std::string> others;  // files that are read, too; an empty text is none
   /// Takes an input and its output, which it commits.
-  std::function<OutcomeInto(const std::string& input, const std::string& output)> run;
+  std::function<Outcome(const std::string& input, const std::string& output)> run;
 };
 
 /// Runs one input after another, prints a line for each, and returns the highest exit code. An

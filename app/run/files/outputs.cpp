@@ -2,7 +2,11 @@
 // outputs.cpp: creates, fills and commits them; tells the signal handler what is on disk.
 #include "app/run/files/outputs.hpp"
 
+#include <fmt/format.h>
+
 #include "app/process/signals.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/open/output.hpp"
 
 namespace qrtool {
@@ -42,6 +46,17 @@ void Outputs::commit() {
   if (report) report->finish(files);
   files.commit();
   set_interrupt_message(interrupted_when_complete);
+}
+
+Limits limits_beside(const std::string& file, std::size_t bytes, Limits limits) {
+  const std::size_t counted = counted_file_bytes(bytes, limits.host_bytes);
+  if (counted >= limits.host_bytes)
+    throw LimitError(
+        fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
+                    escape(file), format_bytes(bytes), format_bytes(limits.host_bytes)),
+        hint_of_memory(bytes));
+  limits.reserve_for_files(counted);
+  return limits;
 }
 
 }  // namespace qrtool

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/machine/host.hpp"
 #include "core/report/report.hpp"
 #include "io/report/report_file.hpp"
 #include "io/write/writer.hpp"
@@ -32,5 +33,9 @@ struct Outputs {
   /// Gives the files their names. An interrupt afterwards says that they are complete.
   void commit();
 };
+
+/// The limits less `bytes`, which reading and writing files take. Errors: LimitError, which names
+/// `file`, where nothing is left.
+Limits limits_beside(const std::string& file, std::size_t bytes, Limits limits);
 
 }  // namespace qrtool

@@ -45,8 +45,8 @@ std::vector<std::string> source_notes(const Source& source) {
   return notes;
 }
 
-void print_source_notes(const Source& source) {
-  for (const std::string& note : source_notes(source))
+void print_source_notes(const Source& source, bool with_order) {
+  for (const std::string& note : with_order ? source_notes(source) : source.notes)
     print_message(fmt::format("note: {}: {}", escape(source.file), note));
 }
 
@@ -55,11 +55,6 @@ void note_rounded(const Source& source) {
   print_message(fmt::format("note: {}{}{}: holds integers beyond 2^53, which float64 rounds",
                             escape(source.file), source.dataset.empty() ? "" : ":",
                             escape(source.dataset)));
-}
-
-void print_order_note(const Source& source) {
-  if (!has_doubtful_order(source)) return;
-  print_message(fmt::format("note: {}: {}", escape(source.file), note_of_assumed_order(source)));
 }
 
 void print_other_reading(const std::string& output, const RecordedInput& recorded,

@@ -12,14 +12,12 @@ namespace qrtool {
 
 /// What the user should know even where all went well: what was left out, what was guessed.
 std::vector<std::string> source_notes(const Source& source);
-/// Prints these, a line for each.
-void print_source_notes(const Source& source);
+/// Prints these, a line for each; `with_order`: also the one about a matrix whose order only the
+/// user knows.
+void print_source_notes(const Source& source, bool with_order = true);
 
 /// Call it after the last read. Prints a note where float64 does not hold an integer of the file.
 void note_rounded(const Source& source);
-
-/// Prints the one about a matrix whose order only the user knows, where it is such a matrix.
-void print_order_note(const Source& source);
 
 /// A note for each attribute of HDF5 or netCDF that `output` records in another way, or does not
 /// record, than it was applied to `source` now.

@@ -55,11 +55,13 @@ MatrixChunk<T> allocate_matrices(Backend& backend, const Plan& plan) {
 void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                     std::span<const MatrixReport> lines) {
   for (const MatrixReport& line : lines) {
-    verdict.add(
-        {.matrix = first++, .status = line.status, .errors = errors_of(line), .bars = line.bars});
-    verdict.add_route(line);
-    verdict.add_rank(line, problem.k());
+    verdict.add(judged(
+        {.matrix = first, .status = line.status, .errors = errors_of(line), .bars = line.bars},
+        problem.mode != Mode::r));
+    verdict.routes.include(line);
+    verdict.ranks.include(first++, line.rank, line.condition, problem.k());
   }
+  verdict.second_tries = verdict.routes.second_try;
 }
 
 template <class T>

@@ -253,30 +253,28 @@ index_t write_leverages(const LeverageJob& job, Writer& output) {
   return LeverageRun<double>(job, &output).run(job.matrices);
 }
 
-RankComparison compare_ranks(const LeverageJob& job, std::span<const DependentColumns> dependent) {
+std::string compare_ranks(const LeverageJob& job, std::span<const DependentColumns> dependent,
+                          const std::string& file, Writer& output) {
   // The numbers that are read again; the first matrix is, whatever it has.
   constexpr index_t most_numbers = index_t{1} << 28;
   const index_t each = job.problem.m * std::max<index_t>(job.problem.n, 1);
-  RankComparison comparison;
+  index_t compared = 0, different = 0;
   for (const DependentColumns& one :
        dependent.first(std::min(dependent.size(), most_compared_ranks))) {
-    if (comparison.compared > 0 && comparison.compared * each > most_numbers) break;
+    if (compared > 0 && compared * each > most_numbers) break;
     const index_t rank = is_complex(job.problem.type)
                              ? LeverageRun<std::complex<double>>(job).rank(one.number)
                              : LeverageRun<double>(job).rank(one.number);
-    ++comparison.compared;
-    if (rank != one.rank) ++comparison.different;
+    ++compared;
+    if (rank != one.rank) ++different;
   }
-  return comparison;
-}
-
-std::string note_of(const RankComparison& found, const std::string& file) {
-  if (found.different == 0) return {};
+  output.add_attribute("other_rank_in_float64", static_cast<std::int64_t>(different));
+  if (different == 0) return {};
   return fmt::format(
       "note: {}: of {} matri{} with dependent columns in single precision, {} ha{} another rank in "
       "double precision; --precision double decides by it",
-      escape(file), format_count(found.compared), found.compared == 1 ? "x" : "ces",
-      format_count(found.different), found.different == 1 ? "s" : "ve");
+      escape(file), format_count(compared), compared == 1 ? "x" : "ces", format_count(different),
+      different == 1 ? "s" : "ve");
 }
 
 }  // namespace qrtool

@@ -54,16 +54,11 @@ struct DependentColumns {
   index_t number = 0;  // as the functions of the job count
   std::int32_t rank = 0;
 };
-/// How many of them were read again and have another rank in float64.
-struct RankComparison {
-  index_t compared = 0, different = 0;
-};
 inline constexpr std::size_t most_compared_ranks = 1000;
-inline constexpr const char* other_ranks_name = "other_rank_in_float64";
-/// Compares the first of them, as far as reading them again is little work. The tolerance of the
-/// job is that of float64.
-RankComparison compare_ranks(const LeverageJob& job, std::span<const DependentColumns> dependent);
-/// Says so for `file`; empty where all are the same.
-std::string note_of(const RankComparison& comparison, const std::string& file);
+/// Reads the first of them again, as far as that is little work, and records in the output how many
+/// have another rank in float64, whose tolerance the job has. Returns a note for `file`; empty
+/// where all are the same.
+std::string compare_ranks(const LeverageJob& job, std::span<const DependentColumns> dependent,
+                          const std::string& file, Writer& output);
 
 }  // namespace qrtool

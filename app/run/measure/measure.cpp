@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "app/run/measure/measure_ways.hpp"
 #include "core/error.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/join.hpp"

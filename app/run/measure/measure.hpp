@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "app/run/pipeline/pipeline.hpp"
 #include "app/run/verdict/verdict.hpp"
@@ -69,5 +70,16 @@ index_t work_of(const FactoredInput& input, const MeasurePlan& plan);
 /// Measures every matrix.
 StageSeconds measure(const FactoredInput& input, const MeasurePlan& plan, const BarsOf& bars_of,
                      const Listener& listener);
+
+/// The two ways of measure(): chunks of whole matrices, on several threads; and one matrix after
+/// another, plan.block_rows rows at a time.
+StageSeconds measure_matrices(const FactoredInput& input, const MeasurePlan& plan,
+                              const BarsOf& bars_of, const Listener& listener);
+StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
+                          const BarsOf& bars_of, const Listener& listener);
+
+/// P of a matrix from its n stored numbers. Errors: InputError where they are no permutation.
+std::vector<index_t> stored_permutation(const FactoredInput& input, const double* numbers,
+                                        index_t matrix);
 
 }  // namespace qrtool

@@ -3,7 +3,7 @@
 // chunk of matrices at a time.
 #include <vector>
 
-#include "app/run/measure/measure_ways.hpp"
+#include "app/run/measure/measure.hpp"
 #include "app/run/pipeline/pipeline.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/machine/parallel.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "app/process/stopwatch.hpp"
-#include "app/run/measure/measure_ways.hpp"
+#include "app/run/measure/measure.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/matrix/complex.hpp"
 #include "core/measure/error_meter.hpp"

@@ -6,37 +6,58 @@
 
 namespace qrtool {
 
-void WorstError::include(double measured, double bar, index_t of_matrix) {
-  const double measured_ratio = in_bars(measured, bar);
-  if (matrix >= 0 && measured_ratio <= ratio) return;
-  if (matrix >= 0 && std::isnan(ratio)) return;
-  *this = {.error = measured, .ratio = measured_ratio, .matrix = of_matrix};
+void MeasuredError::include(const MeasuredError& other) {
+  if (other.at < 0 || (at >= 0 && (std::isnan(ratio) || other.ratio <= ratio))) return;
+  *this = other;
 }
 
-void RankSummary::include(index_t matrix, const MatrixReport& line, index_t full_rank) {
-  if (!std::isnan(line.condition) && !(line.condition <= worst_condition)) {
-    worst_condition = line.condition;
+Judged judged(const Measurement& measured, bool has_q) {
+  const auto& [at, status, errors, bars] = measured;
+  Judged one{.at = at,
+             .status = status,
+             .errors = {{{errors.residual, bars.residual, at},
+                         {errors.orthogonality, bars.orthogonality, at},
+                         {errors.lower, bars.lower, at}}}};
+  if (std::isnan(errors.residual)) one.reason = "its factors hold NaN or Inf";
+  if (status == Status::non_finite) one.reason = "it holds NaN or Inf";
+  if (!has_q) one.errors[1] = {};
+  return one;
+}
+
+Judged judged(index_t at, const SolutionReport& report) {
+  const auto error = [&](double measured) {
+    return MeasuredError(measured, report.bar, std::isnan(measured) ? -1 : at);
+  };
+  return {.at = at,
+          .status = report.status,
+          .errors = {error(report.backward_error), error(report.least_norm_error)},
+          .bar = report.bar,
+          .residual_norm = report.residual_norm};
+}
+
+void RankSummary::include(index_t matrix, index_t rank, double condition, index_t full_rank) {
+  ++matrices;
+  if (!std::isnan(condition) && !(condition <= worst_condition)) {
+    worst_condition = condition;
     worst_matrix = matrix;
   }
-  if (line.rank < 0) return;
-  ++matrices;
-  if (line.rank < full_rank) ++deficient;
-  if (least >= 0 && line.rank >= least) return;
-  least = line.rank;
+  if (rank < 0) return;
+  ++with_rank;
+  if (rank < full_rank) ++deficient;
+  if (least >= 0 && rank >= least) return;
+  least = rank;
   least_matrix = matrix;
 }
 
-void Verdict::add(const Measurement& measured) {
-  const auto& [matrix, status, errors, bars] = measured;
-  const auto s = static_cast<std::size_t>(status);
-  ++matrices_;
-  if (counts_[s]++ == 0) firsts_[s] = matrix;
-  const bool is_failure = status != Status::ok && status != Status::unchecked;
-  if (is_failure && failures_.size() < most_failures) failures_.push_back(measured);
-  if (status != Status::ok && status != Status::above_bar) return;
-  residual_.include(errors.residual, bars.residual, matrix);
-  if (has_q_) orthogonality_.include(errors.orthogonality, bars.orthogonality, matrix);
-  lower_.include(errors.lower, bars.lower, matrix);
+void Verdict::add(const Judged& one) {
+  const auto s = static_cast<std::size_t>(one.status);
+  ++all_;
+  if (counts_[s]++ == 0) firsts_[s] = one.at;
+  if (!most_listed_ || (one.fails() && listed_.size() < *most_listed_)) listed_.push_back(one);
+  if (one.status == Status::non_finite || one.status == Status::r_overflows ||
+      one.status == Status::unchecked)
+    return;
+  for (std::size_t i = 0; i < worst_.size(); ++i) worst_[i].include(one.errors[i]);
 }
 
 index_t Verdict::failed() const {

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "app/run/verdict/verdict.hpp"
 
@@ -14,19 +13,30 @@ namespace qrtool {
 
 /// Position in the leading dimensions: "17", or "[1,2]" where there are several.
 std::string matrix_name(std::span<const index_t> leading, index_t matrix);
+/// Names matrices or solutions by these dimensions.
+NameOf named_by(std::vector<index_t> leading);
+
+/// "1 matrix", "1,200 matrices"
+std::string counted(index_t count, const Subject& subject);
+/// "above the bar": a status after the count of those that have it.
+std::string_view words_of(Status status, const Subject& subject);
 
 /// "worst residual 3.1e-16 (0.05 of its bar, matrix 17), orthogonality ..."; empty where nothing
 /// was measured.
-std::string worst_line(const Verdict& verdict, std::span<const index_t> leading);
+std::string worst_line(const Verdict& verdict);
+/// "matrix 12 fails: residual 3.1e-03 (8.7e+11 of its bar), orthogonality ..."
+std::string line_of(const Judged& one, const Verdict& verdict);
+/// "all 9 pass", "the matrix passes", or "3 of 9 pass, 4 above the bar, 2 not finite"; red where
+/// some fail, if `may_be_red`.
+std::string verdict_line(const Verdict& verdict, bool may_be_red = true);
+/// "3 matrices came from a second try by reflectors" in a line of its own; empty where none did.
+std::string second_try_line(const Verdict& verdict);
 
-/// "residual 3.1e-16 (0.05 of its bar)"; only the first error of a line says `of_its_bar`.
-std::string error_text(std::string_view name, double error, double bar,
-                       std::string_view of_its_bar);
-
-/// "all 9 pass", or "3 of 9 pass, 4 above the bar, 2 not finite" with those of `others` that are
-/// not 0.
-using NamedCount = std::pair<index_t, std::string_view>;
-std::string passed_text(index_t passed, index_t all, std::span<const NamedCount> others);
+/// What the errors of factors are where they are not those of usual runs, each in a line of its
+/// own. `how`: how the residual was found.
+inline constexpr std::string_view estimates_line =
+    "these errors are estimates, except those of matrices close to a bar\n";
+std::string r_alone_line(std::string_view how = {});
 
 /// "9,998 by A'A in one pass, 1 in two passes, 0 in further passes, 1 by reflectors, 0 in a second
 /// try"
@@ -34,15 +44,12 @@ std::string route_text(const RouteCounts& routes);
 
 /// {"only", "first_pass", "second_pass", "further_passes", "reflectors", "second_try"}
 nlohmann::ordered_json to_json(const RouteCounts& routes);
-
-/// {"matrix", "status", "residual": {"error", "ratio"}, "orthogonality", "lower"}; without Q the
-/// orthogonality is null.
-nlohmann::ordered_json to_json(const Measurement& measured, bool has_q);
-/// One of these for each.
-nlohmann::ordered_json to_json(std::span<const Measurement> measured, bool has_q);
-
-/// {"kind", "matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as
-/// null.
-nlohmann::ordered_json to_json(const Verdict& verdict, Check check);
+/// {"error", "ratio"}, and where it was measured under the key `place`, if that is not empty; null
+/// where it was not measured. NaN is printed as null.
+nlohmann::ordered_json to_json(const MeasuredError& measured, std::string_view place);
+/// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}
+nlohmann::ordered_json to_json(const Verdict& verdict);
+/// The factors that are listed: {"matrix", "status", "residual": {"error", "ratio"}, ...} for each.
+nlohmann::ordered_json listed_json(const Verdict& verdict);
 
 }  // namespace qrtool

@@ -2,14 +2,11 @@
 // group_result.hpp: sums up the groups of a run of `solve --by`, for people and for machines.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "app/options/options.hpp"
+#include "app/run/verdict/outcome.hpp"
 #include "app/solve/groups/keyed_input.hpp"
-#include "app/solve/solve_result.hpp"
 
 namespace qrtool {
 
@@ -18,18 +15,18 @@ namespace qrtool {
 std::string_view status_word(const GroupLine& line, index_t terms);
 
 struct GroupResult {
+  GroupResult(const KeyedInput& input, int threads);
+
   const KeyedInput& input;
-  SolveVerdict verdict = {};
-  index_t singular = 0;
-  index_t least_rank = 0;  // of the singular ones
+  Verdict verdict;
   int threads = 1;
-  double read_seconds = 0, solve_seconds = 0, sync_seconds = 0, total_seconds = 0;
+  WallTime seconds = {};
 
   /// Solution `number`; they are counted response by response for each group.
   void add(index_t number, const GroupLine& line);
 };
 
-/// Prints bad solutions to standard error, then the result.
-void print_group_result(const SolveOptions& options, const GroupResult& result);
+/// Describes the run. Its document has the schema qrtool.solve-by/1.
+Outcome outcome_of(const SolveOptions& options, const GroupResult& result);
 
 }  // namespace qrtool

@@ -8,8 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "app/solve/complex_sides.hpp"
-#include "app/solve/groups/row_keeper.hpp"
+#include "app/solve/side_numbers.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/keyed_rows.hpp"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // row_keeper.cpp: the problem of a group from the options, and the rows that count.
-#include "app/solve/groups/row_keeper.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <set>
 #include <utility>
 
+#include "app/solve/groups/keyed_input.hpp"
 #include "core/error.hpp"
 #include "core/machine/host.hpp"
 #include "core/text.hpp"

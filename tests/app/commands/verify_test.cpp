@@ -62,7 +62,7 @@ TEST_F(Verify, GoodFactorsPass) {
   const testing::Matcher<std::string> expected = testing::MatchesRegex(
       R"(worst residual \S+ \(0\.\S+ of its bar, matrix [0-9]+\), orthogonality \S+ \(0\.\S+, matrix [0-9]+\), lower 0; u = 2\^-52)"
       "\n"
-      R"(verified 20 matrices of \S*/q\.h5: all pass)"
+      R"(verified 20 matrices of \S*/q\.h5: all 20 pass)"
       "\n");
   EXPECT_TRUE(expected.Matches(own.out)) << own.out;
   EXPECT_EQ(verify_damaged().exit_code, 0) << "the same numbers in a foreign file";
@@ -156,7 +156,8 @@ TEST_F(Verify, FindsEveryPlantedFault) {
       EXPECT_NE(result.out.find("\nmatrix 7 fails: "), std::string::npos) << fault.name << "\n"
                                                                           << result.out;
       EXPECT_TRUE(result.out.ends_with("verified 20 matrices of " + foreign_ + ": " +
-                                       std::to_string(fault.failing) + " of 20 fail\n"))
+                                       std::to_string(20 - fault.failing) + " of 20 pass, " +
+                                       std::to_string(fault.failing) + " above the bar\n"))
           << fault.name << "\n"
           << result.out;
     }
@@ -219,7 +220,8 @@ TEST_F(Verify, ListsTenFailuresOrAllMatrices) {
   EXPECT_EQ(lines_with(run_tool({"verify", a_, q_, "--all"}).out, " passes: "), 20);
   const ToolResult quiet = verify({"--quiet"});
   EXPECT_EQ(quiet.out, "");
-  EXPECT_EQ(quiet.err, "qrtool: verified 20 matrices of " + foreign_ + ": 20 of 20 fail\n");
+  EXPECT_EQ(quiet.err,
+            "qrtool: verified 20 matrices of " + foreign_ + ": 0 of 20 pass, 20 above the bar\n");
   EXPECT_EQ(quiet.exit_code, 1);
 }
 
