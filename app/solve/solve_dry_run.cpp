@@ -15,11 +15,10 @@
 namespace qrtool {
 namespace {
 
-template <class T>
-double read_seconds(const SolveInputs& inputs) {
+double read_seconds(const SolveInputs& inputs, ElementType type) {
   double seconds = 0;
   for (Reader* reader : {inputs.a.get(), inputs.b.get(), inputs.w.get()})
-    if (reader != nullptr) seconds += seconds_to_read<T>(*reader, /*passes=*/1);
+    if (reader != nullptr) seconds += seconds_to_read(*reader, type, /*passes=*/1);
   return seconds;
 }
 
@@ -82,8 +81,7 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
                 SolveRun& run) {
   const SolveProblem& p = run.problem();
   const SolvePlan& plan = run.plan();
-  const bool is_table = !o.system.response.empty(),
-             is_single = real_of(p.type) == ElementType::float32;
+  const bool is_table = !o.system.response.empty();
   RunCost cost{
       .input = is_table ? o.a : o.a + " and " + o.b,
       .plan = {},
@@ -92,7 +90,7 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
       .memory_limit_bytes = limits.host_bytes,
       .chunks = (plan.groups + plan.chunk_groups - 1) / std::max<index_t>(plan.chunk_groups, 1)};
   cost.plan = plan_text(inputs, p, run, cost);
-  cost.read_seconds = is_single ? read_seconds<float>(inputs) : read_seconds<double>(inputs);
+  cost.read_seconds = read_seconds(inputs, p.type);
   CpuBackend cpu(limits);
   Backend& backend = run.device() != nullptr ? *run.device()->backend : cpu;
   const bool solves_each = run.device() != nullptr && !run.device()->is_shared;
@@ -103,9 +101,7 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
   solutions.problem = factored;
   solutions.right_sides = is_shared ? count_of(inputs.sides.solution_dims) : plan.system_size();
   enter_programs(solutions, backend, /*variant=*/nullptr, cost);
-  const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
-  cost.start_seconds = compute.start;
-  cost.compute_seconds = compute.all;
+  enter_compute(backend, factored, o.backend.variant, cost);
   if (!is_shared)
     cost.compute_seconds *= solutions_by_r(solutions, backend);
   else if (!factored.is_empty())
