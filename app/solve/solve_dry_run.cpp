@@ -44,7 +44,7 @@ double solutions_by_r(const Work& solutions, const Backend& backend) {
   Problem factored = solutions.problem;
   if (factored.is_empty()) return 1;
   if (const std::optional<DeviceInfo> device = started_device(backend))
-    return opencl_work(solutions, *device).run_seconds / opencl_work(factored, *device).run_seconds;
+    return device_work(solutions, *device).run_seconds / device_work(factored, *device).run_seconds;
   factored.type = real_of(factored.type);  // the tables have no complex matrices
   const int threads = backend.limits().threads;
   return cpu_seconds({factored, solutions.right_sides}, threads) / cpu_seconds(factored, threads);

@@ -124,7 +124,7 @@ double time_reading(Reader& reader, index_t passes) {
 std::optional<double> known_seconds(const Backend& backend, const Problem& problem) {
   const std::optional<DeviceInfo> device = started_device(backend);
   if (!device) return std::nullopt;
-  const DeviceWork work = opencl_work(problem, *device);
+  const DeviceWork work = device_work(problem, *device);
   return work.is_measured ? std::optional(work.run_seconds) : std::nullopt;
 }
 
@@ -290,7 +290,7 @@ void enter_compute(Backend& backend, const Problem& problem, const std::string& 
 }
 
 std::optional<DeviceInfo> started_device(const Backend& backend) {
-  for (const DeviceTimes& times : opencl_times())
+  for (const DeviceTimes& times : device_times())
     if (backend.name() == "opencl" && times.info.text() == backend.device()) return times.info;
   return std::nullopt;
 }
