@@ -75,7 +75,7 @@ qrtool_context::qrtool_context(const qrtool_context_options& o)
   if (has_lost_threads)
     throw DeviceError(fmt::format(
         "{}: devices do not work in a child of a process that has used qrtool", wanted));
-  device_ = choose_among(list_opencl_devices(), wanted).front();
+  device_ = choose_devices(list_devices(), wanted).front();
   device_backend(*device_);
 }
 
@@ -115,7 +115,7 @@ PlannedBackend& qrtool_context::choose(const Work& work) {
   Timings timings;
   if (!has_looked_ && is_worth_a_device(work, limits, timings)) {
     has_looked_ = has_worked = true;
-    const std::vector<DeviceInfo> devices = list_opencl_devices();
+    const std::vector<DeviceInfo> devices = list_devices();
     const auto gpu = std::ranges::find_if(devices, [](const auto& d) { return !d.limits.is_cpu; });
     if (gpu != devices.end()) device_ = *gpu;
   }
@@ -123,7 +123,7 @@ PlannedBackend& qrtool_context::choose(const Work& work) {
     last.reason = "the device failed before";
     return cpu();
   }
-  for (const DeviceTimes& times : opencl_times()) timings.add(times);
+  for (const DeviceTimes& times : device_times()) timings.add(times);
   const std::span<const DeviceInfo> devices =
       device_ ? std::span(&*device_, 1) : std::span<const DeviceInfo>{};
   AutomaticChoice choice =

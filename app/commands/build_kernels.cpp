@@ -116,7 +116,7 @@ Built build_all(const DevicesOptions& o, const DeviceInfo& device,
     built.refused += build(*backend, problem) ? 0 : 1;
     progress.add(1);
   }
-  for (const DeviceTimes& times : opencl_times()) {
+  for (const DeviceTimes& times : device_times()) {
     for (const ProgramTime& program : times.programs) {
       ++built.programs;
       built.unseen += kept == nullptr || kept->find(program.id) == nullptr ? 1 : 0;

@@ -108,7 +108,7 @@ double least_start_seconds(const Timings& timings) {
 Estimate estimate(const Work& work, const DeviceInfo& device, const Timings& timings,
                   const Variant* variant) {
   const KeptDevice* const kept = timings.find(device);
-  const DeviceWork planned = opencl_work(work, device, variant);
+  const DeviceWork planned = device_work(work, device, variant);
   Estimate result{.start = process_seconds + planned.pin_seconds +
                            (kept != nullptr ? kept->start_seconds : usual_start_seconds),
                   .programs = estimate_programs(planned.programs, kept),
@@ -118,12 +118,12 @@ Estimate estimate(const Work& work, const DeviceInfo& device, const Timings& tim
   result.is_guess = sample == nullptr;
   result.work *= sample == nullptr
                      ? guess_factor
-                     : sample->seconds / opencl_work(sample->problem, device).run_seconds;
+                     : sample->seconds / device_work(sample->problem, device).run_seconds;
   return result;
 }
 
 bool is_worth_a_device(const Work& work, const Limits& host, const Timings& timings) {
-  const double least = least_start_seconds(timings) + opencl_copy_seconds(work.problem);
+  const double least = least_start_seconds(timings) + copy_seconds(work.problem);
   return cpu_seconds(work, host.threads) > worth_asking * least;
 }
 
@@ -143,7 +143,7 @@ AutomaticChoice choose_automatically(const Work& work, const Limits& host,
   if (!is_started && !is_worth_a_device(work, host, timings))
     return {nullptr, fmt::format("{}, a device at least {:.2g} s for its start and the copies",
                                  cpu_text(on_cpu, host.threads),
-                                 least_start_seconds(timings) + opencl_copy_seconds(work.problem))};
+                                 least_start_seconds(timings) + copy_seconds(work.problem))};
   const auto gpu = std::find_if(devices.begin(), devices.end(),
                                 [](const DeviceInfo& device) { return !device.limits.is_cpu; });
   if (gpu == devices.end()) return {nullptr, "there is no GPU"};

@@ -7,11 +7,11 @@
 
 namespace qrtool {
 
-std::vector<DeviceInfo> list_opencl_devices() { return {}; }
+std::vector<DeviceInfo> list_devices() { return {}; }
 
-std::vector<DeviceTimes> opencl_times() { return {}; }
+std::vector<DeviceTimes> device_times() { return {}; }
 
-std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo>, std::string_view) {
+std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo>, std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
@@ -67,11 +67,11 @@ template std::unique_ptr<SharedDevice<double>> make_opencl_shared(Backend&, cons
                                                                   const SharedFactors&,
                                                                   SidesLayout);
 
-DeviceWork opencl_work(const Work&, const DeviceInfo&, const Variant*) {
+DeviceWork device_work(const Work&, const DeviceInfo&, const Variant*) {
   return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
 
-double opencl_copy_seconds(const Problem&) { return std::numeric_limits<double>::infinity(); }
+double copy_seconds(const Problem&) { return std::numeric_limits<double>::infinity(); }
 
 std::string DeviceInfo::text() const { return name; }
 

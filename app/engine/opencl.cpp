@@ -17,14 +17,6 @@
 
 namespace qrtool {
 
-std::vector<DeviceInfo> list_opencl_devices() { return list_devices(); }
-
-std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo> devices, std::string_view wanted) {
-  return choose_devices(devices, wanted);
-}
-
-std::vector<DeviceTimes> opencl_times() { return device_times(); }
-
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host,
                                              bool portable) {
   OpenclOptions options;
@@ -39,12 +31,6 @@ bool opencl_is_pageable(const Backend& backend) {
 }
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
-
-DeviceWork opencl_work(const Work& work, const DeviceInfo& device, const Variant* variant) {
-  return device_work(work, device, variant);
-}
-
-double opencl_copy_seconds(const Problem& problem) { return copy_seconds(problem); }
 
 void build_opencl_factors(Backend& backend, const Plan& plan) {
   build_factor_programs(dynamic_cast<OpenclBackend&>(backend), plan);
@@ -99,9 +85,5 @@ template std::unique_ptr<SharedDevice<double>> make_opencl_shared(Backend&, cons
                                                                   MatrixView<const double>,
                                                                   const SharedFactors&,
                                                                   SidesLayout);
-
-std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device) {
-  return measure_products(device);
-}
 
 }  // namespace qrtool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // opencl.hpp: what app knows of devices that factor and solve. opencl.cpp is built with the gpu
-// layer, no_opencl.cpp without it.
+// layer; without it no_opencl.cpp also has what app calls of gpu/host and gpu/estimate.
 #pragma once
 
 #include <memory>
@@ -14,18 +14,8 @@
 #include "core/solve/engines/system_device.hpp"
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/products/product_rates.hpp"
 
 namespace qrtool {
-
-/// Every OpenCL device; empty where there is no OpenCL.
-std::vector<DeviceInfo> list_opencl_devices();
-
-/// What the devices that this process has used have taken.
-std::vector<DeviceTimes> opencl_times();
-
-/// Calls choose_devices().
-std::vector<DeviceInfo> choose_among(std::span<const DeviceInfo> devices, std::string_view wanted);
 
 /// `host` holds the user's memory and threads; `portable`: only kernel bodies that run on any
 /// device are used. Errors: DeviceError.
@@ -36,11 +26,6 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 bool opencl_is_pageable(const Backend& backend);
 
 std::span<const Variant> list_opencl_variants();
-
-/// Calls device_work() and copy_seconds().
-DeviceWork opencl_work(const Work& work, const DeviceInfo& device,
-                       const Variant* variant = nullptr);
-double opencl_copy_seconds(const Problem& problem);
 
 /// Calls build_factor_programs() and build_solve_programs(). `backend` is one of
 /// make_opencl_backend().
@@ -74,8 +59,5 @@ std::unique_ptr<SharedDevice<T>> make_opencl_shared(Backend& backend, const Solv
                                                     MatrixView<const T> a,
                                                     const SharedFactors& factors,
                                                     SidesLayout layout);
-
-/// Times the matrix products that `large` uses. Errors: DeviceError.
-std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);
 
 }  // namespace qrtool

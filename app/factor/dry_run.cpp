@@ -49,15 +49,11 @@ RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
                                : (problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   const index_t passes = plan.by_rows() && problem.wants_q() ? 2 : 1;
   cost.start_seconds = laps.lap();
-  const bool is_single = real_of(problem.type) == ElementType::float32;
-  cost.read_seconds =
-      is_single ? seconds_to_read<float>(input, passes) : seconds_to_read<double>(input, passes);
+  cost.read_seconds = seconds_to_read(input, problem.type, passes);
   SecondTry tries(*choice.backend);
   RankedBackend ranks(tries);
   Backend& backend = problem.ranks() ? static_cast<Backend&>(ranks) : tries;
-  const ComputeSeconds compute = seconds_to_factor(backend, problem, o.backend.variant);
-  cost.start_seconds += compute.start;
-  cost.compute_seconds = compute.all;
+  enter_compute(backend, problem, o.backend.variant, cost);
   OutputSpec output = planned_output(source, problem);
   output.path = o.output;
   enter_output(output, cost);

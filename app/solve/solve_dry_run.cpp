@@ -14,11 +14,10 @@
 namespace qrtool {
 namespace {
 
-template <class T>
-double read_seconds(const SolveInputs& inputs) {
+double read_seconds(const SolveInputs& inputs, ElementType type) {
   double seconds = 0;
   for (Reader* reader : {inputs.a.get(), inputs.b.get(), inputs.w.get()})
-    if (reader != nullptr) seconds += seconds_to_read<T>(*reader, /*passes=*/1);
+    if (reader != nullptr) seconds += seconds_to_read(*reader, type, /*passes=*/1);
   return seconds;
 }
 
@@ -44,7 +43,7 @@ double solutions_by_r(const Work& solutions, const Backend& backend) {
   Problem factored = solutions.problem;
   if (factored.is_empty()) return 1;
   if (const std::optional<DeviceInfo> device = started_device(backend))
-    return opencl_work(solutions, *device).run_seconds / opencl_work(factored, *device).run_seconds;
+    return device_work(solutions, *device).run_seconds / device_work(factored, *device).run_seconds;
   factored.type = real_of(factored.type);  // the tables have no complex matrices
   const int threads = backend.limits().threads;
   return cpu_seconds({factored, solutions.right_sides}, threads) / cpu_seconds(factored, threads);
@@ -81,8 +80,7 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
                 SolveRun& run) {
   const SolveProblem& p = run.problem();
   const SolvePlan& plan = run.plan();
-  const bool is_table = !o.system.response.empty(),
-             is_single = real_of(p.type) == ElementType::float32;
+  const bool is_table = !o.system.response.empty();
   RunCost cost{
       .input = is_table ? o.a : o.a + " and " + o.b,
       .plan = {},
@@ -91,7 +89,7 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
       .memory_limit_bytes = limits.host_bytes,
       .chunks = (plan.groups + plan.chunk_groups - 1) / std::max<index_t>(plan.chunk_groups, 1)};
   cost.plan = plan_text(inputs, p, run, cost);
-  cost.read_seconds = is_single ? read_seconds<float>(inputs) : read_seconds<double>(inputs);
+  cost.read_seconds = read_seconds(inputs, p.type);
   CpuBackend cpu(limits);
   Backend& backend = run.device() != nullptr ? *run.device()->backend : cpu;
   const bool solves_each = run.device() != nullptr && !run.device()->is_shared;
@@ -102,9 +100,7 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
   solutions.problem = factored;
   solutions.right_sides = is_shared ? count_of(inputs.sides.solution_dims) : plan.system_size();
   enter_programs(solutions, backend, /*variant=*/nullptr, cost);
-  const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
-  cost.start_seconds = compute.start;
-  cost.compute_seconds = compute.all;
+  enter_compute(backend, factored, o.backend.variant, cost);
   if (!is_shared)
     cost.compute_seconds *= solutions_by_r(solutions, backend);
   else if (!factored.is_empty())

@@ -187,7 +187,7 @@ double at_extent(Lines samples, index_t (*extent)(const Sample&), index_t x, At 
   return between(x, extent(low), at(low), extent(high), at(high));
 }
 
-/// For p.count matrices of p.m rows, from samples of p.n columns.
+/// The logarithm of the seconds of p.count matrices of p.m rows, from samples of p.n columns.
 double at_rows(Lines samples, const Problem& p) {
   const auto at = [&](const Sample& s) { return at_count(times_of(s), p.count); };
   return at_extent(samples, rows_of, p.m, at, [&](const Sample& s) {
@@ -196,6 +196,7 @@ double at_rows(Lines samples, const Problem& p) {
   });
 }
 
+/// The logarithm of the seconds of `p`, from samples of one kind.
 double at_columns(Lines kind, const Problem& p) {
   const auto at = [&](index_t n, index_t count) {
     return at_rows(equal_lines(kind, n, columns_of), with_extents(p, count, p.m, n));

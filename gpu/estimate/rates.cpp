@@ -36,7 +36,7 @@ double seconds_of(const Problem& p, const Limits& device, const Variant& variant
   return device.costs != nullptr ? seconds : on_device(seconds, p, device);
 }
 
-double factor_seconds(const Problem& p, const Limits& device, const Variant& variant) {
+double kernel_seconds(const Problem& p, const Limits& device, const Variant& variant) {
   return (1 + (p.check == Check::none ? 0 : tuning::check_share)) * seconds_of(p, device, variant);
 }
 
@@ -97,7 +97,7 @@ double bytes_of(const Problem& p) {
 double run_seconds(const Problem& p, const DeviceInfo& device, const Variant& variant) {
   const double bytes = bytes_of(p);
   const double parts = sub_chunks(p, bytes);
-  const double kernels = factor_seconds(p, device.limits, variant);
+  const double kernels = kernel_seconds(p, device.limits, variant);
   return overlapped(copied_in(p, bytes), kernels, parts) + sample_seconds(p, parts, device.limits) +
          tuning::chunk_seconds * parts;
 }

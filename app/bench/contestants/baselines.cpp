@@ -83,49 +83,38 @@ Plan plan_for(const Backend& backend, const std::string& forced, const Problem& 
   return make_plan(problem, backend.variants(), limits, forced);
 }
 
+/// A backend from host memory to host memory.
 class HostContestant final : public Contestant {
  public:
+  /// Uses the tool's backend.
   HostContestant(std::string name, Backend& backend, std::string forced)
-      : name_(std::move(name)), backend_(backend), forced_(std::move(forced)) {}
+      : name_(std::move(name)),
+        text_(name_ == forced ? "forced" : "the same backend, from host memory to host memory"),
+        forced_(std::move(forced)),
+        backend_(backend) {}
+  /// Uses a CPU backend of its own with all threads, whatever backend the tool uses.
+  HostContestant(const BenchSetup& setup, std::string name, std::string forced, std::string text)
+      : name_(std::move(name)),
+        text_(std::move(text)),
+        forced_(std::move(forced)),
+        own_(std::make_unique<CpuBackend>(setup.limits)),
+        backend_(*own_) {}
 
   std::string name() const override { return name_; }
-  std::string text() const override {
-    return name_ == forced_ ? "forced" : "the same backend, from host memory to host memory";
-  }
+  std::string text() const override { return text_; }
 
   std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
                                     int threads) override {
-    Plan plan = plan_for(backend_, forced_, problem, threads);
+    Plan plan = plan_for(backend_, forced_, problem, own_ ? 0 : threads);
     return with_type(problem.type, [&](auto zero) -> std::unique_ptr<TimedRun> {
       return std::make_unique<HostRun<decltype(zero)>>(backend_, std::move(plan), request);
     });
   }
 
  private:
-  std::string name_;
+  std::string name_, text_, forced_;
+  std::unique_ptr<Backend> own_;
   Backend& backend_;
-  std::string forced_;
-};
-
-/// A separate CPU backend, whatever backend the tool uses.
-class CpuContestant final : public Contestant {
- public:
-  CpuContestant(const BenchSetup& setup, std::string name, std::string forced, std::string text)
-      : backend_(setup.limits),
-        host_(std::move(name), backend_, std::move(forced)),
-        text_(std::move(text)) {}
-
-  std::string name() const override { return host_.name(); }
-  std::string text() const override { return text_; }
-  std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
-                                    int) override {
-    return host_.prepare(problem, request, 0);
-  }
-
- private:
-  CpuBackend backend_;
-  HostContestant host_;
-  std::string text_;
 };
 
 /// Errors: LimitError where the batch does not fit the device's memory.
@@ -197,13 +186,13 @@ constexpr Baseline all_baselines[] = {
     {.name = "eigen",
      .takes_complex = true,
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
-       return std::make_unique<CpuContestant>(
+       return std::make_unique<HostContestant>(
            setup, "eigen", "cpu/eigen", "Eigen " QRTOOL_EIGEN_VERSION ", one matrix per thread");
      }},
     {.name = cpu_baseline,
      .takes_complex = true,
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
-       return std::make_unique<CpuContestant>(setup, "cpu", "", "qrtool --backend cpu");
+       return std::make_unique<HostContestant>(setup, "cpu", "", "qrtool --backend cpu");
      }},
     {.name = from_host_baseline,
      .is_on_device = true,

@@ -31,7 +31,7 @@ Timings all_timings() {
   Timings timings = load_timings();
   // Each program is entered twice: what was built now will be in the driver's cache next time.
   for (int turn = 0; turn < 2; ++turn)
-    for (const DeviceTimes& times : opencl_times()) {
+    for (const DeviceTimes& times : device_times()) {
       DeviceTimes again = times;
       if (turn > 0) again.programs.clear();
       timings.add(again);
@@ -48,7 +48,7 @@ std::optional<BenchChoice> choice_of_backend(const BenchRow& row, const BenchHea
   if (!cpu || !device) return std::nullopt;
   Problem problem = problem_of(row.size, header.type, header.mode, header.sign);
   problem.arithmetic = header.arithmetic;
-  for (const DeviceTimes& times : opencl_times()) {
+  for (const DeviceTimes& times : device_times()) {
     if (times.info.text() != header.device || times.info.limits.is_cpu) continue;
     const Timings timings = all_timings();
     const Estimate estimated = estimate(problem, times.info, timings);

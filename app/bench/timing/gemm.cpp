@@ -9,6 +9,7 @@
 #include "app/engine/opencl.hpp"
 #include "app/process/console.hpp"
 #include "app/run/backends/opencl_process.hpp"
+#include "gpu/products/product_rates.hpp"
 
 namespace qrtool {
 namespace {
@@ -35,7 +36,7 @@ nlohmann::ordered_json json_of(const ProductRate& r) {
 
 ExitCode run_bench_gemm(const BenchOptions& o) {
   const DeviceInfo device = choose_opencl_devices(o.backend.device).front();
-  const std::vector<ProductRate> rates = opencl_product_rates(device);
+  const std::vector<ProductRate> rates = measure_products(device);
   if (o.json) {
     nlohmann::ordered_json bodies = nlohmann::ordered_json::array();
     for (const ProductRate& rate : rates) bodies.push_back(json_of(rate));

@@ -91,7 +91,7 @@ BackendChoice automatic_backend(const BackendRequest& request, const Work& work,
     backend = started(own.front(), limits, before);
     measure_sample(*backend, work, own.front(), timings);
     // The kernels of the sample are those of the work.
-    for (const DeviceTimes& times : opencl_times()) timings.add(times);
+    for (const DeviceTimes& times : device_times()) timings.add(times);
   }
   AutomaticChoice choice = choose_automatically(work, limits, own, timings);
   if (choice.device == nullptr)

@@ -13,7 +13,7 @@ void wait_for_opencl() noexcept {}
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
-  return choose_among({}, wanted);
+  return choose_devices({}, wanted);
 }
 
 }  // namespace qrtool

@@ -97,12 +97,34 @@ SampleSeconds time_plan(Backend& backend, const Plan& plan) {
   return sample;
 }
 
+template <class T>
+double time_reading(Reader& reader, index_t passes) {
+  const Source& source = reader.source();
+  const index_t numbers = source.n * parts_in(source.type);  // of a row
+  const index_t size = source.m * numbers * static_cast<index_t>(sizeof(T)), count = source.count();
+  if (source.needs_copy) return unknown;
+  if (size == 0 || count == 0) return 0;
+  const index_t matrices = std::clamp<index_t>(read_sample_bytes / size, 0, count);
+  const index_t rows = std::clamp<index_t>(read_sample_bytes / (size / source.m), 1, source.m);
+  const Batch<T> sample(std::max<index_t>(matrices, 1), matrices > 0 ? source.m : rows, numbers);
+  const Stopwatch watch;
+  if (matrices > 0) {
+    reader.read(0, sample.view());
+  } else {
+    reader.read_rows(0, 0, sample.view()[0]);
+  }
+  const double parts = matrices > 0 ? static_cast<double>(count) / static_cast<double>(matrices)
+                                    : static_cast<double>(count) * static_cast<double>(source.m) /
+                                          static_cast<double>(rows);
+  return watch.seconds() * parts * static_cast<double>(passes);
+}
+
 /// The estimate from the table of a measured device. A sample of one large matrix is a smaller one,
 /// which the host would measure again, and so it says too much.
 std::optional<double> known_seconds(const Backend& backend, const Problem& problem) {
   const std::optional<DeviceInfo> device = started_device(backend);
   if (!device) return std::nullopt;
-  const DeviceWork work = opencl_work(problem, *device);
+  const DeviceWork work = device_work(problem, *device);
   return work.is_measured ? std::optional(work.run_seconds) : std::nullopt;
 }
 
@@ -162,6 +184,23 @@ std::string text_of(const RunCost& cost) {
                             seconds_text(cost.read_seconds), seconds_text(cost.compute_seconds),
                             seconds_text(cost.write_seconds),
                             cost.chunks > 1 ? "; the last three overlap" : "");
+}
+
+/// What all of an output takes, and what its file system has.
+struct OutputRoom {
+  std::string output;
+  std::uint64_t bytes = 0;
+  std::optional<std::uint64_t> free_bytes;  // not known for standard output
+  bool suffices() const { return !free_bytes || bytes <= *free_bytes; }
+};
+
+OutputRoom room_for(const std::string& output, const std::vector<RunCost>& costs) {
+  OutputRoom room{.output = output, .free_bytes = {}};
+  for (const RunCost& cost : costs) room.bytes += cost.output_bytes;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(directory_of(output), error);
+  if (!error && !is_standard_output(output)) room.free_bytes = space.available;
+  return room;
 }
 
 std::string text_of(const OutputRoom& room) {
@@ -229,35 +268,9 @@ double RunCost::total_seconds() const {
          (sum - longest) / static_cast<double>(std::max<index_t>(chunks, 1));
 }
 
-OutputRoom room_for(const std::string& output, const std::vector<RunCost>& costs) {
-  OutputRoom room{.output = output, .free_bytes = {}};
-  for (const RunCost& cost : costs) room.bytes += cost.output_bytes;
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(directory_of(output), error);
-  if (!error && !is_standard_output(output)) room.free_bytes = space.available;
-  return room;
-}
-
-template <class T>
-double seconds_to_read(Reader& reader, index_t passes) {
-  const Source& source = reader.source();
-  const index_t numbers = source.n * parts_in(source.type);  // of a row
-  const index_t size = source.m * numbers * static_cast<index_t>(sizeof(T)), count = source.count();
-  if (source.needs_copy) return unknown;
-  if (size == 0 || count == 0) return 0;
-  const index_t matrices = std::clamp<index_t>(read_sample_bytes / size, 0, count);
-  const index_t rows = std::clamp<index_t>(read_sample_bytes / (size / source.m), 1, source.m);
-  const Batch<T> sample(std::max<index_t>(matrices, 1), matrices > 0 ? source.m : rows, numbers);
-  const Stopwatch watch;
-  if (matrices > 0) {
-    reader.read(0, sample.view());
-  } else {
-    reader.read_rows(0, 0, sample.view()[0]);
-  }
-  const double parts = matrices > 0 ? static_cast<double>(count) / static_cast<double>(matrices)
-                                    : static_cast<double>(count) * static_cast<double>(source.m) /
-                                          static_cast<double>(rows);
-  return watch.seconds() * parts * static_cast<double>(passes);
+double seconds_to_read(Reader& reader, ElementType type, index_t passes) {
+  return real_of(type) == ElementType::float32 ? time_reading<float>(reader, passes)
+                                               : time_reading<double>(reader, passes);
 }
 
 SampleSeconds time_sample(Backend& backend, const Problem& problem, const std::string& variant) {
@@ -266,17 +279,18 @@ SampleSeconds time_sample(Backend& backend, const Problem& problem, const std::s
                    [&](auto zero) { return time_plan<decltype(zero)>(backend, plan); });
 }
 
-ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
-                                 const std::string& variant) {
-  if (problem.is_empty()) return {};
+void enter_compute(Backend& backend, const Problem& problem, const std::string& variant,
+                   RunCost& cost) {
+  if (problem.is_empty()) return;
   const SampleSeconds sample = time_sample(backend, problem, variant);
   const double by_sample = sample.again / flops_of(sample.problem) * flops_of(problem);
-  return {.start = std::max(sample.first - sample.again, 0.0),
-          .all = variant.empty() ? known_seconds(backend, problem).value_or(by_sample) : by_sample};
+  cost.start_seconds += std::max(sample.first - sample.again, 0.0);
+  cost.compute_seconds =
+      variant.empty() ? known_seconds(backend, problem).value_or(by_sample) : by_sample;
 }
 
 std::optional<DeviceInfo> started_device(const Backend& backend) {
-  for (const DeviceTimes& times : opencl_times())
+  for (const DeviceTimes& times : device_times())
     if (backend.name() == "opencl" && times.info.text() == backend.device()) return times.info;
   return std::nullopt;
 }
@@ -353,8 +367,5 @@ void print_costs(const PrintOptions& o, const char* command, const std::string& 
   write_stdout(text_of(room));
   write_stdout("a dry run: nothing was written\n");
 }
-
-template double seconds_to_read<float>(Reader&, index_t);
-template double seconds_to_read<double>(Reader&, index_t);
 
 }  // namespace qrtool

@@ -32,19 +32,9 @@ struct RunCost {
   double total_seconds() const;
 };
 
-/// What all of an output takes, and what its file system has.
-struct OutputRoom {
-  std::string output;
-  std::uint64_t bytes = 0;
-  std::optional<std::uint64_t> free_bytes;  // not known for standard output
-  bool suffices() const { return !free_bytes || bytes <= *free_bytes; }
-};
-OutputRoom room_for(const std::string& output, const std::vector<RunCost>& costs);
-
-/// Times the reading of the first 32 MiB, for `passes` passes over all matrices. NaN where reading
-/// begins with a copy of everything.
-template <class T>
-double seconds_to_read(Reader& reader, index_t passes);
+/// Times the reading of the first 32 MiB as numbers of `type`, for `passes` passes over all
+/// matrices. NaN where reading begins with a copy of everything.
+double seconds_to_read(Reader& reader, ElementType type, index_t passes);
 
 /// A small part of a problem, or a smaller matrix where one is too large: the seconds of the first
 /// run of it, in which kernels are built, and of the second.
@@ -54,14 +44,10 @@ struct SampleSeconds {
 };
 SampleSeconds time_sample(Backend& backend, const Problem& problem, const std::string& variant);
 
-/// What a backend takes for a problem, from the time of a part of it, or of a smaller one where one
-/// matrix is too large.
-struct ComputeSeconds {
-  double start = 0;  // until kernels are built and memory is there
-  double all = 0;
-};
-ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
-                                 const std::string& variant);
+/// Adds what a backend takes for a problem, and until kernels are built and memory is there, from
+/// the time of a part of it, or of a smaller one where one matrix is too large.
+void enter_compute(Backend& backend, const Problem& problem, const std::string& variant,
+                   RunCost& cost);
 
 /// What is known of a device that this process has started, by the text of its backend; none for
 /// the CPU, and for several devices.

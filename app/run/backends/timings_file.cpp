@@ -102,7 +102,7 @@ std::optional<std::string> timings_path() {
 
 void remember_timings() noexcept {
   try {
-    const std::vector<DeviceTimes> times = opencl_times();
+    const std::vector<DeviceTimes> times = device_times();
     const std::optional<std::string> path = timings_path();
     if (times.empty() || !path) return;
     // Another run may have written the file since this one read it.

@@ -20,7 +20,7 @@ using test::measured_gpu;
 /// With every program of the work built before, and its start known.
 Timings used_for(const Work& work, const DeviceInfo& gpu, double start = 0.25) {
   Timings timings;
-  const DeviceWork of_device = opencl_work(work, gpu);
+  const DeviceWork of_device = device_work(work, gpu);
   for (int turn = 0; turn < 2; ++turn) {
     DeviceTimes times{gpu, start, {}};
     for (const std::string& id : of_device.programs)
@@ -127,12 +127,12 @@ TEST_F(Automatic, MeasuresAnUnknownDeviceOnceWhereTheWorkIsLarge) {
   EXPECT_FALSE(is_worth_a_sample(small, threads(1), gpu, {}));
   Timings timings;
   const Problem of_sample{1, 2500, 2500, ElementType::float64};
-  timings.add(gpu, KeptSample{of_sample, 3 * opencl_work(of_sample, gpu).run_seconds});
+  timings.add(gpu, KeptSample{of_sample, 3 * device_work(of_sample, gpu).run_seconds});
   EXPECT_FALSE(is_worth_a_sample(large, threads(1), gpu, timings));
   const Estimate guess = estimate(large, gpu, {}), measured = estimate(large, gpu, timings);
   EXPECT_FALSE(measured.is_guess);
   // A guess is ten times what the units of the device say.
-  const double by_units = opencl_work(large, gpu).run_seconds;
+  const double by_units = device_work(large, gpu).run_seconds;
   EXPECT_DOUBLE_EQ(guess.work, 10 * by_units);
   EXPECT_NEAR(measured.work, 3 * by_units, 1e-9 * by_units);
   EXPECT_NE(choose_automatically(large, threads(1), {&gpu, 1}, {}).reason.find("a guess"),
