@@ -15,6 +15,14 @@
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
 
+/// Gives the filter back that was asked for once the tests are chosen, since GoogleTest prints it.
+struct AskedFilter : testing::EmptyTestEventListener {
+  void OnTestProgramStart(const testing::UnitTest&) override {
+    testing::GTEST_FLAG(filter) = filter;
+  }
+  std::string filter = testing::GTEST_FLAG(filter);
+};
+
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const std::vector<std::string> files(argv + 1, argv + argc);
@@ -41,6 +49,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s: no test of %s is in this program\n", argv[0], files[i].c_str());
       return 2;
     }
+  testing::UnitTest::GetInstance()->listeners().Append(new AskedFilter);
   std::string& filter = testing::GTEST_FLAG(filter);
   if (!others.empty()) {
     if (filter.find('-') == std::string::npos) others.front() = '-';
