@@ -18,16 +18,17 @@
 namespace qrtool {
 namespace {
 
-/// Kernels that work in blocks of 16 or 64 columns take longer from one column more on.
+/// The sampled numbers of columns. Kernels that work in blocks of 16 or 64 columns take longer from
+/// one column more on.
 constexpr index_t sampled_columns[] = {1,   2,   4,   6,    8,    12,   16,   17,    24,   32,  33,
                                        48,  64,  65,  80,   81,   96,   97,   128,   129,  160, 161,
                                        256, 384, 512, 1024, 2048, 4096, 5120, 16384, 65536};
-/// Rows that are so many times the columns, those below that of wide matrices, and rows of all.
+/// The sampled ratios of rows to columns; ratios below 1 are wide matrices.
 constexpr double sampled_ratios[] = {1. / 16, 0.25, 0.75, 1, 1.5, 2, 4};
 constexpr index_t sampled_rows[] = {64, 256, 512, 513, 1024, 4096, 4097, 65536, 1000000};
 /// Systems are sampled with these rows, and with as many or four times as many rows as columns.
 constexpr index_t sampled_system_rows[] = {64, 256, 1024, 4096};
-/// One matrix of a sample has at most so many entries, and a batch at most so many matrices.
+/// The most entries of one matrix of a sample, and the most matrices of a batch.
 constexpr double most_entries = 0x1p27;
 constexpr index_t most_matrices = 1 << 20;
 /// The limits of the samples of one kind of device, and how its batches grow.
@@ -38,10 +39,10 @@ struct SampleLimits {
 };
 constexpr SampleLimits device_samples{1e12, std::size_t{64} << 20, 4, 4};
 constexpr SampleLimits cpu_samples{5e9, std::size_t{2} << 20, 2, 2};
-/// A time is the median of so many runs, or of those that fit into this time.
+/// A time is the median of five runs, or of fewer if they exceed the time below.
 constexpr Repeats repeats{.warm_up = 0, .timed = 5};
 constexpr double sample_seconds = 0.05;
-/// A variant that takes so many times as long as another one is not measured in larger batches.
+/// A variant that is slower than another one by this factor is not measured in larger batches.
 constexpr double hopeless = 6;
 
 std::vector<index_t> counts_of(const Problem& p, const SampleLimits& limits) {
@@ -59,7 +60,7 @@ std::vector<index_t> counts_of(const Problem& p, const SampleLimits& limits) {
 using PrepareRun =
     std::function<std::unique_ptr<TimedRun>(std::string_view name, const Problem& problem)>;
 
-/// The seconds of a batch; none where the variant does not take it or there is no room.
+/// Returns the seconds of a batch, or nothing if the variant cannot run it or there is no room.
 std::optional<double> seconds_of(const PrepareRun& prepare, std::string_view variant,
                                  const Problem& problem) {
   try {
@@ -73,8 +74,8 @@ std::optional<double> seconds_of(const PrepareRun& prepare, std::string_view var
   }
 }
 
-/// The times of batches of the shape, up to one in which the variant is hopeless. `best` has the
-/// least time of each batch by any variant.
+/// Returns the times of batches of the shape, up to the first batch for which the variant is
+/// hopeless. `best` has the least time of each batch by any variant.
 std::vector<BatchTime> times_of(const PrepareRun& prepare, std::string_view variant,
                                 Problem problem, const std::vector<index_t>& counts,
                                 std::map<index_t, double>& best) {
@@ -91,8 +92,8 @@ std::vector<BatchTime> times_of(const PrepareRun& prepare, std::string_view vari
   return times;
 }
 
-/// What a variant is sampled by for Q and R, or for R alone: a variant that gives no positive
-/// diagonal by Q and R with LAPACK's signs, or by V, which then stands for R alone.
+/// Returns the problem by which a variant is sampled for Q and R, or for R alone. A variant without
+/// positive diagonal is sampled with LAPACK's signs, or by V in place of R alone.
 Problem sampled_problem(const Variant& variant, Problem p, const Limits& limits) {
   Problem of_lapack = p;
   of_lapack.sign = Sign::lapack;
@@ -123,8 +124,8 @@ bool samples_systems(const Problem& p, CostTable::Reach reach) {
          std::ranges::find(rows, p.m) != std::end(rows);
 }
 
-/// Adds the ways to solve systems of which the table decides, for one system and for the largest
-/// batch: the choice does not depend on their number.
+/// Adds the ways to solve systems between which the table decides, for one system and for the
+/// largest batch: the choice does not depend on their number.
 void measure_systems(const BenchSetup& setup, Problem one, index_t most, CostTable::Reach reach,
                      CostTable& table) {
   one.mode = Mode::r;

@@ -11,19 +11,18 @@
 
 namespace qrtool {
 
-/// Rows and columns of a sample.
+/// The rows and columns of a sample.
 using RateShape = std::pair<index_t, index_t>;
 
 /// The shapes of a table: multiples of the columns, powers of two, and both sides of the numbers of
 /// rows and columns at which the time of some kernel jumps.
 std::vector<RateShape> rate_shapes(bool is_cpu);
 
-/// Adds a sample of each shape for every variant that a plan may choose, where it takes the shape,
+/// Adds a sample of each shape for every variant that a plan may choose and that can run the shape,
 /// for every type, with Q and for R alone; on a device also for the ways to solve systems by normal
-/// equations, where there are several. Where `setup` forces a variant, it is measured alone. What
-/// the table has is not measured again. `save` is
-/// called after each shape, with the number of shapes that are left. Errors: DeviceError where the
-/// device fails.
+/// equations, if there are several. If `setup` forces a variant, only that one is measured. Samples
+/// that the table has are not measured again. `save` is called after each shape, with the number of
+/// shapes that are left. Errors: DeviceError if the device fails.
 void measure_rates(const BenchSetup& setup, const std::vector<RateShape>& shapes,
                    CostTable::Reach reach, CostTable& table,
                    const std::function<void(std::size_t left)>& save);

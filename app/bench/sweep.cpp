@@ -170,10 +170,10 @@ Timing Sweep::time(Column& column, BenchRow& row) {
   return timing;
 }
 
-/// So long may kernels be built in the first run on a device, beside the limit.
+/// The time for building kernels in the first run on a device, in addition to the limit.
 constexpr double most_build_seconds = 60;
 
-/// The batch of one seed.
+/// Times the batch of one seed.
 Timing Sweep::time(Column& column, BenchRow& row, std::uint64_t seed, double limit_seconds) {
   Problem problem = problem_of(row.size, type_of(options_), options_.mode, sign_of(options_));
   problem.arithmetic = options_.arithmetic;
@@ -197,7 +197,7 @@ void Sweep::keep(MachineState before, MachineState after) {
     result_.notes.push_back(text);
 }
 
-/// The running time that the next cell may take.
+/// Returns the running time that the next cell may use.
 double Sweep::seconds_left() const {
   if (!schedule_.total_seconds) return schedule_.cell_seconds;
   return std::min(schedule_.cell_seconds, *schedule_.total_seconds - watch_.seconds());

@@ -18,12 +18,12 @@ namespace qrtool {
 
 class Sweep {
  public:
-  /// All arguments outlive the sweep.
+  /// All arguments must outlive the sweep.
   Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup);
 
-  /// The cases that are measured so far.
+  /// Returns the cases that are measured so far.
   const BenchResult& result() const { return result_; }
-  /// The state of the machine beside the measurement.
+  /// Keeps the state of the machine before and after the measurement.
   void keep(MachineState before, MachineState after);
 
   /// Measures a case and adds its row to the result. A cell that cannot be measured stays empty,
@@ -44,7 +44,7 @@ class Sweep {
   double seconds_left() const;
   void refuse_if_too_slow(double predicted_seconds, double limit_seconds) const;
   void keep_quality(const Timing& timing, BenchRow& row);
-  /// Whether the time is that of a device's only run, which may have built its kernels.
+  /// Whether the time is the time of a device's only run, which may have built its kernels.
   bool has_built(const Column& column, const Timing& timing) const;
   void add_timing_notes(const Column& column, const Timing& timing, BenchRow& row);
 

@@ -33,7 +33,7 @@
 namespace qrtool {
 namespace {
 
-/// A case that takes at most so much longer than in an earlier run is not slower.
+/// A case is slower than in an earlier run if it takes longer by more than this fraction.
 constexpr double usual_tolerance = 0.1;
 
 /// Gives drivers an empty folder for the kernels that they keep, for the life of the process; the
@@ -115,7 +115,7 @@ class Exports {
   bool force_;
 };
 
-/// Returns the case with the most work, which decides whether `auto` takes a device.
+/// Returns the case with the most work, by which `auto` decides whether to use a device.
 Work largest_work(const BenchOptions& o, const BenchSchedule& schedule) {
   const auto flops = [&](const BenchCase& size) {
     return case_flops(size, type_of(o), o.mode, task_of(o), o.ridge.value_or(0));
@@ -132,8 +132,8 @@ Work largest_work(const BenchOptions& o, const BenchSchedule& schedule) {
 
 std::shared_ptr<Backend> backend_of(const BenchOptions& o, const BenchSchedule& schedule,
                                     const Limits& limits) {
-  // solve takes one A for all right sides to the CPU unless a device is asked for, and complex
-  // systems always.
+  // solve uses the CPU for one A with all right sides unless a device is asked for, and always for
+  // complex systems.
   const bool is_for_cpu = o.shared || (o.solve && o.is_complex);
   if (is_for_cpu && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
   try {
@@ -145,8 +145,8 @@ std::shared_ptr<Backend> backend_of(const BenchOptions& o, const BenchSchedule& 
   }
 }
 
-/// Refuses a forced variant that does not exist. Where a variant does not take a case, a note of
-/// that case says so.
+/// Refuses a forced variant that does not exist. If a variant cannot run a case, a note of that
+/// case says so.
 void refuse_unknown_variant(const std::string& name, const Backend& backend) {
   std::vector<std::string_view> names;
   for (const Variant& variant : backend.variants()) names.push_back(variant.name);
@@ -159,7 +159,7 @@ void write_stdout_now(const std::string& text) {
   std::fflush(stdout);  // so that a sweep that is killed has shown its rows
 }
 
-/// Whether a case is slower than in the earlier run. Errors: LimitError where one has no time.
+/// Whether a case is slower than in the earlier run. Errors: LimitError if one has no time.
 bool is_slower(const Comparison& earlier, const BenchOptions& o, const BenchResult& result) {
   const std::vector<std::string> slower =
       earlier.slower(result, o.tolerance.value_or(usual_tolerance));
@@ -198,7 +198,7 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
   return ExitCode::answer_is_no;
 }
 
-/// The file of --rates. Errors: UsageError where there is no place for the user's own table.
+/// Returns the file of --rates. Errors: UsageError if there is no place for the user's own table.
 std::string rates_path(const BenchOptions& o, const Backend& backend) {
   if (o.rates != own_table) return o.rates;
   if (backend.name() == "cpu")
@@ -219,8 +219,8 @@ std::string rates_path(const BenchOptions& o, const Backend& backend) {
   return *path;
 }
 
-/// The table to go on with: that of the file, or an empty one. Errors: InputError where the file is
-/// no table, UsageError where it is one of another device.
+/// Returns the table to continue: the table in the file, or an empty one. Errors: InputError if the
+/// file is no table, UsageError if it belongs to another device.
 CostTable begun_table(const BenchOptions& o, const std::string& path, const std::string& device) {
   const std::optional<std::string> text = o.force ? std::nullopt : read_text(path);
   if (!text) return CostTable(device);
@@ -258,7 +258,7 @@ ExitCode run_rates(const BenchOptions& o, const BenchSetup& setup) {
 }  // namespace
 
 ExitCode run_bench(const BenchOptions& o) {
-  // Before anything knows of OpenCL.
+  // It must exist before OpenCL starts.
   std::optional<EmptyKernelCache> no_kernels;
   if (o.first_run) no_kernels.emplace();
   if (o.gemm) return run_bench_gemm(o);

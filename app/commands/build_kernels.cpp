@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Shapes of BENCHMARKS.md: count, rows, columns.
+/// The shapes of BENCHMARKS.md: count, rows, columns.
 constexpr index_t usual_shapes[][3] = {{1000000, 16, 4},  {150000, 17, 17},  {150000, 64, 64},
                                        {65536, 288, 97},  {10000, 256, 256}, {200, 512, 512},
                                        {200, 2000, 2000}, {1, 5000, 5000},   {1, 1000000, 128}};
@@ -76,7 +76,7 @@ std::vector<Problem> problems_of(const DevicesOptions& o) {
   return problems;
 }
 
-/// None where no variant of the device takes the problem, or one matrix does not fit.
+/// Returns nothing if no variant of the device can run the problem, or if one matrix does not fit.
 std::optional<Plan> plan_of(const Backend& backend, const Problem& problem) {
   try {
     return make_plan(problem, backend.variants(), backend.limits());
@@ -85,8 +85,8 @@ std::optional<Plan> plan_of(const Backend& backend, const Problem& problem) {
   }
 }
 
-/// Builds what Q and R, R alone, and solutions with one right side need. Returns false where the
-/// device does not take the problem.
+/// Builds the programs for Q and R, for R alone, and for solutions with one right side. Returns
+/// false if the device cannot run the problem.
 bool build(Backend& backend, Problem problem) {
   for (const Mode mode : {Mode::reduced, Mode::r}) {
     problem.mode = mode;

@@ -64,7 +64,7 @@ Processor device_processor(const DeviceInfo& device, const Limits& host) {
           .limits = limits};
 }
 
-/// With what each variant is for, where `is_verbose`.
+/// Describes a processor and, if `is_verbose`, the purpose of each variant.
 std::string describe(const Processor& processor, const Problem& problem, bool is_verbose) {
   std::string text = fmt::format("{}\n     {}\n", processor.title, processor.limits_text);
   for (const Variant& variant : processor.variants) {
@@ -115,7 +115,7 @@ std::string text_of(const KeptDevice& device) {
   return text;
 }
 
-/// What earlier runs took.
+/// Prints the times of earlier runs.
 ExitCode show_timings(const DevicesOptions& o) {
   const std::optional<std::string> path = timings_path();
   const Timings timings = load_timings();

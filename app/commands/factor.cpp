@@ -46,14 +46,14 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
 
 namespace {
 
-/// Errors: UsageError for what one process does alone.
+/// Refuses options that only one process can obey. Errors: UsageError.
 void refuse_for_ranks(const FactorOptions& o) {
   if (o.dry_run) throw UsageError("--dry-run speaks of one process", "use qrtool, without mpirun");
   if (!o.into.empty()) throw UsageError("--into is for one process", "use qrtool, without mpirun");
   if (o.leverage) throw UsageError("--leverage is for one process", "use qrtool, without mpirun");
 }
 
-/// Factors one input after another into files of their own. A device is started once.
+/// Factors one input after another into its own files. A device is started once.
 ExitCode factor_into(const FactorOptions& o, const Limits& limits) {
   require_named_device(o.backend);
   start_device(o.backend);

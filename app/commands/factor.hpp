@@ -14,17 +14,17 @@
 
 namespace qrtool {
 
-/// Plans, factors, checks and writes what `input` holds. `laps` began with the process, or with the
-/// work on this input. `shared`: the file of several datasets that gets the factors; null: they get
-/// a file of their own. `kept`: the backend of the run before, which this run leaves its own in;
-/// null: no run follows. Errors: every class of core/error.hpp; nothing is left on disk.
+/// Plans, factors, checks and writes the matrices of `input`. `laps` began with the process, or
+/// with the work on this input. `shared`: the file of several datasets that gets the factors; null:
+/// they get their own file. `kept`: the backend of the run before, in which this run leaves its
+/// own; null: no run follows. Errors: every class of core/error.hpp; nothing is left on disk.
 FactorResult factor_input(const FactorOptions& options, Reader& input, const Limits& limits,
                           Laps& laps, OutputFile* shared = nullptr,
                           std::shared_ptr<Backend>* kept = nullptr);
 
-/// Several --dataset: one run, one output. Factors one dataset after another. Those that fail are
-/// left out of the output, and the highest exit code is returned. Errors: UsageError for what one
-/// run cannot do on several datasets; OutputError.
+/// Several --dataset: one run, one output. Factors one dataset after another. Datasets that fail
+/// are left out of the output, and the highest exit code is returned. Errors: UsageError for
+/// options that one run cannot obey for several datasets; OutputError.
 ExitCode factor_several(const FactorOptions& options);
 
 }  // namespace qrtool

@@ -29,7 +29,7 @@ struct Task {
   const std::string& source() const { return input->source().dataset; }
 };
 
-/// Opens all datasets; `outcomes` gets one for each, which is that of a dataset that fails.
+/// Opens all datasets. `outcomes` gets one entry for each, with the error of a dataset that fails.
 std::vector<Task> open_all(const FactorOptions& o, const Limits& limits,
                            std::vector<Outcome>& outcomes) {
   std::vector<Task> tasks;

@@ -112,7 +112,7 @@ class Generator {
                  [&](index_t i, int) { fill_matrix<T>(request, first + i, a[i]); });
   }
 
-  /// Negates the last column where det Q = -1.
+  /// Negates the last column if det Q = -1.
   void make_special([[maybe_unused]] BatchView<T> q) const {
     if constexpr (!is_complex_number<T>)
       parallel_for(q.count, limits_.threads, [&](index_t b, int) {

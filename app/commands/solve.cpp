@@ -23,7 +23,7 @@
 namespace qrtool {
 namespace {
 
-/// Plans, and says what the run would need and take.
+/// Plans, and prints what the run would need.
 ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
                  Laps& laps) {
   require_place(o.output, /*report=*/"", o.force);
@@ -33,8 +33,7 @@ ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits&
   return ExitCode::good;
 }
 
-/// Solves for one B after another, or one table after another, into files of their own. A device is
-/// started once.
+/// Solves for one B, or one table, after another, into its own files. A device is started once.
 ExitCode solve_into(const SolveOptions& o, const Limits& limits) {
   require_named_device(o.backend);
   start_device(o.backend);

@@ -13,7 +13,7 @@
 namespace qrtool {
 
 /// Checks the name of the output, opens A, B and the weights, and prints notes about them. Errors:
-/// as open_solve_inputs(); UsageError where one of them is the output.
+/// as open_solve_inputs(); UsageError if one of them is the output.
 SolveInputs open_inputs_of(const SolveOptions& options, const Limits& limits);
 
 /// Plans, solves, checks and writes. `laps` began with the process, or with the work on

@@ -28,7 +28,7 @@
 namespace qrtool {
 namespace {
 
-/// The answers of so many bytes are in memory together, or an eighth of the memory.
+/// The bytes of answers that are in memory together, unless an eighth of the memory is less.
 constexpr std::size_t most_window_bytes = std::size_t{2} << 20;
 
 std::size_t window_bytes(const Limits& limits) {
@@ -42,7 +42,7 @@ void print_notes_of(const SolveOptions& o, const Source& source) {
   if (o.verbose) print_source_details(source);
 }
 
-/// What is left of the memory beside keys, rows and answers.
+/// Returns the memory that keys, rows and answers leave.
 Limits limits_of_solver(Limits limits, const KeyedInput& input) {
   limits.host_bytes -= std::min(
       limits.host_bytes, input.key_bytes() + window_bytes(limits) + input.rows->memory_bytes());
@@ -123,7 +123,7 @@ void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& re
   }
 }
 
-/// Errors: InputError where A is no table; UsageError where it is a part of one.
+/// Errors: InputError if A is no table; UsageError if it is a part of one.
 void require_whole_table(const std::string& path) {
   require_table(path);
   if (split_location(path).dataset.empty()) return;

@@ -43,7 +43,7 @@ struct VerifyResult {
   double total_seconds = 0;
 };
 
-/// Returns how many tries OUT records for matrix b, or 0 where it records nothing.
+/// Returns how many tries OUT records for matrix b, or 0 if it records none.
 std::uint8_t recorded_tries(const StoredFactors& factors, index_t b) {
   return std::cmp_less(b, factors.tries.size()) ? factors.tries[static_cast<std::size_t>(b)] : 0;
 }
@@ -182,10 +182,10 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInpu
   }
 }
 
-/// Says where the matrices are others than those that the factors record.
+/// Prints a note if the matrices are others than the factors record.
 void print_differences(const VerifyOptions& o, const Source& a, const RecordedInput& recorded) {
   const auto note = [&](std::string_view what, std::string_view made, std::string_view used) {
-    // A format without datasets has none to name; the note on the file says enough.
+    // A format without datasets has no name of one; the note on the file says enough.
     if (made.empty() || used.empty() || made == used || o.quiet) return;
     print_message(fmt::format("note: {} was made from {} {}, not from {}", escape(o.factors), what,
                               escape(made), escape(used)));
@@ -214,7 +214,8 @@ bool holds_solutions(const std::string& file) {
          recorded_attributes(file, {"command"}).front() == "solve";
 }
 
-/// Solutions need A and B, or the table whose response OUT records.
+/// Returns the options with A and B, or with the table whose response OUT records. Solutions need
+/// them.
 std::optional<VerifyOptions> with_table(const VerifyOptions& o) {
   if (!holds_solutions(o.factors)) return std::nullopt;
   const std::string response = recorded_attributes(o.factors, {"response"}).front();
@@ -229,7 +230,7 @@ std::optional<VerifyOptions> with_table(const VerifyOptions& o) {
 }
 
 /// Verifies the factors of one dataset. `source` is one of the datasets that OUT records, or empty
-/// where OUT holds the factors of one.
+/// if OUT holds the factors of one.
 Outcome verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
@@ -264,7 +265,7 @@ Outcome verify_one(const VerifyOptions& o, const std::string& source) {
   return outcome;
 }
 
-/// The datasets in an output of several that the options name; all where they name none.
+/// Returns the datasets in an output of several that the options name, or all if they name none.
 std::vector<std::string> chosen_sources(const VerifyOptions& o,
                                         const std::vector<std::string>& sources) {
   std::vector<std::string> named = o.datasets;
@@ -283,7 +284,7 @@ std::vector<std::string> chosen_sources(const VerifyOptions& o,
   return chosen;
 }
 
-/// Verifies each dataset; the highest exit code counts.
+/// Verifies each dataset. The highest exit code counts.
 ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& sources) {
   if (!o.report.empty())
     throw UsageError("--report is for the factors of one dataset",

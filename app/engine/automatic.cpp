@@ -17,27 +17,29 @@ namespace {
 /// The start of a device that was never used. An NVIDIA H200 takes 0.24 to 0.26 s (driver 580,
 /// 2026-11-23).
 constexpr double usual_start_seconds = 0.3;
-/// What a run on a device takes beside that: queues, first launches, and the end of the driver in
-/// the process. 100 of 64 x 64 on an H200 take 0.38 s, with 0.24 of its start and 0.02 of programs.
+/// The time of a run on a device besides start, programs and work: queues, first launches, and the
+/// end of the driver in the process. 100 of 64 x 64 on an H200 take 0.38 s, of which 0.24 are its
+/// start and 0.02 programs.
 constexpr double process_seconds = 0.12;
-/// The build of a program where nothing was ever built: the median of 100 programs on an H200.
+/// The build of a program if nothing was ever built: the median of 100 programs on an H200.
 constexpr double usual_build_seconds = 1.2;
-/// The driver's cache has a program that was built once. An H200 takes 0.003 to 0.02 s.
+/// The time to load a program that was built once from the driver's cache. An H200 takes 0.003 to
+/// 0.02 s.
 constexpr double usual_load_seconds = 0.01;
-/// A measurement takes at most about so long, and is made where it is at most so much of the time
+/// The longest time of a measurement, about, and the largest fraction that it may have of the time
 /// on the CPU.
 constexpr double sample_seconds = 1, sample_share = 0.2;
-/// How many times as long as a device's start and the copies the CPU must take before devices are
-/// looked for: that takes 0.17 s on an H200, which is lost where none is chosen.
+/// Devices are looked for if the CPU takes longer than a device's start and the copies by this
+/// factor. Looking takes 0.17 s on an H200, which is lost if none is chosen.
 constexpr double worth_asking = 1.25;
 /// The largest distance between a problem and a measured one, in powers of two of rows and columns.
 constexpr double most_sample_distance = 3;
 
-/// The units of another GPU are not those of the measured one, and neither clock nor memory are
-/// known: its work is taken to be so many times as long as its number of units says.
+/// The units of another GPU differ from the measured one's, and neither clock nor memory is known.
+/// So its work is estimated to take longer than its number of units says, by this factor.
 constexpr double guess_factor = 10;
 
-/// The mean time in which programs of this device were built.
+/// Returns the mean time in which programs of this device were built.
 double mean_build_seconds(const KeptDevice* device) {
   if (device == nullptr || device->programs.empty()) return usual_build_seconds;
   double sum = 0;
@@ -54,7 +56,7 @@ double distance(const Problem& p, const Problem& measured) {
   return apart(p.m, measured.m) + apart(p.n, measured.n) + other_mode;
 }
 
-/// The nearest measurement of the same type; null where none is near.
+/// Returns the nearest measurement of the same type, or null if none is near.
 const KeptSample* near_sample(const Problem& p, const KeptDevice* device) {
   const KeptSample* nearest = nullptr;
   double least = most_sample_distance;

@@ -35,7 +35,7 @@ std::size_t FactorsMeter<T>::workspace_bytes(const FactorsShape& shape, Check ch
                      sizeof(T);
 }
 
-/// R of the packed V\R.
+/// Returns R of the packed V\R.
 template <class T>
 MatrixView<const T> FactorsMeter<T>::upper_part(MatrixView<const T> v) const {
   const MatrixView<T> r = upper_.view()[0];

@@ -13,7 +13,7 @@
 namespace qrtool {
 namespace {
 
-/// Of copies of right sides at a time: enough of them to fill a device.
+/// The bytes of right sides that are copied at a time, which are enough to fill a device.
 constexpr std::size_t most_copied_bytes = std::size_t{64} << 20;
 
 Limits half_of(Limits limits) {
@@ -68,7 +68,7 @@ std::vector<index_t> GroupEngine<T>::all_systems(const RightSideBlock<T>& block)
   return all;
 }
 
-/// The systems that begin with these right sides.
+/// Returns the systems that begin with these right sides.
 template <class T>
 SolveSeconds GroupEngine<T>::solve_systems(BatchView<const T> a, const RightSideBlock<T>& block,
                                            const std::vector<index_t>& right_sides) {
@@ -77,14 +77,14 @@ SolveSeconds GroupEngine<T>::solve_systems(BatchView<const T> a, const RightSide
   return engine_->run(systems, block);
 }
 
-/// The CPU solves what the device refuses.
+/// Solves on the device, and on the CPU for the systems that it refuses.
 template <class T>
 void GroupEngine<T>::solve_on_device(BatchView<const T> a, const RightSideBlock<T>& block) {
   const SolveSeconds before = device_->seconds();
   const index_t size = job_.plan.system_size();
   std::vector<index_t> refused;
   if constexpr (!is_complex_number<T>) {
-    // A device takes right sides that are systems of their own one after another.
+    // Right sides that are systems of their own go to a device one after another.
     if (a_.data != nullptr && job_.plan.group_size != 1)
       refused = solve_copies(*device_, block, all_systems(block));
     else
@@ -119,8 +119,8 @@ std::vector<index_t> GroupEngine<T>::run_shared(const RightSideBlock<T>& block) 
   return shared_->run(block);
 }
 
-/// Without factors (rank or range in doubt) each solution is computed one by one on the CPU, so
-/// that the device is not used.
+/// Without factors (rank or range in doubt) each solution is computed one by one on the CPU, and
+/// the device is not used.
 template <class T>
 void GroupEngine<T>::take_to_device(const RightSideBlock<T>& block) requires(
     !is_complex_number<T>) {
@@ -131,7 +131,7 @@ void GroupEngine<T>::take_to_device(const RightSideBlock<T>& block) requires(
                                          in_rows ? SidesLayout::rows : SidesLayout::columns);
 }
 
-/// The CPU solves what the device refuses, and returns what is left.
+/// Solves on the CPU for right sides that the device refuses, and returns the rest.
 template <class T>
 std::vector<index_t> GroupEngine<T>::solve_shared_on_device(
     const RightSideBlock<T>& block) requires(!is_complex_number<T>) {
@@ -141,8 +141,8 @@ std::vector<index_t> GroupEngine<T>::solve_shared_on_device(
   return shared_->run_some(block, refused);
 }
 
-/// Solves for those of the right sides that leave rows out, whatever their number: a right side
-/// gets the same bits in any company. Returns the others, and those that the device refuses again.
+/// Solves for the right sides that leave rows out, whatever their number: a right side gets the
+/// same bits in any company. Returns the others, and those that the device refuses again.
 template <class T>
 std::vector<index_t> GroupEngine<T>::solve_gaps_on_device(
     const RightSideBlock<T>& block,
@@ -185,7 +185,7 @@ std::vector<index_t> GroupEngine<T>::solve_copies(
   return refused;
 }
 
-/// One A with its own many right sides.
+/// Solves for the right sides of one A.
 template <class T>
 void GroupEngine<T>::solve_group(MatrixView<const T> a, index_t group, RightSideBlock<T> block) {
   const index_t n = job_.problem.n, size = job_.plan.group_size, first = group * size;

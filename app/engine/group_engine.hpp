@@ -24,24 +24,24 @@ struct GroupJob {
   SolveDevice* device = nullptr;
 };
 
-/// Solves some groups of right sides after another. Not thread-safe: it has threads of its own.
+/// Solves one block of right sides after another. Not thread-safe: it has threads of its own.
 template <class T>
 class GroupEngine {
  public:
   /// `a`: the one A of all right sides, packed; empty: each group has its own. `w`: m weights of
-  /// all right sides; null: there are none. Both outlive the engine.
+  /// all right sides; null: there are none. Both must outlive the engine.
   GroupEngine(const GroupJob& job, MatrixView<const T> a, const Real<T>* w);
 
-  /// Solves for the right sides of the block. `a`: the matrices of its groups, each of which is
-  /// packed; for a device all of them together. Empty where all share one.
+  /// Solves for the right sides of the block. `a`: the packed matrices of its groups; for a device
+  /// they must be packed together. Empty if all share one.
   void run(BatchView<const T> a, const RightSideBlock<T>& block);
 
   /// Frees the memory that is kept between two calls of run(), which must not be called after it.
   void free_workspace();
 
-  /// Of the A of all right sides, after run().
+  /// Returns the findings about the A of all right sides, after run().
   const MatrixFindings& findings() const { return findings_; }
-  /// Whether a device does the work, so that this process has time for other things.
+  /// Whether a device does the work, so that this process has time for other work.
   bool is_on_device() const { return device_ != nullptr || shared_device_ != nullptr; }
   const SolveSeconds& seconds() const { return seconds_; }
 

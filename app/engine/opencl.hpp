@@ -32,15 +32,15 @@ std::span<const Variant> list_opencl_variants();
 void build_opencl_factors(Backend& backend, const Plan& plan);
 void build_opencl_systems(Backend& backend, const SolveProblem& problem);
 
-/// Why the device of `backend` does not solve such systems; empty where it does.
+/// Returns the reason why the device of `backend` does not solve such systems, or an empty text.
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem);
 
 /// Calls takes_normal_equations().
 bool opencl_has_normal_equations(const Backend& backend, const SolveProblem& problem,
                                  index_t sides);
 
-/// Whether the device of `backend` solves for right sides of one A of which each leaves rows of its
-/// own out, where make_opencl_shared() does not.
+/// Whether the device of `backend` can solve for right sides of one A that leave out different
+/// rows, if make_opencl_shared() cannot.
 bool opencl_takes_gaps(const Backend& backend, const SolveProblem& problem);
 
 /// `backend` is one of make_opencl_backend(), `factor` its plan of R. Both and the problem outlive

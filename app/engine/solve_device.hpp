@@ -12,10 +12,9 @@
 
 namespace qrtool {
 
-/// The device, the plan of R for the matrices of the run, and whether R comes first. Where one A
-/// serves all right sides, the CPU factors it, and the rest is the device's; where these have
-/// weights of their own, or leave rows of their own out, the device makes a matrix of each from
-/// it.
+/// The device, the plan of R for the matrices of the run, and whether R comes first. If one A
+/// serves all right sides, the CPU factors it, and the device does the rest; if they have their own
+/// weights, or leave out different rows, the device makes a matrix for each from it.
 struct SolveDevice {
   std::shared_ptr<Backend> backend;
   Plan factor = {};
@@ -23,36 +22,38 @@ struct SolveDevice {
   bool is_shared = false;
   bool takes_gaps = false;  // with is_shared: right sides that leave rows out
 
-  /// As the output's attribute names it.
+  /// Returns the name for the output's attribute.
   std::string variant() const {
     return is_shared ? "one QR for all" : name_of(route, factor.variant->name);
   }
 };
 
-/// Whether one A serves all right sides, and there are so many that products with its Q pay.
+/// Whether one A serves all right sides, and there are so many of them that products with its Q
+/// pay.
 bool is_shared(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
 
 /// Whether the device makes a system for each right side from the one A, because their weights
 /// differ.
 bool makes_own_systems(const SystemsShape& shape, const SolveProblem& problem);
 
-/// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
+/// Returns the reason why the systems of a run stay on the CPU, whatever the device, or an empty
+/// text.
 std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& problem,
                                  const SolvePlan& plan);
 
-/// R of `systems` systems on a device: of A with the rows of a ridge, or of A' where A has fewer
-/// rows than columns.
+/// Returns the problem of R for `systems` systems on a device: R of A with the rows of a ridge, or
+/// of A' if A has fewer rows than columns.
 Problem factored_on_device(const SolveProblem& problem, index_t systems);
 
-/// What `systems` systems with `sides` right sides each are for a device.
+/// Returns the work of `systems` systems with `sides` right sides each for a device.
 Work work_of_systems(const SolveProblem& problem, index_t systems, index_t sides);
 
 /// The work of a run, for the choice of a backend.
 Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
 
-/// Enters in `device`, which has a backend of OpenCL, how it solves the systems. `forced`: the
-/// variant; empty: the planner's choice. Returns why the device does not solve them; empty where it
-/// does. Errors: as make_plan().
+/// Sets in `device`, which has an OpenCL backend, how it solves the systems. `forced`: the variant;
+/// empty: the planner's choice. Returns the reason why the device does not solve them, or an empty
+/// text. Errors: as make_plan().
 std::string plan_on_device(const SystemsShape& shape, const SolveProblem& problem,
                            const SolvePlan& plan, const std::string& forced, SolveDevice& device);
 

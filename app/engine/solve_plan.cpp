@@ -17,7 +17,7 @@
 namespace qrtool {
 namespace {
 
-/// How large the chunks of a run are, usually, and in how many buffers they take turns.
+/// The usual bytes of a chunk, and the number of buffers that take turns.
 struct Cut {
   std::size_t bytes;
   int buffers;
@@ -25,22 +25,23 @@ struct Cut {
 
 /// Chunks stay in the last cache.
 constexpr Cut cut_for_cpu = {std::size_t{8} << 20, 3};
-/// The device cuts a chunk again into parts that overlap. Locking memory takes half a second for a
-/// gigabyte. Where systems have their own A, little is written, so that less memory is better:
-/// 65,536 of 288x97 took 1.01 s with 2 buffers of 128 MiB, 1.12 s with 2 of 256, 1.14 s with 3 of
-/// 128, and 1.17 s with 3 of 64 (H100). Where all right sides share one A, X is large: 8 million of
-/// one 120x4 took 3.1 s with 3 buffers of 256 MiB, 3.5 s with 2 of 256, and 3.3 s with 3 of 128.
+/// Returns how chunks for a device are cut. The device cuts a chunk again into parts that overlap.
+/// Locking memory takes half a second per gigabyte. If systems have their own A, little is written,
+/// and small buffers are faster: 65,536 of 288x97 took 1.01 s with 2 buffers of 128 MiB, 1.12 s
+/// with 2 of 256, 1.14 s with 3 of 128, and 1.17 s with 3 of 64 (H100). If all right sides share
+/// one A, X is large, and more buffers are faster: 8 million of one 120x4 took 3.1 s with 3 buffers
+/// of 256 MiB, 3.5 s with 2 of 256, and 3.3 s with 3 of 128.
 Cut cut_for_device(const RightSides& sides) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   return sides.shares_a() ? Cut{256 * mebibyte, 3} : Cut{128 * mebibyte, 2};
 }
 
-/// Returns the bytes of a group in a chunk: A where the group has its own, b, weights, x and its
+/// Returns the bytes of a group in a chunk: A if the group has its own, b, weights, x and its
 /// error, and the report.
 std::size_t group_bytes(const SystemsShape& shape, const SolveProblem& p, const SolvePlan& plan) {
   const index_t of_a = shape.sides.shares_a() || plan.route == SolveRoute::shared ? 0 : p.m * p.n;
   const index_t of_b = p.m * plan.group_size * (shape.has_own_weights() ? 2 : 1);
-  // Fits lie beside b, each in its own type.
+  // The memory for fitted values and residuals, whose type may differ from b's.
   const auto of_fit = static_cast<std::size_t>(p.m * plan.group_size) * size_of(shape.fits.type);
   const index_t of_x =
       p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
@@ -83,7 +84,7 @@ void fit_chunks(const SystemsShape& shape, const SolveProblem& problem, const Li
   plan.host_bytes = std::min(buffers + engine, limits.host_bytes);
 }
 
-/// Returns the bytes that a tall matrix takes besides its rows. There are two copies of the rows:
+/// Returns the bytes that a tall matrix needs besides its rows. There are two copies of the rows:
 /// as they are read, and packed.
 std::size_t tree_bytes(const Problem& factored, const Limits& limits) {
   const Variant* const variant = least_costly(factored, cpu_variants(), limits);
@@ -91,7 +92,7 @@ std::size_t tree_bytes(const Problem& factored, const Limits& limits) {
   return has_rows ? variant->row_state_bytes(factored) : 0;
 }
 
-/// make_plan(), whose advice is for `factor`.
+/// Calls make_plan(), with the advice in its errors replaced by advice for `solve`.
 Plan plan_factors(const Problem& factored, const Limits& limits, std::string_view variant) {
   try {
     return make_plan(factored, cpu_variants(), limits, variant);

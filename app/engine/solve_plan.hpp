@@ -13,7 +13,7 @@
 
 namespace qrtool {
 
-/// What a plan needs to know of A, B and weights.
+/// The shapes of A, B and weights that a plan depends on.
 struct SystemsShape {
   RightSides sides;
   bool has_weights = false, shares_weights = false;  // m weights serve all right sides
@@ -29,12 +29,12 @@ struct SystemsShape {
 enum class SolveRoute { each, shared, tall };
 std::string_view name_of(SolveRoute route);
 
-/// A group is read and written together: the right sides of one place of the batch, or one right
-/// side where the right sides of one A are rows in the file.
+/// The plan of a run. A group is read and written together: the right sides of one place of the
+/// batch or, if right sides of one A are rows in the file, one right side.
 struct SolvePlan {
   SolveRoute route = SolveRoute::each;
   Plan factor;  // of [A b], for the routes each and tall, and for right sides with gaps
-  /// Every right side is a system of its own: rows are missing, or have weights.
+  /// Whether every right side is a system of its own, because rows are missing or have weights.
   bool splits = false;
   index_t groups = 0, group_size = 1;  // right sides of a group
   index_t chunk_groups = 1;
@@ -51,9 +51,8 @@ struct SolvePlan {
 Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
                  std::string_view forced);
 
-/// Errors: LimitError where one group does not fit the memory; UsageError where the forced variant
-/// does not take the problem.
-/// `forced`: the CPU's variant that factors; empty: the planner's choice.
+/// Errors: LimitError if one group does not fit the memory; UsageError if the forced variant cannot
+/// run the problem. `forced`: the CPU's variant that factors; empty: the planner's choice.
 SolvePlan plan_solve(const SystemsShape& shape, const SolveProblem& problem, const Limits& limits,
                      std::string_view forced = {});
 

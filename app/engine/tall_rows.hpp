@@ -7,7 +7,7 @@
 
 namespace qrtool {
 
-/// Some rows of [A B], from packed row `first` on. Rows that A has are followed by those of a
+/// Some rows of [A B], from packed row `first` on. The rows of A are followed by the rows of a
 /// ridge.
 template <class T>
 struct TallRows {
@@ -15,12 +15,12 @@ struct TallRows {
   MatrixView<const T> a, b;  // of the rows that A has
 };
 
-/// The factors of the rows: the roots of their weights (w: one for each; null: none), or 0 for a
-/// row that is left out.
+/// Returns the factors of the rows: the roots of their weights (w: one for each; null: none), or 0
+/// for a row that is left out.
 template <class T>
 RowFactors factors_of_rows(const SolveProblem& problem, const TallRows<T>& rows, const Real<T>* w);
 
-/// ab (packed rows x (n + p)) := the rows, weighted and scaled. Adds what is found to `found`.
+/// ab (packed rows x (n + p)) := the rows, weighted and scaled. Adds the findings to `found`.
 template <class T>
 void pack_tall_rows(const SolveProblem& problem, const TallRows<T>& rows, const RowFactors& factors,
                     const RowScales& scales, MatrixView<T> ab, SweepFindings& found);

@@ -18,7 +18,7 @@ constexpr std::size_t most_programs = 1000, most_samples = 100, most_devices = 2
 /// A time that is not this much shorter than the kept one is no news.
 constexpr double news = 0.9;
 
-/// Errors: nlohmann::json::exception, also where a number cannot be a time.
+/// Errors: nlohmann::json::exception, also if a number cannot be a time.
 double seconds_of(const Json& json) {
   const double seconds = json.get<double>();
   if (!(seconds >= 0) || std::isinf(seconds))
@@ -93,7 +93,7 @@ KeptDevice device_of(const Json& json) {
   return device;
 }
 
-/// Removes the oldest ones.
+/// Removes the oldest entries.
 template <class T>
 void keep_newest(std::vector<T>& items, std::size_t most) {
   if (items.size() <= most) return;

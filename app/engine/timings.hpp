@@ -15,16 +15,16 @@
 
 namespace qrtool {
 
-/// A program that was built on a device. Its first time is that of the compiler, unless the driver
-/// had it; the least time of later runs is that of the driver's own cache.
+/// A program that was built on a device. Its first time is the compiler's, unless the driver had
+/// it; the least time of later runs is that of the driver's own cache.
 struct KeptProgram {
   std::string id, user;
   double first_seconds = 0;
   std::optional<double> least_seconds;  // none: it was not used again
 };
 
-/// A short measurement on a device for which the tool has no table: from host memory to host memory
-/// with the check, once it had started.
+/// A short measurement on a device without a table: from host memory to host memory with the check,
+/// after its start.
 struct KeptSample {
   Problem problem;
   double seconds = 0;
@@ -43,18 +43,18 @@ struct KeptDevice {
 /// Devices. A driver of another version is another device.
 class Timings {
  public:
-  /// Empty where the text cannot be understood.
+  /// Returns an empty object if the text cannot be understood.
   static Timings from_text(const std::string& text);
   std::string to_text() const;
 
   const std::vector<KeptDevice>& devices() const { return devices_; }
-  /// Null: the device was never used.
+  /// Returns null if the device was never used.
   const KeptDevice* find(const DeviceInfo& info) const;
-  /// The least start of any GPU that was used. None: there was none.
+  /// Returns the least start of any GPU that was used, or nothing if there was none.
   std::optional<double> least_start_seconds() const;
 
-  /// Adds what a process has seen. Returns whether that says something new: another device or
-  /// program, or a time that is shorter by a tenth.
+  /// Adds the times of a process. Returns whether they are news: another device or program, or a
+  /// time that is shorter by a tenth.
   bool add(const DeviceTimes& times);
   void add(const DeviceInfo& info, const KeptSample& sample);
 

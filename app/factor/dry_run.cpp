@@ -11,7 +11,7 @@
 namespace qrtool {
 namespace {
 
-/// The backend of the run; the CPU where the tool has chosen a device that cannot start.
+/// Returns the backend of the run, or the CPU if the tool has chosen a device that cannot start.
 BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limits& limits) {
   for (Attempts attempts(o.backend, o.backend.is_automatic());;) {
     try {

@@ -48,7 +48,7 @@ std::vector<MatrixDataset> datasets_of(const Problem& p) {
   return datasets;
 }
 
-/// What the datasets of a run are, and what is known of them without a plan.
+/// Returns the datasets of a run, as far as they are known without a plan.
 OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads) {
   const Problem problem = problem_of(source, o);
   OutputSpec spec = planned_output(source, problem);
@@ -65,7 +65,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads
       {"eps", precision_of(problem).u}};
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
   if (problem.pivots) spec.attributes.emplace_back("pivot", "yes");
-  // Before R, whose text holds the comments.
+  // Leverages come before R, whose text holds the comments.
   if (o.leverage)
     spec.datasets.insert(spec.datasets.begin(),
                          leverage_dataset(source.leading, source.m, problem.type));
@@ -84,7 +84,7 @@ std::string in_one_line(std::string_view text) {
   return line;
 }
 
-/// Errors: UsageError where complex matrices are to be factored in mixed precision.
+/// Errors: UsageError if complex matrices are to be factored in mixed precision.
 void refuse_mixed_complex(const FactorOptions& o, const Source& source) {
   if (!o.precision.is_mixed || !is_complex(source.type)) return;
   throw UsageError(fmt::format("{}: is {}, and --precision mixed is for real matrices",
@@ -95,7 +95,7 @@ void refuse_mixed_complex(const FactorOptions& o, const Source& source) {
 }  // namespace
 
 std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source) {
-  // Without its directories, which are nobody's business where the output is sent to.
+  // The name is recorded without its directories, which should not be published with the output.
   const std::string name = source.file.substr(source.file.rfind('/') + 1);
   return {{"format", "qrtool"},
           {"format_version", "1.1"},
@@ -183,7 +183,7 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
 
 void FactorRun::make_plan() {
   Limits limits = backend_.limits();
-  // What is stored by columns has no rows that could be read or written one after another.
+  // Data that are stored by columns cannot be read or written row by row.
   if (input_.source().order != Order::column) limits.piece_bytes = backend_.piece_bytes();
   result_.plan = qrtool::make_plan(problem_of(input_.source(), options_), backend_.variants(),
                                    limits, options_.backend.variant);
@@ -269,7 +269,7 @@ void FactorRun::factor_by_pieces(ProgressMode mode) {
   end_stages();
 }
 
-/// One matrix after another, each a chunk of its rows at a time.
+/// Factors one matrix after another, a few rows at a time.
 template <class T>
 void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
   const Problem& problem = plan().problem;

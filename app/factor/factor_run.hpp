@@ -17,19 +17,19 @@
 
 namespace qrtool {
 
-/// Checks the names of the outputs, and opens the input. Errors: UsageError where it is one of the
+/// Checks the names of the outputs, and opens the input. Errors: UsageError if it is one of the
 /// outputs.
 std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits& limits);
 
-/// Creates the outputs of a run, in a file of their own or in `shared`. Their space is reserved
-/// while a device starts.
+/// Creates the outputs of a run, in their own file or in `shared`. Their space is reserved while a
+/// device starts.
 Outputs create_outputs_of(const FactorOptions& options, const Source& source, int threads,
                           OutputFile* shared = nullptr);
 
-/// What the files of such a run leave of the memory. Errors: LimitError where that is nothing.
+/// Returns the memory that the files of such a run leave. Errors: LimitError if they leave nothing.
 Limits limits_beside_files(const FactorOptions& options, const Reader& input, Limits limits);
 
-/// What the options ask for, of the matrices that the input holds.
+/// Returns the problem that the options pose for the matrices of the input.
 Problem problem_of(const Source& source, const FactorOptions& options);
 
 /// One run on one backend. Call its steps in the order of this list.
@@ -39,7 +39,7 @@ class FactorRun {
   FactorRun(const FactorOptions& options, Reader& input, Backend& backend, Laps& laps);
 
   void make_plan();
-  /// Errors: LimitError where Q of a matrix by rows would have to be written by columns.
+  /// Errors: LimitError if Q of a matrix by rows would have to be written by columns.
   void refuse_columns() const;
   /// Prints the notes of --verbose and --explain.
   void say_plan() const;
@@ -49,12 +49,12 @@ class FactorRun {
   }
   /// Records the plan in the outputs of this run. Errors: as refuse_columns().
   void take_outputs(Outputs outputs);
-  /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
-  /// alone has outputs.
+  /// Reads, factors, checks and writes all matrices. Every rank calls it, and rank 0 alone has
+  /// outputs.
   void run_stages(Comm& comm);
-  /// Where pivoting has found dependent columns in float32: what float64 says of them.
+  /// If pivoting has found dependent columns in float32, prints what float64 says of them.
   void compare_ranks();
-  /// Only where leverages are wanted.
+  /// Writes leverages, if they are wanted.
   void write_leverages();
   void commit();
   FactorResult finish();
@@ -63,9 +63,10 @@ class FactorRun {
   Backend& backend() { return backend_; }
 
  private:
-  /// The matrices as systems whose ranks are those of `precision`.
+  /// Returns the matrices as systems, for their ranks in `precision`.
   SolveProblem systems_of(ElementType precision) const;
-  /// The stages have columns of their own for this lap. The next one is that of freeing memory.
+  /// Ends the lap of the stages, whose times have their own columns. The next lap is freeing
+  /// memory.
   void end_stages() { laps_.lap(); }
   template <class T>
   void factor_by_matrices(Comm& comm, ProgressMode mode);
@@ -83,12 +84,12 @@ class FactorRun {
   FactorResult result_;
 };
 
-/// What an output records of every dataset in it.
+/// Returns the attributes that an output records of every dataset in it.
 std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source);
-/// The datasets that a run writes, without what only the plan knows.
+/// Returns the datasets that a run writes, without the parts that only the plan knows.
 OutputSpec planned_output(const Source& source, const Problem& problem);
 
-/// --dry-run: opens the input, plans and says what the run would need and take. Errors: those that
+/// --dry-run: opens the input, plans and prints what the run would need. Errors: the errors that
 /// the run would have before its first matrix; a full disk is a part of the answer.
 ExitCode dry_run_factor(const FactorOptions& options);
 

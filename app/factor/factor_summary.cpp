@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The stored shape of a dataset: the leading dimensions, then those of a matrix.
+/// Returns the stored shape of a dataset: the leading dimensions, then those of a matrix.
 std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
   std::vector<index_t> shape(leading.begin(), leading.end());
   if (!dataset.is_vector) shape.push_back(dataset.rows);
@@ -95,7 +95,7 @@ std::string rank_text(const FactorResult& result) {
   return text;
 }
 
-/// Null where nothing was found.
+/// Returns null if the value is not known.
 Json json_of(bool is_known, auto value) { return is_known ? Json(value) : Json(); }
 
 Json rank_json(const FactorResult& result) {
@@ -150,7 +150,7 @@ std::string way_text(const FactorResult& result) {
 
 namespace {
 
-/// The lines before the last one.
+/// Returns the lines before the last one.
 std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;

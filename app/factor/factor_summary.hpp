@@ -32,7 +32,7 @@ struct FactorResult {
   bool is_good() const { return verdict.failed() == 0 && wrong_leverages == 0; }
 };
 
-/// The way that the matrices went where it is not the variant's usual one; else empty.
+/// Returns the routes of the matrices, or an empty text if all took the variant's usual one.
 std::string way_text(const FactorResult& result);
 
 /// Describes the run. Its document has the schema qrtool.factor/1.

@@ -20,7 +20,7 @@
 namespace qrtool {
 namespace {
 
-// Every dataset that is opened takes a moment.
+// The most datasets that are opened, because each takes a moment.
 constexpr std::size_t most_opened = 1000;
 
 InputSpec spec_of(const InfoOptions& o) {
@@ -47,7 +47,7 @@ std::uint64_t size_of_file(const std::string& file) {
 /// Why the stored dimensions are read in this order.
 std::string reason_of(const Source& source, const Format& format, Order asked) {
   if (asked != Order::automatic) return "as --order says";
-  // The text is cut before the parentheses, which tell those who want another order what to do.
+  // The text in parentheses, which helps users who want another order, is cut off.
   if (&format != formats().back())
     return std::string(format.own_order.substr(0, format.own_order.find(" (")));
   if (!source.order_is_stated)
@@ -67,7 +67,7 @@ FoundDataset open_entry(const InfoOptions& o, const std::string& file, Entry ent
   spec.path = file;
   spec.dataset = entry.name;
   try {
-    // The entry is needed where one of these calls fails.
+    // `entry` is copied, because it is needed if one of these calls fails.
     return found(entry, open_input(spec)->source(), format_of_input(file), o.order);
   } catch (const Error& error) {
     entry.problem = error.what();
@@ -105,7 +105,7 @@ void list_datasets(const InfoOptions& o, FileContents& contents) {
   }
 }
 
-/// Opens the file as `factor` would, and keeps what it says.
+/// Opens the file as `factor` would, and keeps the description or the error.
 void try_to_read(const InfoOptions& o, FileContents& contents) {
   try {
     contents.read = open_input(spec_of(o))->source();
@@ -149,7 +149,7 @@ FileContents look_into_set(const std::string& set) {
   return contents;
 }
 
-/// The coefficients of a table, whose report lies beside them.
+/// Reads the coefficients of a table, whose report lies beside them.
 FileContents look_into_coefficients(const std::string& path) {
   FileContents contents{.file = path,
                         .format = std::string(format_of_output(path).name),

@@ -33,7 +33,8 @@ struct FileContents {
   std::vector<OutputSummary> outputs = {};
 };
 
-/// Looks into a file. Errors: InputError where the file, or what was named in it, cannot be read.
+/// Looks into a file. Errors: InputError if the file, or the dataset that was named, cannot be
+/// read.
 FileContents look_into(const InfoOptions& options);
 
 }  // namespace qrtool

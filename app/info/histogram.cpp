@@ -23,7 +23,7 @@ std::vector<double> edges_between(double least, double most, std::span<const dou
   std::vector<double> edges;
   for (int power = -12; power <= 12; ++power)
     for (const double step : steps) {
-      // A decimal text gives the same number that a reader of the table would type.
+      // Going through decimal text gives the number that a reader of the table would type.
       const double edge = std::stod(fmt::format("{}e{}", step, power));
       if (edge <= least) edges.clear();
       if (edges.empty() || edges.back() <= most) edges.push_back(edge);
@@ -47,7 +47,7 @@ std::size_t interval_of(double ratio, std::span<const double> edges) {
                                   edges.begin());
 }
 
-/// "0.02", "5e-06"
+/// Returns "0.02" or "5e-06".
 std::string edge_text(double edge) {
   return edge >= 1e-4 && edge < 1e5 ? fmt::format("{}", edge) : fmt::format("{:.0e}", edge);
 }
@@ -90,7 +90,7 @@ std::string to_text(const Histogram& histogram) {
   for (std::size_t i = 0; i <= histogram.edges.size(); ++i) {
     const bool is_empty = std::all_of(histogram.columns.begin(), histogram.columns.end(),
                                       [i](const auto& column) { return column.counts[i] == 0; });
-    // The first and the last interval have no end of their own.
+    // The first and the last interval are open.
     if (is_empty && (i == 0 || i == histogram.edges.size())) continue;
     std::string line = fmt::format("{:<18}", histogram.range(i));
     for (const auto& column : histogram.columns) {

@@ -30,8 +30,8 @@ struct Ratios {
   std::string_view name;
   std::vector<double> values;
 };
-/// At most 14 intervals that hold all positive ratios; 1, above which an error fails, is an edge
-/// where a ratio is above it.
+/// Counts in at most 14 intervals that hold all positive ratios. If a ratio is above 1, at which an
+/// error fails, 1 is an edge.
 Histogram count_ratios(std::span<const Ratios> errors);
 
 /// Returns a table with a line for each interval, and bars of '#'.

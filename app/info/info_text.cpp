@@ -48,7 +48,7 @@ std::string short_problem(const FileContents& contents, const Entry& entry) {
 std::string meaning_of(const FileContents& contents, const FoundDataset& dataset) {
   if (!contents.outputs.empty()) return "";
   if (dataset.source) {
-    // A dataset that would be read has a line of its own for its details.
+    // The details of a dataset that would be read are on their own line.
     const std::string details = contents.read ? "" : details_text(*dataset.source);
     return fmt::format("{}, by {}s ({}){}{}", matrices_text(*dataset.source),
                        name_of(dataset.source->order), dataset.order_reason,
@@ -252,7 +252,7 @@ Json json_of(const OutputSummary& output) {
 
 std::string text_of(const FileContents& contents, bool verbose) {
   const bool is_set = !contents.files.empty();
-  // Standard input has no size of its own.
+  // The size of standard input is not known.
   const std::string size = contents.file == "-" ? ""
                            : contents.bytes > 0 ? ", " + format_bytes(contents.bytes)
                                                 : ", empty";

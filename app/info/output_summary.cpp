@@ -13,7 +13,7 @@ namespace {
 constexpr const char* errors_of_factors[] = {"residual", "orthogonality"};
 constexpr const char* errors_of_solutions[] = {"backward_error", "least_norm_error"};
 
-/// The dimensions of a factor; empty where there is no such dataset.
+/// Returns the dimensions of a factor, or none if there is no such dataset.
 std::vector<index_t> dims_of(std::string_view factor, const StoredOutput& stored,
                              std::span<const Entry> entries) {
   for (const Entry& entry : entries) {
@@ -26,8 +26,8 @@ std::vector<index_t> dims_of(std::string_view factor, const StoredOutput& stored
   return {};
 }
 
-/// The shape of the matrices, as far as the shapes of the factors tell it: of R alone that is
-/// square, the rows of A are not known.
+/// The shape of the matrices, as far as the shapes of the factors tell it. If only a square R is
+/// stored, the rows of A are not known.
 struct MatrixShape {
   index_t m = 0, n = 0;
   bool is_known() const { return m > 0 && n > 0; }
@@ -44,8 +44,8 @@ MatrixShape shape_of(const StoredOutput& stored, std::span<const Entry> entries)
   return {};
 }
 
-/// The bar of residual and orthogonality, but for what denormal numbers add to it; 0 where the
-/// shape or the precision is not known.
+/// Returns the bar of residual and orthogonality, without the part for denormal numbers, or 0 if
+/// the shape or the precision is not known.
 double usual_bar(const StoredOutput& stored, std::span<const Entry> entries) {
   const MatrixShape shape = shape_of(stored, entries);
   const std::string precision = stored.attribute("precision");

@@ -37,8 +37,8 @@ struct OutputSummary {
   const Subject& subject() const { return has_solutions ? subject_of_solve : subject_of_factors; }
 };
 
-/// Sums up a report. `entries` are the datasets of the output, whose shapes give the bars where
-/// none is stored. The name of each is that of a factor: Q, /Q, R, ...
+/// Sums up a report. `entries` are the datasets of the output; their shapes give the bars if none
+/// are stored. The name of an entry is the name of a factor: Q, /Q, R, ...
 OutputSummary sum_up(StoredOutput stored, std::span<const Entry> entries);
 
 }  // namespace qrtool

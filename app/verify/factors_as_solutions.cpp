@@ -15,12 +15,13 @@
 namespace qrtool {
 namespace {
 
-// Far above the rounding errors of float32, and far below what two columns of data have by chance.
+// Far above the rounding errors of float32, and far below the products that columns of data have by
+// chance.
 constexpr double tolerance = 1e-3;
-// Q'Q of more columns would take long.
+// With more columns Q'Q would take long.
 constexpr index_t most_columns = 512;
 
-/// R has entries of 0 below its diagonal, or what rounding left of them.
+/// Whether R is zero below its diagonal, up to rounding.
 bool is_upper_triangular(Reader& r) {
   const index_t rows = r.source().m, n = r.source().n;
   std::vector<double> row(static_cast<std::size_t>(n));
@@ -35,7 +36,7 @@ bool is_upper_triangular(Reader& r) {
   return upper > 0 && lower <= tolerance * 1e-2 * upper;
 }
 
-/// Q'Q = I
+/// Whether Q'Q = I.
 bool is_orthonormal(Reader& q) {
   const index_t m = q.source().m, k = q.source().n;
   if (k > most_columns) return false;

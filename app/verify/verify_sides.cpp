@@ -31,8 +31,8 @@ index_t start_of(index_t item, const Dims& extents, const Dims& strides) {
   return start;
 }
 
-/// Extents and strides of some axes as the last ones of `count` axes: those before them, and those
-/// of extent 1, serve for every place.
+/// Extents and strides of some axes, aligned to the last ones of `count` axes. Missing axes, and
+/// axes of extent 1, serve for every place.
 struct Aligned {
   Dims extents, strides;
 };
@@ -102,7 +102,7 @@ class ItemReader final : public ReaderOf<ItemReader>, public PartReader {
     else
       read_numbers(inner_, first, count, out);
   }
-  /// Numbers of one item.
+  /// Reads the numbers of one item.
   template <class T>
   void read_in(index_t first, index_t count, T* out) {
     const index_t size = items_.rows * items_.columns;
@@ -119,7 +119,7 @@ SideAxes side_axes(const SolveInputs& inputs, RowsOfB rows) {
   const Dims b = dims_of(inputs.b->source()), &a = inputs.a->source().leading;
   const Dims strides = strides_of(b);
   const bool is_matrix = rows == RowsOfB::matrix && b.size() > 1;
-  // The axis of the rows, from the end.
+  // The distance of the axis of rows from the end.
   const std::size_t back = is_matrix                ? (inputs.b_is_column ? 1 : 2)
                            : rows == RowsOfB::first ? b.size()
                                                     : 1;
@@ -127,7 +127,7 @@ SideAxes side_axes(const SolveInputs& inputs, RowsOfB rows) {
   SideAxes axes{.m = inputs.m(), .rows_are_last = back == 1};
   axes.fit_dims = b;
   if (is_matrix || !a.empty()) {
-    // The axes before an item are those of the batch.
+    // The axes before an item are the batch.
     const std::size_t own = is_matrix ? 2 : 1, lead = b.size() - own;
     if (rows == RowsOfB::first && lead > 0) refuse_axes(inputs);
     const std::size_t count = std::max(a.size(), lead);
@@ -166,7 +166,7 @@ PlainSides plain_sides(const SolveInputs& inputs, const SideAxes& axes, Reader& 
                              .rows = axes.rows_are_last ? axes.p : length,
                              .columns = axes.rows_are_last ? length : axes.p};
   };
-  // What belongs to the solutions has an item for each place of the batch.
+  // Arrays that belong to the solutions have an item for each place of the batch.
   const auto in_order = [&](Reader* reader, index_t length) -> std::unique_ptr<Reader> {
     if (reader == nullptr) return nullptr;
     Dims strides = strides_of(axes.batch);

@@ -20,12 +20,12 @@ struct SideAxes {
   Dims x_dims = {}, fit_dims = {};      // of X; of residuals and fitted values
 };
 
-/// The axes of B beside A; `rows` says which axis has the rows. Errors: InputError where that axis
-/// has another extent than A has rows, or the others do not fit.
+/// Returns the axes of B beside A; `rows` says which axis has the rows. Errors: InputError if the
+/// extent of that axis differs from A's rows, or if the others do not fit.
 SideAxes side_axes(const SolveInputs& inputs, RowsOfB rows);
 
-/// The arrays of a run, of which each is items of one shape, in order. They read through the
-/// readers that they are made of, which outlive them.
+/// The arrays of a run, each of which is a sequence of items of one shape. They read through
+/// readers that must outlive them.
 struct PlainSides {
   SolveInputs inputs;
   std::unique_ptr<Reader> x, fitted, residuals;  // the last two are null where they are not given
@@ -33,9 +33,9 @@ struct PlainSides {
 PlainSides plain_sides(const SolveInputs& inputs, const SideAxes& axes, Reader& x, Reader* fitted,
                        Reader* residuals);
 
-/// `inputs` are A and B, and `x` what was named third. Errors: UsageError, which names the ways to
-/// give factors, where B and X have the shapes of Q and R, the first matrix of X is upper
-/// triangular and the columns of the first matrix of B are orthonormal.
+/// `inputs` are A and B, and `x` is the third name. Errors: UsageError, which names the ways to
+/// give factors, if B and X have the shapes of Q and R, the first matrix of X is upper triangular
+/// and the columns of the first matrix of B are orthonormal.
 void refuse_factors(const SolveInputs& inputs, Reader& x);
 
 }  // namespace qrtool

@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What OUT records about the run that made it. The texts are empty where another program wrote it.
+/// The record of OUT about the run that made it. The texts are empty if another program wrote it.
 struct Recorded {
   std::string rows, solution, rank_tolerance, missing, ridge, weights, response, intercept,
       least_norm, weights_are, a, polynomial;
@@ -79,7 +79,7 @@ SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   return options;
 }
 
-/// A and B, where the command line leaves open what of them is meant: what OUT records.
+/// Returns A and B. If the command line does not name a dataset, the record of OUT does.
 SolveFiles files_of(const VerifyOptions& o) {
   constexpr const char* side = "right_side_";
   std::vector<std::string> attributes{"right_side_file", "right_side_dataset"};
@@ -114,7 +114,7 @@ SolveInputs open_inputs(const VerifyOptions& o, const SolveFiles& files,
   }
 }
 
-/// Prints what was doubtful when the systems were solved, because it is doubtful still.
+/// Prints notes about doubts that the run of `solve` had, because they still hold.
 void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveInputs& inputs) {
   print_notes(inputs, o.verbose);
   print_other_reading(o.solutions, files.recorded_a, inputs.a->source());
@@ -122,7 +122,7 @@ void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveIn
     print_other_reading(o.solutions, files.recorded_b, inputs.b->source());
 }
 
-/// Whether the numbers of a file are those of an array. Text has no shapes but m x n.
+/// Whether the shape of a file is that of an array. Text has only shapes m x n.
 bool has_shape(const Source& source, const Dims& expected) {
   const Dims dims = dims_of(source);
   return dims == expected || (source.dataset.empty() && count_of(dims) == count_of(expected));
@@ -137,8 +137,8 @@ void check_solutions(const SolveInputs& inputs, const Reader& x, const Dims& exp
                                join(dims_of(inputs.b->source()), "x"), join(expected, "x")));
 }
 
-/// The files beside X that have a number for each number of B. A reader is null where its file is
-/// not there.
+/// The files beside X with a number for each number of B. A reader is null if its file does not
+/// exist.
 struct FitsBeside {
   std::unique_ptr<Reader> fitted, residuals;
 
@@ -162,7 +162,8 @@ void require_shape_of_fits(const Reader& beside, const Dims& expected, std::stri
       fmt::format("it belongs to another B: solve again with --{} --force", name));
 }
 
-/// The type that x is judged by. Text is read as float64, but may say that it holds float32.
+/// Returns the type by which x is judged. Text is read as float64, but may say that it holds
+/// float32.
 ElementType type_of_solutions(const Source& x) {
   for (const ElementType type : {ElementType::float32, ElementType::complex64})
     if (x.stored_type == name_of(type)) return is_complex(x.type) ? complex_of(type) : type;
@@ -197,7 +198,7 @@ FitsBeside open_fits(const VerifyOptions& o, const Limits& limits, const Dims& d
   return fits;
 }
 
-/// Why a solution has its status, where its errors do not say it.
+/// Returns the reason for the status of a solution, if its errors do not show it.
 const char* reason_of(const SolutionReport& report) {
   if (report.status == Status::non_finite) return "A or b holds NaN or Inf";
   if (report.status == Status::too_few_rows) return "it is NaN, and too few rows count for it";

@@ -17,8 +17,8 @@ ExitCode verify_solutions(const VerifyOptions& options);
 /// The most failures that the text lists; --all lists everything.
 inline constexpr std::size_t listed_failures = 10;
 
-/// The outcome without its document. `head`: how the errors were measured, and the worst ones;
-/// `file`: what is verified.
+/// Returns the outcome without its document. `head`: how the errors were measured, and the worst
+/// ones; `file`: the file that is verified.
 Outcome answer_of(const VerifyOptions& options, const Verdict& verdict, std::string head,
                   const std::string& file);
 

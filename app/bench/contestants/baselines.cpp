@@ -22,8 +22,8 @@
 namespace qrtool {
 namespace {
 
-/// A backend whose data are in host memory, as it allocates it. Every chunk of a batch uses the
-/// same chunk of input, so that the memory stays small however large the batch is.
+/// A backend whose data are in host memory of its own allocation. Every chunk of a batch uses the
+/// same input, so that the memory stays small however large the batch is.
 template <class T>
 class HostRun final : public TimedRun {
  public:
@@ -61,7 +61,7 @@ class HostRun final : public TimedRun {
   Accuracy accuracy_;
 };
 
-/// Says why a variant of this name does not take the problem; empty where it does.
+/// Returns the reason why a variant of this name cannot run the problem, or an empty text.
 std::string objection_of(const Backend& backend, std::string_view name, const Problem& problem) {
   for (const Variant& variant : backend.variants())
     if (variant.name == name) {
@@ -71,7 +71,7 @@ std::string objection_of(const Backend& backend, std::string_view name, const Pr
   return fmt::format("there is no {}", name);
 }
 
-/// Makes the plan for one case. Errors: UsageError where a forced variant does not take the case.
+/// Makes the plan for one case. Errors: UsageError if a forced variant cannot run the case.
 Plan plan_for(const Backend& backend, const std::string& forced, const Problem& problem,
               int threads = 0) {
   if (!forced.empty()) {
@@ -83,7 +83,7 @@ Plan plan_for(const Backend& backend, const std::string& forced, const Problem& 
   return make_plan(problem, backend.variants(), limits, forced);
 }
 
-/// A backend from host memory to host memory.
+/// Times a backend from host memory to host memory.
 class HostContestant final : public Contestant {
  public:
   /// Uses the tool's backend.
@@ -92,7 +92,7 @@ class HostContestant final : public Contestant {
         text_(name_ == forced ? "forced" : "the same backend, from host memory to host memory"),
         forced_(std::move(forced)),
         backend_(backend) {}
-  /// Uses a CPU backend of its own with all threads, whatever backend the tool uses.
+  /// Uses its own CPU backend with all threads, whatever backend the tool uses.
   HostContestant(const BenchSetup& setup, std::string name, std::string forced, std::string text)
       : name_(std::move(name)),
         text_(std::move(text)),
@@ -117,7 +117,7 @@ class HostContestant final : public Contestant {
   Backend& backend_;
 };
 
-/// Errors: LimitError where the batch does not fit the device's memory.
+/// Errors: LimitError if the batch does not fit the device's memory.
 void require_room(const Backend& backend, const Plan& plan) {
   const Problem& p = plan.problem;
   const std::size_t bytes =

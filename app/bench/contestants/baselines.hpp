@@ -23,9 +23,9 @@ class Contestant {
   virtual ~Contestant() = default;
   virtual std::string name() const = 0;  // heading: "eigen"
   virtual std::string text() const = 0;  // its description in the header
-  /// Makes the matrices of `request`, of which least squares use the seed alone. Only the tool on
-  /// the CPU uses `threads`; 0 means as many as it may use.
-  /// Errors: every class of core/error.hpp; what() says why the cell stays empty.
+  /// Makes the matrices of `request`; for least squares only the seed counts. Only the tool on the
+  /// CPU uses `threads`; 0 means as many as it may use. Errors: every class of core/error.hpp;
+  /// what() says why the cell stays empty.
   virtual std::unique_ptr<TimedRun> prepare(const Problem& problem, const MatrixRequest& request,
                                             int threads) = 0;
 };
@@ -41,7 +41,7 @@ struct BenchSetup {
   bool builds_first = false;  // the kernels of a case, and says how long that takes
 };
 
-/// Makes the tool: on an OpenCL device, where the data stay, or on the CPU.
+/// Makes the tool: on an OpenCL device, with data that stay there, or on the CPU.
 std::unique_ptr<Contestant> make_tool(const BenchSetup& setup);
 
 /// Every variant of the tool's backend that a plan may choose for this type, each forced on all
@@ -52,15 +52,15 @@ std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup, 
 class SampleRuns {
  public:
   virtual ~SampleRuns() = default;
-  /// The first problem.count matrices. On the CPU two threads take them, whether a variant lets
-  /// them share a matrix or not. Errors: UsageError where the variant does not take the problem,
-  /// LimitError where there is no room, DeviceError.
+  /// Times the first problem.count matrices. On the CPU two threads work on them, whether a variant
+  /// lets them share a matrix or not. Errors: UsageError if the variant cannot run the problem,
+  /// LimitError if there is no room, DeviceError.
   virtual std::unique_ptr<TimedRun> prepare(std::string_view variant, const Problem& problem) = 0;
 };
 /// `most`: the shape and type, and the largest number of matrices.
 std::unique_ptr<SampleRuns> make_sample_runs(const BenchSetup& setup, const Problem& most);
 
-/// One thing that the tool can be compared with.
+/// A contestant that the tool can be compared with.
 struct Baseline {
   std::string_view name;
   bool solves = false;        // least squares; false: factors
@@ -69,7 +69,7 @@ struct Baseline {
   std::unique_ptr<Contestant> (*make)(const BenchSetup& setup);
 };
 std::span<const Baseline> baselines();
-/// Null where there is none of this name.
+/// Returns null if there is none of this name.
 const Baseline* find_baseline(std::string_view name);
 
 /// The baselines by which a sweep judges the choice of --backend auto: the CPU, and the device with

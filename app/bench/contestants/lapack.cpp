@@ -28,7 +28,7 @@ template <class T>
 using Orgqr = void (*)(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau,
                        T* work, const int* lwork, int* info);
 
-/// Bytes of a chunk, so that batches of any size take bounded memory.
+/// The bytes of a chunk, so that a batch of any size needs bounded memory.
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 
 template <class T>

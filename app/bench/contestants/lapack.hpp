@@ -8,10 +8,10 @@
 
 namespace qrtool {
 
-/// Loads geqrf and orgqr, or ungqr for complex matrices, from `file`, a LAPACK with 32-bit sizes;
-/// where none is named, from libopenblas.so.0, or from liblapack.so.3 where that is missing. Where
-/// there is none, prepare() throws. text() names the library and its version, and says where it is
-/// the reference.
+/// Loads geqrf and orgqr, or ungqr for complex matrices, from `file`, a LAPACK with 32-bit sizes.
+/// Without a name it loads libopenblas.so.0, or liblapack.so.3 if that is missing. If there is
+/// none, prepare() throws. text() names the library and its version, and says whether it is the
+/// reference.
 std::unique_ptr<Contestant> make_lapack(const Limits& limits, std::string_view file = {});
 
 }  // namespace qrtool

@@ -13,7 +13,7 @@
 
 namespace qrtool {
 
-/// The functions of one library, which takes sizes of 32 bits. The library stays loaded.
+/// The functions of one library with sizes of 32 bits. The library stays loaded.
 struct LapackLibrary {
   std::string wanted;                      // where it was looked for, for messages
   std::string file;                        // empty: none was found
@@ -37,8 +37,8 @@ struct LapackLibrary {
   }
   /// "OpenBLAS 0.3.21, libopenblas.so.0", whether it is the reference, and `about`; or "not found".
   std::string text(std::string_view about = {}) const;
-  /// Errors: DeviceError where no library was found, which names `functions`; LimitError where
-  /// there are more rows or columns than it can count.
+  /// Errors: DeviceError, which names `functions`, if no library was found; LimitError if there are
+  /// more rows or columns than 32 bits can count.
   void require(std::string_view functions, index_t rows_or_columns) const;
   /// Returns the workers that call the library: `threads` of them, each with a matrix of its own,
   /// if there are enough matrices; otherwise one, whose calls the library's own threads share.
@@ -53,9 +53,9 @@ struct LapackLibrary {
   [[noreturn]] void throw_missing(const std::string& name) const;
 };
 
-/// Loads the library `file`; where the name is empty, libopenblas.so.0, or liblapack.so.3 where
-/// that is missing. A library without all of `needs`, as "geqrf", is not taken; `file` of the
-/// result is empty then.
+/// Loads the library `file` or, if the name is empty, libopenblas.so.0, or liblapack.so.3 if that
+/// is missing. If the library lacks one of `needs`, such as "geqrf", it is not used, and `file` of
+/// the result is empty.
 LapackLibrary load_lapack(const std::string& file, std::initializer_list<const char*> needs);
 
 /// Stores a matrix by columns: row j of `columns`, which may be longer, is column j of the matrix.

@@ -116,7 +116,7 @@ const MethodText& text_of(LapackMethod method) {
                        [&](const MethodText& each) { return each.method == method; });
 }
 
-/// Of complex systems gels alone is called.
+/// Complex systems are only solved by gels.
 template <class T>
 auto function_of(LapackMethod method) {
   if constexpr (is_complex_number<T>)
@@ -160,7 +160,7 @@ class LapackSystemsRun final : public TimedRun {
   }
 
   std::string variant() const override { return library_.file; }
-  /// Nothing is measured.
+  /// Errors are not measured.
   Accuracy accuracy() const override { return {.matrices = problem_.count, .failed = failed_}; }
 
   RunSeconds run() override {

@@ -20,13 +20,13 @@ struct SystemSize {
   int ld() const { return std::max({m, n, 1}); }
 };
 
-/// Each function takes A (m x n) and B (ld() x p) column by column, overwrites A, and leaves X in
-/// the first n rows of B. False: the function found A, or A'A, singular, and there is no X. Errors:
-/// InternalError.
+/// Each function reads A (m x n) and B (ld() x p) column by column, overwrites A, and leaves X in
+/// the first n rows of B. Returns false if it found A, or A'A, singular; then there is no X.
+/// Errors: InternalError.
 template <class T>
 class LapackSolver {
  public:
-  /// Finds the functions in `library`, which outlives the solver. Errors: DeviceError where one is
+  /// Finds the functions in `library`, which must outlive the solver. Errors: DeviceError if one is
   /// missing.
   explicit LapackSolver(const LapackLibrary& library);
 
@@ -38,7 +38,7 @@ class LapackSolver {
   Workspace workspace(const SystemSize& size) const;
 
   bool gels(const SystemSize& size, T* a, T* b, Workspace& workspace) const;
-  /// The rank is that of gelsy at the tolerance n eps.
+  /// gelsy finds the rank at the tolerance n eps.
   bool gelsy(const SystemSize& size, T* a, T* b, Workspace& workspace) const
       requires(!is_complex_number<T>);
   /// A'A x = A'b by syrk, potrf and potrs, for m >= n. The error grows with the square of the
@@ -65,7 +65,7 @@ class LapackSolver {
 /// The methods of LAPACK, each a column of the table.
 enum class LapackMethod { gels, gelsy, normal_equations };
 
-/// Loads the library `file`, as make_lapack() does. Where there is none, prepare() throws.
+/// Loads the library `file`, as make_lapack() does. If there is none, prepare() throws.
 std::unique_ptr<Contestant> make_lapack_solver(LapackMethod method, const BenchSetup& setup,
                                                std::string_view file = {});
 

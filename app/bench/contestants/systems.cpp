@@ -28,7 +28,7 @@ namespace qrtool {
 namespace {
 
 /// Times Gaussian systems in host memory, which are solved and checked. Every chunk uses the same
-/// chunk of input.
+/// input.
 template <class T>
 class HostSystems : public TimedRun {
  public:
@@ -151,7 +151,7 @@ class SharedSystem final : public HostSystems<T> {
   SharedEngine<T> engine_;
 };
 
-/// One system after another, all threads on its rows, which lie in memory as [A b].
+/// Solves one system after another, with all threads on its rows, which lie in memory as [A b].
 template <class T>
 class TallSystems final : public HostSystems<T> {
  public:
@@ -217,7 +217,7 @@ std::unique_ptr<TimedRun> make_run(const Problem& p, const BenchSetup& setup,
   return std::make_unique<EachSystem<T>>(p, factor, sides_of_matrix, chunk, own);
 }
 
-/// Errors: DeviceError where there is an objection.
+/// Errors: DeviceError if there is an objection.
 void require_device(const std::string& objection) {
   if (!objection.empty()) throw DeviceError("solve takes such systems to the CPU: " + objection);
 }
@@ -247,7 +247,7 @@ class Solver final : public Contestant {
     const Limits limits = setup_.backend.limits();
     const Problem factored = factored_on_device(problem, p.count);
     Plan plan = make_plan(factored, setup_.backend.variants(), limits, forced_);
-    // A is there twice, or three times, where the device makes another one of it.
+    // The number of copies of A: the device makes another one for wide systems, and for a ridge.
     const std::size_t copies = p.m < p.n ? 2 : setup_.ridge > 0 ? 1 : 0;
     const std::size_t bytes = factored.input_bytes() + factored.output_bytes() +
                               copies * p.input_bytes() +
@@ -256,11 +256,11 @@ class Solver final : public Contestant {
     // The host holds a few systems only, unless the device is the host.
     Limits of_device = limits;
     if (!limits.is_cpu) of_device.host_bytes = std::numeric_limits<std::size_t>::max();
-    // One A that serves all takes no room.
+    // One A that serves all systems needs no room.
     const std::string objection =
         problem.has_weights ? "" : objection_to_residence(p, bytes, of_device);
     if (!objection.empty()) throw LimitError(objection);
-    // A variant that was named is the one that runs, as in `solve`.
+    // As in `solve`, a variant that was named is the one that runs.
     const SystemRoute route =
         forced_.empty() ? SystemRoute::normal_equations : SystemRoute::factors;
     return make_resident_systems(setup_.backend, std::move(plan), problem, route, setup_.seed);

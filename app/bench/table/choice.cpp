@@ -18,7 +18,7 @@ const std::optional<Timing>* timing_of(const BenchRow& row, const BenchHeader& h
   return &row.baselines[static_cast<std::size_t>(found - header.baselines.begin())];
 }
 
-/// The time of a baseline with its check.
+/// Returns the time of a baseline with its check.
 std::optional<double> whole_seconds(const BenchRow& row, const BenchHeader& header,
                                     std::string_view name) {
   const std::optional<Timing>* const timing = timing_of(row, header, name);
@@ -26,10 +26,11 @@ std::optional<double> whole_seconds(const BenchRow& row, const BenchHeader& head
   return (*timing)->median() + (*timing)->check_seconds;
 }
 
-/// Returns what the devices of this process took, and what was kept of earlier processes.
+/// Returns the times of the devices of this process, and the times that earlier processes kept.
 Timings all_timings() {
   Timings timings = load_timings();
-  // Each program is entered twice: what was built now will be in the driver's cache next time.
+  // Each program is entered twice: a program that was built now will be in the driver's cache next
+  // time.
   for (int turn = 0; turn < 2; ++turn)
     for (const DeviceTimes& times : device_times()) {
       DeviceTimes again = times;

@@ -12,18 +12,18 @@
 
 namespace qrtool {
 
-/// The tool's choice may take so many times as long as the best one.
+/// The tool's choice may be slower than the best one by this factor.
 constexpr double most_behind = 1.25;
 
-/// Returns what --backend auto takes for one case, and which of the CPU and the device is faster,
-/// by the time of a run from host memory to host memory with the check, the device's start and its
-/// programs, which were built before. Returns nothing where one of them was not measured, or the
-/// device is a CPU.
+/// Returns the choice of --backend auto for one case, and which of the CPU and the device is
+/// faster, by the time of a run from host memory to host memory with the check, the device's start
+/// and its programs, which were built before. Returns nothing if one of them was not measured, or
+/// if the device is a CPU.
 std::optional<BenchChoice> choice_of_backend(const BenchRow& row, const BenchHeader& header,
                                              const BenchSetup& setup);
 
-/// The plan's variant and the fastest of all that were measured (--against variants), with the data
-/// resident and without the check. None where nothing was measured.
+/// Returns the plan's variant and the fastest of all that were measured (--against variants), with
+/// resident data and without the check. Returns nothing if nothing was measured.
 std::optional<BenchChoice> choice_of_variant(const BenchRow& row, const BenchHeader& header);
 
 }  // namespace qrtool

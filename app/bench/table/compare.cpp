@@ -16,11 +16,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What two runs must have in common, as their JSON says it.
+/// The words of the JSON that must be equal for two runs to be comparable.
 constexpr const char* common_words[] = {"precision", "arithmetic", "mode",    "ridge",
                                         "sign",      "cold",       "portable"};
 
-/// "1,000 of 64x64, gauss, 2 threads": the same text is the same case.
+/// Returns the name of a case: "1,000 of 64x64, gauss, 2 threads". Equal names are the same case.
 std::string name_of_case(const Json& one) {
   std::string text = fmt::format("{} of {}x{}, {}", format_count(one.at("batch").get<index_t>()),
                                  one.at("m").get<index_t>(), one.at("n").get<index_t>(),

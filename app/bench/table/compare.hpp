@@ -12,13 +12,13 @@ namespace qrtool {
 
 class Comparison {
  public:
-  /// Reads what --export-json wrote, and checks that it has all cases of `result`, which need not
-  /// be measured yet. Errors: InputError where the file is none or lacks a case, UsageError where
-  /// it measures something else.
+  /// Reads a file of --export-json, and checks that it has all cases of `result`, which need not be
+  /// measured yet. Errors: InputError if it is no such file or lacks a case, UsageError if it
+  /// measures something else.
   Comparison(const std::string& path, const BenchResult& result);
 
-  /// One line for each case whose median is more than 1 + tolerance times the earlier one. Errors:
-  /// LimitError where a case of `result` has no time.
+  /// Returns one line for each case whose median is more than 1 + tolerance times the earlier one.
+  /// Errors: LimitError if a case of `result` has no time.
   std::vector<std::string> slower(const BenchResult& result, double tolerance) const;
 
  private:

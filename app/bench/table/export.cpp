@@ -19,7 +19,7 @@ std::string_view precision_name(ElementType type) {
   return type == ElementType::float32 ? "single" : "double";
 }
 
-/// Puts the text in double quotes where it holds a character that CSV uses.
+/// Puts the text in double quotes if it has a character that CSV uses.
 std::string csv_text(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string out = "\"";
@@ -98,7 +98,7 @@ Json json_of(const std::optional<BenchChoice>& choice) {
           {"best_seconds", choice->best_seconds}};
 }
 
-/// What the system does not say is null.
+/// Values that the system does not tell are null.
 Json json_of(const MachineState& state) {
   const auto text = [](const std::string& word) { return word.empty() ? Json() : Json(word); };
   Json gpus = Json::array();

@@ -14,8 +14,8 @@
 namespace qrtool {
 namespace {
 
-/// One side of the copy has so many bytes, more than caches hold. Half of the memory that may be
-/// used is enough for both sides.
+/// The bytes of one side of the copy, more than caches hold. Both sides use at most half of the
+/// memory.
 constexpr std::size_t copied_bytes = std::size_t{256} << 20;
 constexpr index_t copied_pieces = 64;
 

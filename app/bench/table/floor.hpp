@@ -7,11 +7,11 @@
 
 namespace qrtool {
 
-/// Bytes that the memory of the backend's device moves in a second, measured by a copy: those read
-/// and those written. Takes about a tenth of a second. Errors: DeviceError.
+/// Returns the bytes that the memory of the backend's device moves in a second, both read and
+/// written, measured by a copy. It takes about a tenth of a second. Errors: DeviceError.
 double moved_bytes_per_second(Backend& backend);
 
-/// The seconds in which A, Q and R of a case, or A, b and x, move once at that rate.
+/// Returns the seconds in which A, Q and R of a case, or A, b and x, move once at that rate.
 double floor_seconds(const BenchHeader& header, const BenchCase& size, double bytes_per_second);
 
 }  // namespace qrtool

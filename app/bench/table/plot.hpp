@@ -10,8 +10,8 @@
 namespace qrtool {
 
 /// Returns a script for gnuplot: the milliseconds of every contestant over the cases, the floor,
-/// and bars of how many times the tool is as fast. The floor is the time in which the bytes of a
-/// case move at the given rate; 0: it is left out.
+/// and bars with the speed-up of the tool. The floor is the time in which the bytes of a case move
+/// at the given rate; 0 leaves it out.
 std::string plot_script(const BenchResult& result, double bytes_per_second);
 PictureSize plot_size(const BenchResult& result);
 

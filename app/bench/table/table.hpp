@@ -14,7 +14,7 @@
 
 namespace qrtool {
 
-/// The description that stands above the table.
+/// The description above the table.
 struct BenchHeader {
   struct Baseline {
     std::string name, text;
@@ -40,13 +40,14 @@ struct BenchHeader {
   bool has_choice_of_backend = false, has_choice_of_variant = false;
 
   bool is_on_device() const { return backend != "cpu"; }
-  /// On the CPU x and its check are computed together, and a device without float64 checks nothing.
+  /// Whether the check has its own time. On the CPU x and its check are computed together, and a
+  /// device without float64 checks nothing.
   bool has_check_time() const { return is_on_device() ? device_checks : task == BenchTask::factor; }
-  /// R alone has no ||QR - A||.
+  /// Whether ||QR - A|| exists, which it does not for R alone.
   bool has_error() const { return task != BenchTask::factor || mode != Mode::r; }
 };
 
-/// The tool's choice for a case, and what was the fastest.
+/// The tool's choice for a case, and the fastest one.
 struct BenchChoice {
   std::string taken, best;
   double taken_seconds = 0, best_seconds = 0;
@@ -73,15 +74,15 @@ struct BenchResult {
   std::vector<std::string> notes;
   MachineState before, after;
 
-  /// Adds a note to a row; the same text keeps its number.
+  /// Adds a note to a row. Equal texts share a number.
   void add_note(BenchRow& row, const std::string& text);
   bool has_failed() const;
 };
 
-/// What follows from a row for all forms of the table. `row` has a time of the tool.
+/// Numbers that follow from a row, for all forms of the table. `row` has a time of the tool.
 double gflops(const BenchHeader& header, const BenchRow& row);
 double speed_up(const BenchRow& row, const Timing& baseline);
-/// The CPU threads that the tool may use.
+/// Returns the number of CPU threads that the tool may use.
 int threads_of(const BenchHeader& header, const BenchRow& row);
 
 /// Formats significant digits, at most four after the point, without an exponent: "0.8432",
@@ -95,7 +96,7 @@ std::string text_row(const BenchResult& result, const BenchRow& row);
 std::string text_notes(const BenchResult& result);
 
 std::string to_markdown(const BenchResult& result);
-/// A page that needs no other file. `picture`: an <svg> element; empty: the page has none.
+/// Returns a page that needs no other file. `picture`: an <svg> element; empty: the page has none.
 std::string to_html(const BenchResult& result, const std::string& picture);
 /// Returns the table as CSV, with one line for each case; a skipped cell is empty.
 std::string to_csv(const BenchResult& result);

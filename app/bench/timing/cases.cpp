@@ -20,7 +20,7 @@ constexpr double quick_total_seconds = 45;
 constexpr Repeats usual_repeats{.warm_up = 2, .timed = 5, .most = 1000, .warm_up_seconds = 0.02};
 constexpr Repeats quick_repeats{.warm_up = 1, .timed = 3, .most = 100, .warm_up_seconds = 0.02};
 
-/// The rates that a few CPU cores and a GPU can reach. They are rather too high than too low: the
+/// Rates that a few CPU cores, and a GPU, can reach. They are rather too high than too low: the
 /// first case must not be left out because nothing is known about it.
 constexpr double usual_flops_per_second = 20e9, usual_flops_per_second_of_gpu = 500e9;
 /// With less work than this, a time shows the cost of starting and not the rate.
@@ -34,7 +34,7 @@ void add_grid(std::vector<BenchCase>& cases, const Shapes& shapes,
     for (const index_t batch : batches) cases.push_back({.m = m, .n = n, .batch = batch});
 }
 
-/// Every case with every kind.
+/// Returns every case with every kind.
 std::vector<BenchCase> with_kinds(const std::vector<BenchCase>& cases,
                                   const std::vector<std::string>& kinds) {
   std::vector<BenchCase> all;
@@ -221,8 +221,8 @@ double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask 
 index_t systems_at_once(const Problem& p, BenchTask task, const Limits& limits) {
   constexpr std::size_t target_bytes = std::size_t{64} << 20;
   const bool is_shared = shares_matrix(task);
-  // The memory has A as it is drawn, and two copies by columns, or one copy for each thread. The
-  // vectors are b twice, the weights, and x.
+  // The memory has A and two copies by columns, or one copy for each thread. The vectors are b
+  // twice, the weights, and x.
   const std::size_t of_vectors =
       size_of(p.type) * static_cast<std::size_t>(2 * std::max(p.m, p.n) + p.m + p.n +
                                                  (task == BenchTask::solve_weighed ? p.m : 0));

@@ -14,8 +14,8 @@
 
 namespace qrtool {
 
-/// Says what is measured: factors; one least-squares problem for each matrix; one matrix for all
-/// right sides; or the same where each right side has weights of its own.
+/// What is measured: factors; one least-squares problem for each matrix; one matrix for all right
+/// sides; or one matrix for all, with weights of its own for each right side.
 enum class BenchTask { factor, solve, solve_shared, solve_weighed };
 
 /// Whether one matrix serves all right sides.
@@ -26,7 +26,7 @@ inline bool shares_matrix(BenchTask task) {
 /// "solve-shared" or "solve-weighed".
 std::string_view name_of(BenchTask task, Mode mode);
 
-/// A case has `batch` matrices of m x n, or, where one is shared, `batch` right sides.
+/// A case has `batch` matrices of m x n or, if one is shared, `batch` right sides.
 struct BenchCase {
   index_t m = 0, n = 0, batch = 0;
   int threads = 0;                         // of the tool on the CPU; 0: as many as it may use
@@ -40,8 +40,8 @@ std::vector<BenchCase> standard_sweep();
 /// Returns tall and narrow cases: 1600 rows of few columns on 1 to 32 threads, heights of 4 to
 /// 16384, and four large matrices.
 std::vector<BenchCase> tall_sweep();
-/// Square, tall and wide shapes, one matrix of each and as many as have a million entries: where
-/// one variant becomes faster than another.
+/// Returns square, tall and wide shapes, with one matrix of each and with as many as have a million
+/// entries. They show which variant is fastest.
 std::vector<BenchCase> shapes_sweep();
 /// The part of the published table that two CPU cores can measure within a minute.
 std::vector<BenchCase> quick_sweep();
@@ -49,15 +49,15 @@ std::vector<BenchCase> quick_sweep();
 /// Returns the cases of a sweep of least squares; with `quick` those that take a minute.
 std::vector<BenchCase> solve_sweep(BenchTask task, bool quick);
 
-/// The number of runs that are not timed, and then of those that are.
+/// The number of runs that are not timed, and the number of timed ones.
 struct Repeats {
   int warm_up = 2, timed = 5;
-  /// Further runs are timed, up to so many in all, until the standard error of the median is small.
+  /// The most timed runs; further runs are made until the standard error of the median is small.
   int most = 5;
   double warm_up_seconds = 0;  // at least, in more runs where these are short
 };
 
-/// Everything that follows from the options.
+/// The schedule that follows from the options.
 struct BenchSchedule {
   std::vector<BenchCase> cases;
   Repeats repeats;
@@ -66,26 +66,26 @@ struct BenchSchedule {
   std::optional<double> total_seconds;  // the longest wall time of all cells
 };
 BenchTask task_of(const BenchOptions& options);
-/// The type of the elements: that of --precision, or the complex one whose parts have it.
+/// Returns the type of the elements: that of --precision, or the complex type with such parts.
 ElementType type_of(const BenchOptions& options);
 BenchSchedule schedule_of(const BenchOptions& options);
 /// Keeps each shape and batch once. A device does not use the CPU threads of a case.
 void forget_threads(std::vector<BenchCase>& cases);
 
 Problem problem_of(const BenchCase& size, ElementType type, Mode mode, Sign sign = Sign::positive);
-/// LAPACK's signs in mode raw, or those that the user wants.
+/// Returns LAPACK's signs in mode raw, else the signs that the user wants.
 Sign sign_of(const BenchOptions& o);
 
 /// Returns the systems of a case, with the default rank tolerance and without standard errors.
 SolveProblem systems_of(const Problem& problem, BenchTask task, double ridge);
-/// The same problem with so many rows of A.
+/// Returns the problem with another number of rows of A.
 inline Problem with_rows(Problem problem, index_t rows) {
   problem.m = rows;
   return problem;
 }
 
-/// Returns the real operations of a case. For least squares these are those of LAPACK's gels, with
-/// the rows of a ridge: R, Q'B, and x from R.
+/// Returns the real operations of a case. For least squares these are the operations of LAPACK's
+/// gels, with the rows of a ridge: R, Q'B, and x from R.
 double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask task,
                   double ridge = 0);
 
@@ -93,16 +93,16 @@ double case_flops(const BenchCase& size, ElementType type, Mode mode, BenchTask 
 /// LimitError.
 index_t systems_at_once(const Problem& problem, BenchTask task, const Limits& limits);
 
-/// Says why a device cannot hold a whole batch; empty where it can. The batch is made in host
-/// memory, and an OpenCL device that is the CPU keeps its copy there, too.
+/// Returns the reason why a device cannot hold a whole batch, or an empty text. The batch is made
+/// in host memory, and an OpenCL device that is the CPU keeps its copy there, too.
 std::string objection_to_residence(const Problem& problem, std::size_t device_bytes_per_matrix,
                                    const Limits& limits);
 
 /// Predicts the time of a case from the times of earlier cases. Each column of the table has one.
 class CostHistory {
  public:
-  /// is_batched: on a device, where all matrices of a small batch are factored at once, so that a
-  /// batch takes hardly longer than one matrix.
+  /// is_batched: for a device, which factors all matrices of a small batch at once, so that a batch
+  /// takes hardly longer than one matrix.
   explicit CostHistory(bool is_cpu = true, bool is_batched = false);
 
   void add(const BenchCase& size, double flops, double seconds);

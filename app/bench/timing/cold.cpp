@@ -18,7 +18,8 @@ std::size_t bytes_beyond_caches() {
 }
 
 std::function<void()> flush_of_host(int threads) {
-  // Each thread writes all of its own part, since a core's own caches hold what that core has used.
+  // Each thread writes all of its own part, because a core's own caches hold the memory that the
+  // core has used.
   const auto parts = std::make_shared<std::vector<std::vector<char>>>(
       static_cast<std::size_t>(threads),
       std::vector<char>(bytes_beyond_caches() / static_cast<std::size_t>(threads)));

@@ -10,15 +10,16 @@
 
 namespace qrtool {
 
-/// The bytes of a buffer that is written to empty the caches of this machine's CPU: twice those of
-/// the last level, and at least 64 MiB, because some machines do not say how large it is.
+/// Returns the size of the buffer that is written to empty the caches of this machine's CPU: twice
+/// the size of the last level, and at least 64 MiB, because some machines do not say how large it
+/// is.
 std::size_t bytes_beyond_caches();
 
 /// Empties the caches of the CPU: every thread writes its share of the buffer.
 std::function<void()> flush_of_host(int threads);
 
-/// Empties the caches of the device of `backend`; where that is the host, those of the CPU.
-/// `backend` outlives the result, which throws DeviceError.
+/// Returns a function that empties the caches of the device of `backend`, or of the CPU if that is
+/// the host. `backend` must outlive it. The function throws DeviceError.
 std::function<void()> flush_of(Backend& backend, int threads);
 
 }  // namespace qrtool

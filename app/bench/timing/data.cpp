@@ -12,8 +12,8 @@
 namespace qrtool {
 namespace {
 
-/// The largest number of random entries that are drawn, in about a second on one core; of complex
-/// ones, each of which is two numbers, half as many.
+/// The largest number of random entries that are drawn, in about a second on one core. A complex
+/// entry is two numbers, so half as many are drawn.
 template <class T>
 constexpr index_t drawn_entries = (index_t{1} << 24) / parts_of<T>;
 
@@ -35,7 +35,7 @@ void repeat_rows(MatrixView<T> a, index_t first_rows, int threads) {
   });
 }
 
-/// The first rows of Gaussian matrices, which are enough where one of them is very large.
+/// Draws the first rows of Gaussian matrices, which are enough if one of them is very large.
 template <class T>
 void draw_gaussian(const MatrixRequest& request, BatchView<T> all, int threads) {
   const index_t m = all.rows, n = all.cols,

@@ -23,7 +23,7 @@ namespace {
 
 class DeviceRun final : public TimedRun {
  public:
-  /// The first plan.problem.count matrices of `data`.
+  /// Returns the first plan.problem.count matrices of `data`.
   template <class T>
   DeviceRun(OpenclBackend& backend, Plan plan, const BenchData<T>& data, double build_seconds = 0)
       : plan_(std::move(plan)),
@@ -94,8 +94,8 @@ Accuracy accuracy_of(const SolveProblem& problem, const std::vector<SolutionErro
 template <class T>
 class DeviceSystems final : public TimedRun {
  public:
-  /// Draws so many right sides, and as many matrices or the one that serves all. `body`: of normal
-  /// equations, or empty.
+  /// Draws `sides` right sides, and as many matrices or one for all. `body`: the name of a way by
+  /// normal equations, or empty.
   DeviceSystems(OpenclBackend& backend, Plan plan, const SolveProblem& problem, SystemRoute route,
                 index_t drawn, std::uint64_t seed, std::string_view body)
       : plan_(std::move(plan)),
@@ -127,7 +127,7 @@ class DeviceSystems final : public TimedRun {
   ResidentSystems<T> resident_;
 };
 
-/// One A, which the CPU factors before, for right sides, which are rows.
+/// One A, which the CPU factors first, for right sides that are rows.
 template <class T>
 class DeviceShared final : public TimedRun {
  public:
@@ -162,7 +162,7 @@ class DeviceShared final : public TimedRun {
   std::optional<ResidentShared<T>> resident_;
 };
 
-/// As many different systems as fit this many entries; the others repeat them.
+/// The number of entries of different systems. Further systems repeat them.
 constexpr index_t most_drawn_entries = index_t{1} << 24;
 
 template <class T>

@@ -17,7 +17,7 @@
 namespace qrtool {
 
 /// Uploads plan.problem.count matrices to the device of `backend`, which is an OpenCL backend.
-/// `build_seconds`: in which its kernels were built. Errors: DeviceError, LimitError.
+/// `build_seconds`: the time in which its kernels were built. Errors: DeviceError, LimitError.
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan,
                                             const MatrixRequest& request, double build_seconds);
 
@@ -34,18 +34,19 @@ std::unique_ptr<ResidentBatches> make_resident_batches(Backend& backend, const P
 
 /// Makes a run of least squares with resident data: one right side for each of plan.problem.count
 /// matrices, whose R the plan computes (factored_on_device) unless x comes from normal equations;
-/// or of one matrix for all right sides, if each of these has weights of its own. `body`: the way
-/// to get x by normal equations (SampledBody::body), or empty: the one that `solve` takes.
+/// or one matrix for all right sides, each of which has its own weights. `body`: the way to get x
+/// by normal equations (SampledBody::body), or empty for the way that `solve` uses.
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan,
                                                 const SolveProblem& problem, SystemRoute route,
                                                 std::uint64_t seed, std::string_view body = {});
 
-/// A way to get x by normal equations, and what it is called in a table of costs.
+/// A way to get x by normal equations, and its name in a table of costs.
 struct SampledBody {
   std::string_view body;
   std::string name;
 };
-/// The ways between which the table decides for such systems; none where there are fewer than two.
+/// Returns the ways between which the table decides for such systems; none if there are fewer than
+/// two.
 std::vector<SampledBody> sampled_bodies(const Backend& backend, const SolveProblem& problem);
 
 /// Makes a run with resident data of one matrix of problem.m x problem.n and `sides` right sides.

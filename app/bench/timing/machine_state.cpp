@@ -17,7 +17,7 @@
 namespace qrtool {
 namespace {
 
-/// The lines that a command prints; none where it is not there.
+/// Returns the lines that a command prints, or none if there is no such command.
 std::vector<std::string> output_lines(const char* command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command, "re"), pclose);
   std::vector<std::string> lines;

@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// The words of a GPU are those of nvidia-smi; empty where it does not say one.
+/// The state of a GPU in the words of nvidia-smi. A word is empty if nvidia-smi does not say it.
 struct GpuState {
   std::string name{}, clock_mhz{}, memory_clock_mhz{}, power_watts{}, temperature{}, power_state{},
       use_percent{};
@@ -23,11 +23,11 @@ struct MachineState {
   std::vector<long> gpu_processes;  // that compute on a GPU, without this process
 };
 
-/// Asks the system, and nvidia-smi where `with_gpus`. What cannot be read is left out.
+/// Asks the system and, with `with_gpus`, nvidia-smi. Values that cannot be read are left out.
 MachineState machine_state(bool with_gpus);
 
-/// Why timings may be disturbed: another process computes on a GPU, or, `before` this process has
-/// begun, a GPU is in use. Empty where nothing is known of it.
+/// Returns the reason why timings may be disturbed: another process computes on a GPU, or a GPU was
+/// in use `before` this process began. Empty if nothing is known of it.
 std::string disturbance(const MachineState& before, const MachineState& after);
 
 }  // namespace qrtool

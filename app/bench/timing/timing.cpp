@@ -89,7 +89,7 @@ bool Timing::has_outlier() const {
 
 namespace {
 
-/// Makes runs, counts their time, and keeps what is asked for.
+/// Makes runs, counts their time, and keeps the times that are asked for.
 class Runs {
  public:
   Runs(TimedRun& run, double limit_seconds, const Surroundings& around)
@@ -114,8 +114,8 @@ class Runs {
     ++runs_;
   }
 
-  /// Counts the last run among the timed ones. Of these each one is as likely as any other to be
-  /// the one whose results are checked.
+  /// Counts the last run as a timed one. Each timed run is equally likely to be the one whose
+  /// results are checked.
   void keep() {
     timing_.seconds.push_back(seconds_.factor);
     checks_.push_back(seconds_.check);

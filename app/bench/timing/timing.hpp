@@ -45,11 +45,12 @@ class TimedRun {
   virtual ~TimedRun() = default;
   /// Returns the variant that runs, such as "opencl/small", or the name of a library.
   virtual std::string variant() const = 0;
-  /// Errors: DeviceError, LimitError.
+  /// Runs once. Errors: DeviceError, LimitError.
   virtual RunSeconds run() = 0;
-  /// The wall time in which prepare() has built the kernels of this run, where it was asked to.
+  /// Returns the wall time in which prepare() has built the kernels of this run, if it was asked
+  /// to.
   virtual double build_seconds() const { return 0; }
-  /// The accuracy of the last run, of no matrices where nothing was measured.
+  /// Returns the accuracy of the last run; it has no matrices if nothing was measured.
   virtual Accuracy accuracy() const { return {}; }
 };
 
@@ -62,7 +63,7 @@ struct BatchTiming {
   int verified = 0;  // the number of the run whose results were checked, from 1
 };
 
-/// Every timed run, in order.
+/// All timed runs, in order.
 struct Timing {
   std::vector<double> seconds;            // of all batches
   double check_seconds = 0;               // median, of the first batch
@@ -73,11 +74,11 @@ struct Timing {
 
   /// Adds the runs of another batch.
   void include(const Timing& other);
-  /// The median over batches of their medians.
+  /// Returns the median over batches of their medians.
   double median() const;
-  /// The median of the slowest batch.
+  /// Returns the median of the slowest batch.
   double worst() const;
-  /// The largest of any batch.
+  /// Returns the largest standard error of any batch.
   double standard_error() const;
   double fastest() const;
   double slowest() const;
@@ -92,7 +93,7 @@ double median_of(std::vector<double> values);
 /// the order of the values alone, divided by the median.
 double standard_error_of_median(std::vector<double> values);
 
-/// What is done beside the runs.
+/// Actions before and after the runs.
 struct Surroundings {
   std::function<void()> before = {};  // each run, outside its time
   std::uint64_t seed = 0;             // of the batch; it chooses the run whose results are checked
