@@ -7,22 +7,22 @@
 
 namespace qrtool {
 
-/// A run is a loop over these attempts: the first is made on the backend that the user asks for, or
-/// that the tool chooses. Where the tool has chosen a device, and that fails, the CPU does
-/// everything again: results of two backends are never mixed.
+/// A run is a loop over these attempts: the first uses the backend that the user asks for, or that
+/// the tool chooses. If the tool has chosen a device, and the device fails, the CPU does everything
+/// again: results of two backends are never mixed.
 class Attempts {
  public:
   /// is_automatic: the tool chooses the backend.
   Attempts(const BackendRequest& request, bool is_automatic)
       : request_(request), may_fall_back_(is_automatic) {}
 
-  /// The backend of this attempt.
+  /// Returns the backend of this attempt.
   const BackendRequest& request() const { return request_; }
   bool is_first() const { return is_first_; }
 
-  /// Goes on to the CPU, and says so. Call it where an attempt has failed, in the handler of
-  /// `error`. Throws that error again where it is none of a device, or where no attempt is left. A
-  /// limit of memory is one of a device only where the attempt had a device.
+  /// Goes on to the CPU, and says so. Call it in the handler of the `error` with which an attempt
+  /// has failed. Throws that error again if no device caused it, or if no attempt is left. A limit
+  /// of memory counts as a device's only if the attempt had a device.
   void go_on(const Error& error, bool had_device);
 
  private:

@@ -32,7 +32,7 @@ bool are_equal(const DeviceInfo& one, const DeviceInfo& other) {
   return one.platform == other.platform && one.name == other.name && one.driver == other.driver;
 }
 
-/// Takes the first GPU, or the first device where there is no GPU, and all devices equal to it.
+/// Takes the first GPU, or the first device if there is no GPU, and all devices equal to it.
 std::unique_ptr<Backend> all_devices(Limits host) {
   std::vector<DeviceInfo> equal = choose_opencl_devices("");
   const DeviceInfo first = equal.front();
@@ -43,7 +43,7 @@ std::unique_ptr<Backend> all_devices(Limits host) {
   return std::make_unique<SeveralDevices>(std::move(backends));
 }
 
-/// Whether `backend` is that of this device with these limits.
+/// Whether `backend` belongs to this device and has these limits.
 bool is_started(const std::shared_ptr<Backend>& backend, const DeviceInfo& device,
                 const Limits& limits) {
   if (backend == nullptr || backend->device() != device.text()) return false;
@@ -68,7 +68,7 @@ std::shared_ptr<Backend> device_backend(const BackendRequest& request, const Lim
   return started(device_of_rank(request), limits, before);
 }
 
-/// Factors a small part of the work on the device, and keeps what it took.
+/// Factors a small part of the work on the device, and keeps its time.
 void measure_sample(Backend& backend, const Work& work, const DeviceInfo& device,
                     Timings& timings) {
   const SampleSeconds sample = time_sample(backend, work.problem, "");
@@ -90,7 +90,7 @@ BackendChoice automatic_backend(const BackendRequest& request, const Work& work,
   if (!own.empty() && timings_path() && is_worth_a_sample(work, limits, own.front(), timings)) {
     backend = started(own.front(), limits, before);
     measure_sample(*backend, work, own.front(), timings);
-    // The kernels of the sample are those of the work.
+    // The sample has the kernels of the work.
     for (const DeviceTimes& times : device_times()) timings.add(times);
   }
   AutomaticChoice choice = choose_automatically(work, limits, own, timings);

@@ -19,28 +19,28 @@ struct BackendChoice {
   bool is_device() const { return backend != nullptr && backend->name() != "cpu"; }
 };
 
-/// Starts the device that the line asks for, if it does, while the caller goes on. make_backend()
-/// waits for it, and says where it failed.
+/// Starts the device of the command line, if it names one, while the caller goes on. make_backend()
+/// waits for it, and reports its failure.
 void start_device(const BackendRequest& request);
 
-/// Errors: DeviceError where --device names a device that is not there.
+/// Errors: DeviceError if --device names a device that does not exist.
 void require_named_device(const BackendRequest& request);
 
-/// Errors: UsageError where name, device and variant contradict each other; DeviceError where a
-/// device was asked for and is not there. `before`: the backend of an earlier run of this process,
-/// which is taken again where an equal one would be made; null: there was none.
+/// Errors: UsageError if name, device and variant contradict each other; DeviceError if the device
+/// that was asked for does not exist. `before`: the backend of an earlier run of this process,
+/// which is used again if an equal one would be made; null: there was none.
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                            const std::shared_ptr<Backend>& before = nullptr);
 
-/// A place for the backend of the only run of a process. What is in it is never destroyed: the end
-/// of the process frees the buffers and queues of a device sooner.
+/// A place for the backend of the only run of a process. It is never destroyed: the end of the
+/// process frees the buffers and queues of a device sooner.
 std::shared_ptr<Backend>& backend_until_exit();
 
-/// Calls make_backend(). Where `says_why`, it prints which backend was chosen, and why.
+/// Calls make_backend(). With `says_why`, it prints which backend was chosen, and why.
 BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                              bool says_why, const std::shared_ptr<Backend>& before = nullptr);
 
-/// Says after a run where copies to the device were slow because no memory could be locked.
+/// Prints a note after a run if copies to the device were slow because no memory could be locked.
 void note_slow_copies(const Backend& backend);
 
 /// The device of a backend for the line of a summary: "cpu", "NVIDIA H200"; an OpenCL device that

@@ -38,7 +38,7 @@ void start_opencl(const std::string& wanted) {
   if (starting().valid()) return;
   prepare_drivers();
   try {
-    // Whoever looks for the device next is told what fails here.
+    // The failure is reported to the code that looks for the device next.
     starting() = std::async(std::launch::async, [wanted] {
       const std::vector<DeviceInfo> devices = list_devices();
       take_back_abort();
@@ -52,7 +52,7 @@ void wait_for_opencl() noexcept {
   if (starting().valid()) starting().wait();
 }
 
-// PoCL crashes where two threads ask for its devices at the same time (3.1, 2026-11-26).
+// PoCL crashes if two threads ask for its devices at the same time (3.1, 2026-11-26).
 std::vector<DeviceInfo> opencl_devices() {
   wait_for_opencl();
   std::vector<DeviceInfo> devices = list_devices();

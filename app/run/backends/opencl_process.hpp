@@ -12,17 +12,17 @@
 
 namespace qrtool {
 
-/// Whether this process was started to build kernels for another qrtool: then it does that, and the
-/// result is its exit code. If not, this process may start such ones (gpu/host/builders.hpp).
+/// If this process was started to build kernels for another qrtool, builds them and returns the
+/// exit code. If not, this process may start such processes (gpu/host/builders.hpp).
 std::optional<int> build_opencl_kernels(int argc, char** argv);
 
-/// Starts, on a thread of its own, the first device that `wanted` names. Later calls do nothing.
-/// The functions below wait for it, and make_opencl_backend() fails where it has failed.
+/// Starts, on its own thread, the first device that `wanted` names. Later calls do nothing. The
+/// functions below wait for it, and make_opencl_backend() fails if it has failed.
 void start_opencl(const std::string& wanted);
 /// To be called before the process ends: a driver that is just starting would crash then.
 void wait_for_opencl() noexcept;
 
-/// Every OpenCL device; empty where there is no OpenCL.
+/// Returns every OpenCL device; none if there is no OpenCL.
 std::vector<DeviceInfo> opencl_devices();
 
 /// Calls choose_devices() for them.

@@ -38,17 +38,17 @@ using Json = nlohmann::ordered_json;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 constexpr index_t read_sample_bytes = index_t{32} << 20;
 constexpr std::size_t write_sample_bytes = std::size_t{16} << 20;
-// A part of a problem that takes a CPU about a tenth of a second.
+// The operations of a part of a problem that takes a CPU about a tenth of a second.
 constexpr double factor_sample_flops = 2e9;
 constexpr std::size_t factor_sample_bytes = std::size_t{32} << 20;
-// One matrix's line of a report: as numbers, and as text.
+// The bytes of one matrix's line of a report: as numbers, and as text.
 constexpr std::uint64_t line_bytes = 38, line_text_bytes = 180;
-/// About the bytes of the names, attributes and headers that an output holds beside its numbers.
+/// The bytes, about, of the names, attributes and headers of an output beside its numbers.
 constexpr std::uint64_t record_bytes = 2048;
 
 double flops_of(const Problem& problem) { return std::max(lapack_operations(problem), 1.0); }
 
-/// A part of the matrices; or one matrix of the same form, but smaller.
+/// Returns a part of the matrices, or one matrix of the same form that is smaller.
 Problem sample_of(Problem problem) {
   Problem one = problem;
   one.count = 1;
@@ -128,7 +128,7 @@ std::optional<double> known_seconds(const Backend& backend, const Problem& probl
   return work.is_measured ? std::optional(work.run_seconds) : std::nullopt;
 }
 
-/// What numbers take as text.
+/// The bytes and the speed of numbers as text.
 struct TextRate {
   double bytes = 0, seconds = 0;  // of one number
 };
@@ -144,7 +144,7 @@ TextRate text_rate() {
           .seconds = watch.seconds() / numbers};
 }
 
-/// Bytes per second of the disk, with the time until they are there; NaN where that cannot be
+/// Returns the bytes per second of the disk, until they are written; NaN if that cannot be
 /// measured.
 double disk_rate(const std::string& output, std::uint64_t bytes) {
   const std::vector<std::byte> data(std::min<std::uint64_t>(bytes, write_sample_bytes),
@@ -186,7 +186,7 @@ std::string text_of(const RunCost& cost) {
                             cost.chunks > 1 ? "; the last three overlap" : "");
 }
 
-/// What all of an output takes, and what its file system has.
+/// The bytes of all files of an output, and the bytes that are free on its file system.
 struct OutputRoom {
   std::string output;
   std::uint64_t bytes = 0;
@@ -213,14 +213,14 @@ std::string text_of(const OutputRoom& room) {
                      where, format_bytes(room.bytes));
 }
 
-/// The mean number of threads that wanted a core in the last minute, of all programs; NaN where it
-/// is not known.
+/// Returns the mean number of threads, of all programs, that wanted a core in the last minute; NaN
+/// if it is not known.
 double machine_load() {
   double load = unknown;
   return getloadavg(&load, 1) == 1 ? load : unknown;
 }
 
-/// What the times take for granted, where it does not hold.
+/// Returns a warning if the machine has other work, which the estimated times ignore.
 std::string text_of_load() {
   const double load = machine_load();
   const int cores = machine_cores();

@@ -10,15 +10,15 @@
 namespace qrtool {
 
 /// Puts equal devices behind one backend. Each factors an equal part of every chunk, at the same
-/// time. The bits are those of one device, since they depend neither on the chunk nor on the
+/// time. The bits are those of one device, because they depend neither on the chunk nor on the
 /// position.
 class SeveralDevices final : public Backend {
  public:
-  /// `devices`: at least one. They are equal, so that the limits of the first are those of all.
+  /// `devices`: at least one. They are equal, so the limits of the first hold for all.
   explicit SeveralDevices(std::vector<std::unique_ptr<Backend>> devices);
 
   std::string name() const override { return devices_.front()->name(); }
-  /// "2 x NVIDIA H200 (driver 580.65)"
+  /// Returns "2 x NVIDIA H200 (driver 580.65)".
   std::string device() const override;
   std::span<const Variant> variants() const override { return devices_.front()->variants(); }
   Limits limits() const override { return devices_.front()->limits(); }

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A larger file is not ours. Each program takes some 150 bytes.
+/// The largest size of the file; a larger one is not ours. Each program needs some 150 bytes.
 constexpr std::uintmax_t most_file_bytes = std::uintmax_t{1} << 20;
 
 std::string environment(const char* name) {
@@ -32,7 +32,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// The text of the file; empty where it cannot be read.
+/// Returns the text of the file, or an empty text if it cannot be read.
 std::string read_file(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > most_file_bytes) return {};
@@ -55,7 +55,7 @@ void write_file(const std::string& path, const std::string& text) {
 
 constexpr std::string_view rates_ending = ".rates.csv";
 
-/// A name that every file system takes.
+/// Returns a name that every file system accepts.
 std::string file_name_of(const std::string& device) {
   std::string name = device;
   for (char& c : name) {
@@ -65,7 +65,7 @@ std::string file_name_of(const std::string& device) {
   return name;
 }
 
-/// What the names of all tables begin with.
+/// Returns the beginning of the names of all tables.
 std::string first_part(const fs::path& timings) { return timings.stem().string() + "."; }
 
 std::unique_ptr<const CostTable> load(const std::string& device) {

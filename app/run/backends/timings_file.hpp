@@ -12,30 +12,29 @@
 
 namespace qrtool {
 
-/// Reads the file. Empty where there is none, or none that can be understood.
+/// Reads the file. Returns an empty object if there is none, or if it cannot be understood.
 Timings load_timings();
 
-/// The file: $QRTOOL_TIMINGS, else qrtool/timings.json in $XDG_CACHE_HOME or in ~/.cache. None
-/// where QRTOOL_TIMINGS is set and empty, or where there is no home.
+/// Returns the path of the file: $QRTOOL_TIMINGS, else qrtool/timings.json in $XDG_CACHE_HOME or in
+/// ~/.cache. Returns nothing if QRTOOL_TIMINGS is set and empty, or if there is no home.
 std::optional<std::string> timings_path();
 
-/// Adds to the file what the devices of this process have taken, and `samples`. Says nothing where
-/// that fails.
+/// Adds the times of the devices of this process, and `samples`, to the file. Failures are ignored.
 void remember_timings() noexcept;
 
-/// A measurement that remember_timings() is to add.
+/// Keeps a measurement for remember_timings().
 void keep_sample(const DeviceInfo& info, const KeptSample& sample);
 
-/// The file of a device's table, which may not exist: timings.DEVICE.rates.csv beside timings.json.
-/// None where no times are kept.
+/// Returns the file of a device's table, which may not exist: timings.DEVICE.rates.csv beside
+/// timings.json. Returns nothing if no times are kept.
 std::optional<std::string> own_rates_path(const std::string& device);
 
-/// The table of a device. Null where there is none, or none that can be understood. The table stays
-/// until the process ends.
+/// Returns the table of a device, or null if there is none, or if it cannot be understood. The
+/// table stays until the process ends.
 const CostTable* own_rates(const std::string& device);
 
-/// Removes the file and all tables, and those that were begun. Returns whether there was one.
-/// Errors: OutputError.
+/// Removes the file and all tables, finished or not. Returns whether there was one. Errors:
+/// OutputError.
 bool forget_timings();
 
 }  // namespace qrtool

@@ -38,7 +38,7 @@ bool is_ending_of_output(const std::string& ending) {
   });
 }
 
-/// The number of a file on its disk; none where it does not exist or is no file.
+/// The number of a file on its disk; nothing if it does not exist or is no file.
 using FileNumber = std::pair<dev_t, ino_t>;
 std::optional<FileNumber> number_of(const std::string& name) {
   struct stat info {};
@@ -53,7 +53,7 @@ std::vector<std::string> names_of(const std::string& output) {
   return names;
 }
 
-/// Errors: UsageError where two inputs would write one file.
+/// Errors: UsageError if two inputs would write one file.
 void refuse_common_files(const std::vector<InputInto>& all) {
   std::map<std::string, const InputInto*> writers;
   for (const InputInto& each : all) {
@@ -68,7 +68,7 @@ void refuse_common_files(const std::vector<InputInto>& all) {
   }
 }
 
-/// Errors: UsageError where a run would replace what it reads.
+/// Errors: UsageError if a run would replace one of its inputs.
 void refuse_inputs_as_outputs(const std::vector<InputInto>& all,
                               const std::vector<std::string>& others) {
   std::map<FileNumber, std::string> inputs;
@@ -90,7 +90,7 @@ void refuse_inputs_as_outputs(const std::vector<InputInto>& all,
   }
 }
 
-/// Errors: OutputError.
+/// Creates the folder if it does not exist. Errors: OutputError.
 void require_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);

@@ -14,8 +14,8 @@
 namespace qrtool {
 
 /// Returns the output of an input: its file's name in the folder. .gz is left out, and an ending
-/// that is not one of outputs becomes .h5, but for one that begins with a digit, which belongs to
-/// the name: run.12 gives run.12.h5.
+/// that no output has becomes .h5. An ending that begins with a digit belongs to the name: run.12
+/// gives run.12.h5.
 std::string output_into(const std::string& folder, const std::string& input);
 
 /// A run with --into.
@@ -30,9 +30,9 @@ struct JobInto {
 };
 
 /// Runs one input after another, prints a line for each, and returns the highest exit code. An
-/// input that fails does not end the run. Errors: UsageError where two inputs would have one
-/// output, or where an output is an input, before any work; OutputError where there is no folder
-/// that can be written to; InternalError.
+/// input that fails does not end the run. Errors: UsageError, before any work, if two inputs would
+/// have one output, or if an output is an input; OutputError if the folder cannot be written to;
+/// InternalError.
 ExitCode run_into(const JobInto& job);
 
 }  // namespace qrtool

@@ -9,10 +9,10 @@
 namespace qrtool {
 
 /// Names the dimensions of factors: rows of Q, columns of R and leading ones as in `source`, the
-/// other one "factor". Does nothing where the source has no names, or one of them twice.
+/// other one "factor". Does nothing if the source has no names, or a name twice.
 void name_dimensions_of_factors(const Source& source, OutputSpec& spec);
 
-/// Names the dimensions of solutions as those of B; in the place of B's rows is "coefficient".
+/// Names the dimensions of solutions as those of B, with "coefficient" for B's rows.
 void name_dimensions_of_solutions(const Source& b, const RightSides& sides, OutputSpec& spec);
 
 }  // namespace qrtool

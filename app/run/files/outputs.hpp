@@ -26,7 +26,7 @@ struct Outputs {
 
   /// Creates the temporary files. `report`: the file of --report; empty: none.
   static Outputs create(const OutputSpec& spec, const std::string& report);
-  /// The outputs of one dataset in a file of several, which somebody else commits.
+  /// Returns the outputs of one dataset in a file of several, which the caller commits.
   static Outputs create_in(OutputFile& file, const OutputSpec& spec);
 
   void write_report(index_t first, std::span<const MatrixReport> lines);
@@ -34,8 +34,8 @@ struct Outputs {
   void commit();
 };
 
-/// The limits less `bytes`, which reading and writing files take. Errors: LimitError, which names
-/// `file`, where nothing is left.
+/// Returns the limits less `bytes`, which reading and writing files need. Errors: LimitError, which
+/// names `file`, if nothing is left.
 Limits limits_beside(const std::string& file, std::size_t bytes, Limits limits);
 
 }  // namespace qrtool

@@ -14,7 +14,7 @@
 namespace qrtool {
 namespace {
 
-/// "scale factor" for "netcdf_scale_factor".
+/// Returns "scale factor" for "netcdf_scale_factor".
 std::string words_of(const std::string& name) {
   std::string words = name.substr(name.find('_') + 1);
   std::replace(words.begin(), words.end(), '_', ' ');
@@ -59,7 +59,7 @@ void note_rounded(const Source& source) {
 
 void print_other_reading(const std::string& output, const RecordedInput& recorded,
                          const Source& source) {
-  // CSV records neither file nor dataset where it was made from HDF5 without any attribute.
+  // CSV records neither file nor dataset if it was made from HDF5 without any attribute.
   for (const char* name : variable_names) {
     const std::string made = word_of(recorded.details, name), used = word_of(source.details, name);
     if (made == used || (recorded.file.empty() && made.empty())) continue;

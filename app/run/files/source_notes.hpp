@@ -10,13 +10,14 @@
 
 namespace qrtool {
 
-/// What the user should know even where all went well: what was left out, what was guessed.
+/// Returns notes about data that were left out, and about guesses, for the user of a run that
+/// succeeds.
 std::vector<std::string> source_notes(const Source& source);
-/// Prints these, a line for each; `with_order`: also the one about a matrix whose order only the
-/// user knows.
+/// Prints these notes, one line each; with `with_order` also the note about a matrix whose order
+/// only the user knows.
 void print_source_notes(const Source& source, bool with_order = true);
 
-/// Call it after the last read. Prints a note where float64 does not hold an integer of the file.
+/// Prints a note if float64 cannot represent an integer of the file. Call it after the last read.
 void note_rounded(const Source& source);
 
 /// A note for each attribute of HDF5 or netCDF that `output` records in another way, or does not
@@ -24,7 +25,7 @@ void note_rounded(const Source& source);
 void print_other_reading(const std::string& output, const RecordedInput& recorded,
                          const Source& source);
 
-/// A note where a selection is empty: Python selects nothing without a word.
+/// Prints a note if a selection is empty. Python selects nothing without a word.
 void note_empty_selection(const Source& source);
 
 /// "delimiter comma, header yes": how text was read; empty for other formats.

@@ -75,8 +75,8 @@ void MatrixSteps<T>::begin(MatrixChunk<T>& chunk, index_t number) const {
   chunk.count = std::min(plan.chunk_matrices, plan.problem.count - chunk.first);
 }
 
-/// A buffer is allocated when it is first filled in, while the others are worked on: a device takes
-/// 30 ms for the page-locked memory of a chunk.
+/// Allocates a buffer when it is first filled in, while others are worked on: a device takes 30 ms
+/// for the page-locked memory of a chunk.
 template <class T>
 void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
   if (chunk.a.view().data == nullptr) {
@@ -108,7 +108,7 @@ void MatrixSteps<T>::keep(MatrixChunk<T>& chunk) {
   progress.add(chunk.count);
 }
 
-/// Giving back 1 GB takes a quarter of a second, and the last factors are being written meanwhile.
+/// Freeing 1 GB takes a quarter of a second, and the last factors are being written meanwhile.
 template <class T>
 void MatrixSteps<T>::after_work(std::vector<MatrixChunk<T>>& chunks) {
   backend.free_workspace();

@@ -38,9 +38,9 @@ class PieceSteps {
              Backend& backend, Outputs& outputs, Verdict& verdict);
 
   index_t pieces() const { return plan_.problem.count * pieces_of_matrix(); }
-  /// The rows of all pieces together.
+  /// Returns the rows of all pieces together.
   index_t rows() const;
-  /// Shows how many rows are done.
+  /// Sets the progress line, which shows how many rows are done.
   void show(Progress& progress) { progress_ = &progress; }
   ChunkSeconds seconds() const { return seconds_; }
 

@@ -26,7 +26,7 @@
 namespace qrtool {
 namespace {
 
-// The outcome of a chunk goes from rank to rank as it is in memory.
+// The outcome of a chunk is sent from rank to rank as bytes.
 static_assert(std::is_trivially_copyable_v<LeafOutcome>);
 
 template <class T>
@@ -47,7 +47,7 @@ std::unique_ptr<LeafQr<T>> make_leaves(const RowJob& job, const TallShape& shape
   return std::make_unique<BackendLeaves<T>>(job.backend, plan.problem, shape, plan.threads);
 }
 
-/// Null where the leaves are needed a second time, or do not run on the CPU.
+/// Returns null if the leaves are needed a second time, or do not run on the CPU.
 template <class T>
 std::unique_ptr<LeafStream<T>> open_stream(const RowJob& job, const TallShape& shape) {
   const Plan& plan = job.plan;
@@ -87,8 +87,8 @@ struct RowFactor<T>::State {
   HostMemory allocate_state(std::size_t bytes) const {
     return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
   }
-  /// A stream holds no chunk, so that one chunk may be all of the work. Several ranks take turns,
-  /// which let rank 0 show how far they are.
+  /// Returns the leaves of a chunk. A stream holds no chunk, so one chunk may be all of the work.
+  /// Several ranks take turns, so that rank 0 can show their progress.
   index_t choose_leaves_per_chunk() const {
     if (stream && comm.size() == 1) return shape.leaves();
     return job.plan.chunk_rows / shape.leaf_rows();
@@ -116,14 +116,14 @@ struct RowFactor<T>::State {
   void write_permutation(index_t matrix, const MatrixReport& report);
   template <class Pass>
   void run(Pass& pass);
-  /// For Q and R, with R as it is.
+  /// Returns a meter for Q and R, with R as it is.
   ErrorMeter new_meter(int scale) const {
     ErrorMeter meter(problem.m, problem.n, problem.k(), problem.k(), 1, is_complex_number<T>);
     meter.start(MatrixView<const T>(r.view()[0]), scale);
     return meter;
   }
   Errors probe_errors(int scale);
-  /// Adds what was done between the passes.
+  /// Adds the time of work between the passes.
   void add_work(double& column, const Stopwatch& watch) {
     const double passed = watch.seconds();
     column += passed;
@@ -155,14 +155,14 @@ template <class Pass>
 void RowFactor<T>::State::run(Pass& pass) {
   seconds.stages += comm.size() > 1 ? share_stages(comm, cut.chunks(), buffers, foreign, pass)
                                     : run_stages(cut.chunks(), buffers, pass);
-  // A stream reads where others only work.
+  // A stream reads while others only work.
   seconds.stages.read += pass.seconds.read;
   seconds.stages.work -= pass.seconds.read;
   seconds.chunks.factor += pass.seconds.factor;
   seconds.chunks.check += pass.seconds.check;
 }
 
-/// The R_i into the tree of rank 0; what was found out about A to all ranks.
+/// Puts the R_i into the tree of rank 0, and sends the findings about A to all ranks.
 template <class T>
 LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
   const RowsDone nothing = [](index_t) {};
@@ -182,7 +182,7 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
   return pass.total;
 }
 
-/// The rows of A in the first leaf.
+/// Returns the rows of A in the first leaf.
 template <class T>
 MatrixView<T> RowFactor<T>::State::read_top(index_t matrix) {
   const MatrixView<T> top = buffers.front().a.view()[0].row_block(0, shape.rows_of_leaf(0));
@@ -190,7 +190,7 @@ MatrixView<T> RowFactor<T>::State::read_top(index_t matrix) {
   return top;
 }
 
-/// Rank and condition, on rank 0.
+/// Finds rank and condition, on rank 0.
 template <class T>
 void RowFactor<T>::State::rank(index_t matrix, MatrixReport& report) {
   pivoted->template set<T>(r.view()[0], report.scale);
@@ -215,7 +215,7 @@ void RowFactor<T>::State::pivot(index_t matrix) {
   pivoted->store_r(r.view()[0]);
 }
 
-/// R and the Z_i on rank 0, then everywhere. False where R overflows.
+/// Finds R and the Z_i on rank 0, and sends them to all ranks. Returns false if R overflows.
 template <class T>
 bool RowFactor<T>::State::form_r(index_t matrix, MatrixReport& report) {
   std::uint64_t fits = 1;
@@ -239,7 +239,7 @@ bool RowFactor<T>::State::form_r(index_t matrix, MatrixReport& report) {
   return fits != 0;
 }
 
-/// What --check probe estimates is measured in another pass where its bound is above the bar.
+/// Estimates of --check probe whose bound is above the bar are measured in another pass.
 template <class T>
 Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
   if (!estimator) return form_q(matrix, scale, added);
@@ -278,7 +278,7 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale, const RowsDone& do
   return errors;
 }
 
-/// Of R alone. The sums are those of A, so that R gets its columns back in A's order.
+/// Checks R alone. The sums belong to A, so R gets its columns back in A's order.
 template <class T>
 Errors RowFactor<T>::State::probe_errors(int scale) {
   if (!problem.pivots) return probe->finish(r.view()[0], scale);
@@ -291,7 +291,7 @@ Errors RowFactor<T>::State::probe_errors(int scale) {
   return errors;
 }
 
-/// Fills in for factors that do not exist.
+/// Fills in the values for factors that do not exist.
 template <class T>
 void RowFactor<T>::State::write_nan(index_t matrix) {
   const T nan = not_a_number<T>();
@@ -304,7 +304,7 @@ void RowFactor<T>::State::write_nan(index_t matrix) {
                            interleaved(MatrixView<const T>(q.row_block(0, cut.rows(number)))));
 }
 
-/// Of the columns that there are, where there are no factors.
+/// Sums over the columns of A, if there are no factors.
 template <class T>
 void RowFactor<T>::State::write_permutation(index_t matrix, const MatrixReport& report) {
   const Batch<double> numbers(1, 1, problem.n);
@@ -353,7 +353,7 @@ const RowSeconds& RowFactor<T>::seconds() const {
   return state_->seconds;
 }
 
-/// Frees the memory of one way to factor before it takes that of the other. What the output has of
+/// Frees the memory of one way to factor before the other allocates its own. The output's part for
 /// `matrix` is written again.
 template <class T>
 void RowFactor<T>::remake(bool by_reflectors, index_t matrix) {
@@ -370,8 +370,8 @@ void RowFactor<T>::remake(bool by_reflectors, index_t matrix) {
   });
 }
 
-/// The better of two results. Its Q and R replace those of the first try; where the first is the
-/// better one, it is computed again, since equal inputs give equal bits.
+/// Keeps the better of two results. Q and R of the second try replace those of the first; if the
+/// first is better, it is computed again, since equal inputs give equal bits.
 template <class T>
 MatrixReport RowFactor<T>::try_again(index_t matrix, const MatrixReport& first) {
   remake(true, matrix);

@@ -39,9 +39,9 @@ class RowFactor {
   RowFactor(const RowJob& job, Comm& comm);
   ~RowFactor();
 
-  /// Writes Q and R, and returns the line of the report on every rank. In mode r the check of R is
-  /// that of GramProbe, which takes no second pass over A. If an error is above its bar, reads the
-  /// matrix again for a second try by reflectors.
+  /// Writes Q and R, and returns the line of the report on every rank. In mode r GramProbe checks
+  /// R, without a second pass over A. If an error is above its bar, reads the matrix again for a
+  /// second try by reflectors.
   MatrixReport run(index_t matrix);
   const RowSeconds& seconds() const;
 

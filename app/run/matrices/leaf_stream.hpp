@@ -14,13 +14,13 @@
 
 namespace qrtool {
 
-/// Only for R alone, which needs no row a second time. So each thread holds no more of the matrix
-/// than a leaf and a piece.
+/// Factors leaves as they are read. Only for R alone, which needs no row twice, so that each thread
+/// holds no more of the matrix than a leaf and a piece.
 template <class T>
 class LeafStream {
  public:
-  /// Returns null where several readers are no faster than `input`, or would take more than
-  /// `bytes` and what `input` takes for itself, which is not used then.
+  /// Returns null if several readers are no faster than `input`, or would need more than `bytes`
+  /// and the memory of `input`, which is not used then.
   static std::unique_ptr<LeafStream> open(const Reader& input, const TallShape& shape, int threads,
                                           std::size_t bytes);
 
@@ -30,8 +30,7 @@ class LeafStream {
   LeafOutcome factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
                      GramProbe<T>* probe, const std::function<void(index_t rows)>& added);
 
-  /// The seconds so far that a thread has read, and those that it has checked: means over all
-  /// threads.
+  /// Return the mean seconds of all threads so far for reading and for checking.
   double read_seconds() const { return mean(&Worker::read_seconds); }
   double check_seconds() const { return mean(&Worker::check_seconds); }
 

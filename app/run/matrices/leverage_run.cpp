@@ -62,7 +62,7 @@ class LeverageReader {
     }
   }
 
-  /// W^1/2 A of some of the rows; false where an entry that counts is not finite.
+  /// Computes W^1/2 A of some rows. Returns false if an entry that counts is not finite.
   bool weigh(const LeverageRows<S>& rows, index_t first, MatrixView<S> to) const {
     bool all_are_finite = true;
     for (index_t i = 0; i < to.rows; ++i) {
@@ -106,7 +106,7 @@ class LeverageRun {
     return failed_;
   }
 
-  /// The rank of one matrix.
+  /// Returns the rank of one matrix.
   index_t rank(index_t number) const {
     Wave wave;
     return rank_of_rows<S>(problem_, threads(), rows_of(number, wave));
@@ -170,7 +170,7 @@ class LeverageRun {
                         MatrixView<S> to) { reader_.weigh(wave.rows, first - wave.first, to); }};
   }
 
-  /// Fewer threads where their blocks do not fit the memory.
+  /// Returns the number of threads, fewer if their blocks do not fit the memory.
   int threads() const {
     int count = limits_.threads;
     const index_t rows = leverage_block_rows(problem_.n);

@@ -30,7 +30,7 @@ struct LeverageJob {
   bool has_report = false;  // their errors have a column of numbers in the output
   /// The matrix of A that a number means; empty: the number itself.
   std::function<index_t(index_t number)> a_of = {};
-  /// What the report says of each matrix; empty, or negative: nothing.
+  /// The rank of each matrix in the report; empty, or negative: not known.
   std::span<const std::int32_t> ranks = {};
 
   std::optional<index_t> rank_of(index_t matrix) const {
@@ -55,9 +55,9 @@ struct DependentColumns {
   std::int32_t rank = 0;
 };
 inline constexpr std::size_t most_compared_ranks = 1000;
-/// Reads the first of them again, as far as that is little work, and records in the output how many
-/// have another rank in float64, whose tolerance the job has. Returns a note for `file`; empty
-/// where all are the same.
+/// Reads the first of these matrices again, as long as that is little work, and records in the
+/// output how many have another rank in float64, by the tolerance of the job. Returns a note for
+/// `file`, or an empty text if no rank differs.
 std::string compare_ranks(const LeverageJob& job, std::span<const DependentColumns> dependent,
                           const std::string& file, Writer& output);
 

@@ -69,7 +69,7 @@ void QPass<T>::work(RowChunk<T>& chunk) {
   if (is_checked && pivoted != nullptr) permute_columns(a, pivoted->permutation());
   if (measures) chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
   if constexpr (!is_complex_number<T>) {
-    // Leaf by leaf, so that estimates do not depend on the chunk.
+    // Rows are added leaf by leaf, so that estimates do not depend on the chunk.
     for (index_t row = 0; estimator != nullptr && row < a.rows; row += cut.leaf_rows()) {
       const index_t rows = std::min(cut.leaf_rows(), a.rows - row);
       estimator->add_rows<T>(a.row_block(row, rows), q.row_block(row, rows));

@@ -18,8 +18,8 @@
 
 namespace qrtool {
 
-/// What is found out about some rows: by the first pass the outcome, by the second the sums of the
-/// errors of every leaf. They are added leaf by leaf, however many leaves a chunk has.
+/// The results of a pass for some rows: of the first pass the outcome, of the second the sums of
+/// the errors of every leaf. They are added leaf by leaf, however many leaves a chunk has.
 struct RowFindings {
   LeafOutcome outcome;
   std::vector<double> sums;

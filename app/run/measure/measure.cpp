@@ -17,10 +17,11 @@
 namespace qrtool {
 namespace {
 
-// Chunks of this size hide the cost of a read. Larger ones would only take memory from others.
+// The bytes of a chunk, which hide the cost of a read. Larger chunks would only use memory that
+// others need.
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 
-/// Of a matrix whose numbers are float64, or pairs of it where A is complex.
+/// Returns the bytes of a matrix of float64, or of pairs of it if A is complex.
 std::size_t bytes_of(const FactoredInput& input, index_t rows, index_t cols) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols) *
          size_of(input.is_complex() ? ElementType::complex128 : ElementType::float64);
@@ -48,7 +49,7 @@ std::size_t matrix_bytes(const FactoredInput& input) {
   return bytes + bytes_of(input, input.r_rows(), s.n);
 }
 
-/// All that the readers take for themselves. Every number is read as float64.
+/// Returns the memory that the readers need for themselves. Every number is read as float64.
 std::size_t reading_bytes(const FactoredInput& input) {
   const StoredFactors& f = input.factors;
   std::size_t bytes = input.a.workspace_bytes(ElementType::float64);
@@ -57,7 +58,7 @@ std::size_t reading_bytes(const FactoredInput& input) {
   return bytes;
 }
 
-/// Of a worker whose matrix so many threads share.
+/// Returns the bytes of a worker whose matrix `threads` threads share.
 std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
   const FactorsShape shape = input.factors_shape(threads);
   return input.is_complex() ? FactorsMeter<std::complex<double>>::workspace_bytes(shape, check)
@@ -73,7 +74,7 @@ std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
       hint_of_memory(needed + limits.file_bytes));
 }
 
-/// Estimates take some memory beside that of measuring, for which they may have to make room.
+/// Returns the bytes that estimates need besides measuring, for which they may have to make room.
 std::size_t estimate_bytes(const FactoredInput& input, index_t rows, int threads) {
   const ErrorFinder::Shape shape = input.shape(threads);
   return ErrorProbe::workspace_bytes(rows, shape.n, shape.q_cols, shape.r_rows, threads);
@@ -106,7 +107,7 @@ MeasurePlan plan_by_rows(const FactoredInput& input, Check check, const Limits& 
   return plan;
 }
 
-/// Errors: InputError where A is complex and its factors are not, or the other way round.
+/// Errors: InputError if A is complex and its factors are not, or the other way round.
 void require_same_numbers(const FactoredInput& input) {
   const StoredFactors& f = input.factors;
   const std::pair<const char*, const Reader*> named[] = {

@@ -24,7 +24,7 @@ struct FactoredInput {
   StoredFactors& factors;
 
   bool has_reflectors() const { return factors.v != nullptr && factors.r == nullptr; }
-  /// Of one matrix, for so many threads.
+  /// Returns the shape of one matrix, for this number of threads.
   ErrorFinder::Shape shape(int threads) const;
   FactorsShape factors_shape(int threads) const {
     return {.sizes = shape(threads), .has_q = has_q(), .has_reflectors = has_reflectors()};
@@ -34,11 +34,12 @@ struct FactoredInput {
   index_t k() const { return std::min(a.source().m, a.source().n); }
   index_t q_cols() const;
   index_t r_rows() const;
-  /// The precision of the coarser type among the stored factors, or mixed where the file says so.
+  /// Returns the precision of the coarser type among the stored factors, or mixed if the file says
+  /// so.
   Precision precision() const;
 };
 
-/// Errors: InputError with all shapes where Q and R (or V and tau) cannot be factors of A.
+/// Errors: InputError with all shapes if Q and R (or V and tau) cannot be factors of A.
 void check_shapes(const FactoredInput& input);
 
 struct MeasurePlan {
@@ -49,22 +50,22 @@ struct MeasurePlan {
   int threads_per_matrix = 1;
   Check check = Check::full;  // or probe
 
-  /// What done() counts.
+  /// Returns the unit that done() counts.
   std::string_view unit() const { return by_rows ? "rows" : "matrices"; }
 };
 
-/// Check::probe becomes Check::full where that is as fast, and where memory is short. Errors:
-/// LimitError where limits.host_bytes is too little for one matrix.
+/// Plans the measurement. Check::probe becomes Check::full if that is as fast, or if memory is
+/// short. Errors: LimitError if limits.host_bytes is too little for one matrix.
 MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits);
 
-/// What hears of the work, from one thread.
+/// Is told of the progress of the work, by one thread.
 struct Listener {
   std::function<void(std::span<const Measurement>)> found;  // in ascending order
   std::function<void(index_t)> done;                        // so many more matrices or rows
 };
 
-/// The number that done() reaches: that of all matrices, or of their rows, each of which is read
-/// twice.
+/// Returns the number that done() reaches: the number of matrices, or twice the number of their
+/// rows, each of which is read twice.
 index_t work_of(const FactoredInput& input, const MeasurePlan& plan);
 
 /// Measures every matrix.
@@ -78,7 +79,7 @@ StageSeconds measure_matrices(const FactoredInput& input, const MeasurePlan& pla
 StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
                           const BarsOf& bars_of, const Listener& listener);
 
-/// P of a matrix from its n stored numbers. Errors: InputError where they are no permutation.
+/// Returns P of a matrix from its n stored numbers. Errors: InputError if they are no permutation.
 std::vector<index_t> stored_permutation(const FactoredInput& input, const double* numbers,
                                         index_t matrix);
 

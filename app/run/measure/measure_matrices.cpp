@@ -12,7 +12,7 @@
 namespace qrtool {
 namespace {
 
-/// T is double, or complex numbers of it.
+/// Measures matrices in chunks. T is double, or a complex type of it.
 template <class T>
 using MeasuredChunk = Chunk<T, std::vector<Measurement>>;
 
@@ -68,7 +68,7 @@ struct MeasureSteps {
           meters[static_cast<std::size_t>(worker)].measure(chunk.first + i, given(chunk, i));
     });
   }
-  /// Matrix number i of the chunk, whose columns come into the order of P.
+  /// Returns matrix number i of the chunk, with its columns in the order of P.
   GivenFactors<T> given(MeasuredChunk<T>& chunk, index_t i) const {
     GivenFactors<T> factors{.a = chunk.a.view()[i], .q = chunk.q.view()[i], .r = chunk.r.view()[i]};
     if (input.has_reflectors()) factors.v = chunk.v.view()[i];

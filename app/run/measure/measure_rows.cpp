@@ -75,7 +75,7 @@ class RowMeasurer {
     return magnitude;
   }
 
-  /// Estimates where their upper bounds are within the bars. There are no errors where Q holds NaN
+  /// Keeps estimates if their upper bounds are within the bars. There are no errors if Q holds NaN
   /// or Inf.
   void find_errors(int scale, const BarsOf& bars_of, Measurement& result) {
     if (!probe_) return add_all_rows(meter_, scale, true, result);
@@ -87,7 +87,7 @@ class RowMeasurer {
     }
   }
 
-  /// Through a meter or a probe.
+  /// Adds all rows to a meter or a probe.
   template <class Meter>
   void add_all_rows(Meter& meter, int scale, bool is_heard, Measurement& result) {
     Magnitude magnitude;

@@ -33,7 +33,7 @@ class BoundedQueue {
     return true;
   }
 
-  /// Waits for an item. Returns nothing once the queue is cancelled, or closed and empty.
+  /// Waits for an item. Returns nothing if the queue is cancelled, or closed and empty.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
@@ -67,10 +67,9 @@ class BoundedQueue {
   bool closed_ = false;
 };
 
-/// What one buffer of a run holds: `count` matrices from number `first` on, or as many rows of one
-/// matrix, with their factors and with the results of measuring them. A part that a run does not
-/// need stays empty. The buffers may be larger than what they hold: the last chunk of a run is
-/// often shorter.
+/// One buffer of a run: `count` matrices from number `first` on, or as many rows of one matrix,
+/// with their factors and the results of measuring them. A part that a run does not need stays
+/// empty. A buffer may be larger than its content: the last chunk of a run is often shorter.
 template <class T, class Findings>
 struct Chunk {
   index_t first = 0, count = 0;
@@ -78,12 +77,12 @@ struct Chunk {
   Batch<double> p;  // the numbers of P
   Findings found;
 
-  /// The matrices that a part holds.
+  /// Returns the matrices in a part.
   template <class U>
   BatchView<U> matrices(const Batch<U>& part) const {
     return part.view().slice(0, count);
   }
-  /// The rows that a part holds.
+  /// Returns the rows in a part.
   MatrixView<T> rows(const Batch<T>& part) const { return part.view()[0].row_block(0, count); }
 };
 
@@ -109,7 +108,7 @@ class OverlapClock {
  public:
   void begin() { change(1); }
   void end() { change(-1); }
-  /// As StageSeconds::overlap.
+  /// Returns StageSeconds::overlap.
   double seconds() const { return seconds_; }
 
  private:
@@ -139,7 +138,7 @@ class PipelineSteps {
   virtual void after_work() = 0;
 };
 
-/// run_stages() for buffers 0 .. count - 1.
+/// Calls run_stages() for buffers 0 .. count - 1.
 StageSeconds run_pipeline(std::size_t count, PipelineSteps& steps);
 
 /// Passes chunks 0 .. count - 1 through the steps of a run, which are

@@ -25,7 +25,7 @@ class ChunkCollector {
 
   /// Returns when the chunk is about to follow; throws the failure of its owner otherwise.
   void request(int owner, index_t chunk);
-  /// Tells every rank that has chunks left that none of them is wanted any more.
+  /// Tells every rank with chunks left that none of them is wanted any more.
   void stop_all();
 
  private:
@@ -39,11 +39,11 @@ class ChunkOwner {
  public:
   explicit ChunkOwner(Comm& comm) : comm_(comm) {}
 
-  /// Waits for a request and announces the chunk; false where rank 0 has stopped.
+  /// Waits for a request and announces the chunk. Returns false if rank 0 has stopped.
   bool announce();
-  /// Waits for a request and answers it with a failure. Rank 0 stops a rank once, and may do so by
-  /// the word for which announce() has waited while another thread of the rank failed; then this
-  /// returns at once.
+  /// Waits for a request and answers it with a failure. Rank 0 stops a rank only once. If
+  /// announce() has received the stop while another thread of the rank failed, this returns at
+  /// once.
   void announce_failure(const Failure& failure);
 
  private:

@@ -42,8 +42,8 @@ struct Outcome {
 ExitCode print(const PrintOptions& options, const Outcome& outcome, bool is_part = false);
 void print_complaints(const Outcome& outcome);
 
-/// Calls body(). Its failure is printed and becomes the outcome, whose document names the dataset.
-/// Errors that concern all datasets are thrown on: those of the output, and internal ones.
+/// Calls body(). If it fails, prints the error and returns it as the outcome, whose document names
+/// the dataset. Errors that concern all datasets are thrown on: output errors and internal ones.
 Outcome attempt(const std::string& dataset, const std::function<Outcome()>& body);
 /// Prints the document of several outcomes, with --json, and returns their highest exit code.
 ExitCode finish_several(const PrintOptions& options, std::string_view schema,
@@ -61,15 +61,15 @@ struct Fault {
 /// 3)".
 std::vector<Complaint> complaints_of(const Verdict& verdict, const std::string& file,
                                      std::initializer_list<Fault> faults);
-/// Adds a complaint where the leverages of some matrices miss their bar.
+/// Adds a complaint if the leverages of some matrices miss their bar.
 void complain_of_leverages(const std::string& file, index_t wrong, std::vector<Complaint>& all);
 
 /// {"file", "dataset", "shape", "type"}
 nlohmann::ordered_json input_json(const Source& source);
-/// "a.Q.npy, a.R.npy", or "R to standard output".
+/// Returns "a.Q.npy, a.R.npy", or "R to standard output".
 std::string written_files(std::span<const std::string> files, std::string_view what);
 
-/// Where the time of a run went, beside its work.
+/// The times of a run besides its work.
 struct RunTimes {
   StageSeconds stages = {};
   double start = 0;     // until the first read: files opened, device started, plan

@@ -20,8 +20,8 @@
 
 namespace qrtool {
 
-/// What a verdict counts, in words that are keys of JSON, too. It is all that tells matrices from
-/// solutions.
+/// The kind of results that a verdict counts, in words that are also keys of JSON. It is the only
+/// difference between matrices and solutions.
 struct Subject {
   std::string_view one, many;                // "matrix", "matrices"
   std::string_view place;                    // the word before the name of one
@@ -57,9 +57,9 @@ struct MeasuredError {
 
   MeasuredError() = default;
   MeasuredError(double measured, double bar, index_t of)
-      // No error can be better than 0, also where the bar is 0 (a matrix without columns).
+      // An error of 0 is the best possible, even if the bar is 0 (a matrix without columns).
       : error(measured), ratio(measured == 0 ? 0 : measured / bar), at(of) {}
-  /// Keeps the one with the larger ratio. NaN is worse than any number.
+  /// Keeps the error with the larger ratio. NaN is worse than any number.
   void include(const MeasuredError& other);
 };
 
@@ -80,7 +80,7 @@ Judged judged(const Measurement& measured, bool has_q);
 /// An error of a solution that is NaN was not measured.
 Judged judged(index_t at, const SolutionReport& report);
 
-/// What is known of the rank and the condition of the matrices, where it was asked for.
+/// The rank and the condition of the matrices, if they were asked for.
 struct RankSummary {
   index_t matrices = 0;   // that were included
   index_t with_rank = 0;  // of them
@@ -97,10 +97,11 @@ using NameOf = std::function<std::string(index_t)>;
 
 class Verdict {
  public:
-  /// The most failures that are listed where nothing else is said.
+  /// The most failures that are listed by default.
   static constexpr std::size_t most_failures = 100;
 
-  /// `most_listed`: of those that fail; none: all are listed, those that pass, too.
+  /// `most_listed`: the most failures that are listed; none: all results are listed, also those
+  /// that pass.
   Verdict(const Subject& subject, NameOf name_of,
           std::optional<std::size_t> most_listed = most_failures)
       : subject_(&subject), name_of_(std::move(name_of)), most_listed_(most_listed) {}

@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The errors that were measured, with the name of the one that each belongs to where the verdict
-/// is given.
+/// Returns the errors that were measured, each with the name of its matrix or solution if the
+/// verdict is given.
 std::string errors_text(const std::array<MeasuredError, 3>& errors, const Subject& subject,
                         const Verdict* named_by_verdict) {
   std::vector<std::string> parts;

@@ -11,29 +11,30 @@
 
 namespace qrtool {
 
-/// Position in the leading dimensions: "17", or "[1,2]" where there are several.
+/// Returns the position in the leading dimensions: "17", or "[1,2]" if there are several.
 std::string matrix_name(std::span<const index_t> leading, index_t matrix);
 /// Names matrices or solutions by these dimensions.
 NameOf named_by(std::vector<index_t> leading);
 
-/// "1 matrix", "1,200 matrices"
+/// Returns "1 matrix" or "1,200 matrices".
 std::string counted(index_t count, const Subject& subject);
-/// "above the bar": a status after the count of those that have it.
+/// Returns the words for a status after a count: "above the bar".
 std::string_view words_of(Status status, const Subject& subject);
 
-/// "worst residual 3.1e-16 (0.05 of its bar, matrix 17), orthogonality ..."; empty where nothing
-/// was measured.
+/// Returns "worst residual 3.1e-16 (0.05 of its bar, matrix 17), orthogonality ...", or an empty
+/// text if nothing was measured.
 std::string worst_line(const Verdict& verdict);
 /// "matrix 12 fails: residual 3.1e-03 (8.7e+11 of its bar), orthogonality ..."
 std::string line_of(const Judged& one, const Verdict& verdict);
-/// "all 9 pass", "the matrix passes", or "3 of 9 pass, 4 above the bar, 2 not finite"; red where
-/// some fail, if `may_be_red`.
+/// Returns "all 9 pass", "the matrix passes", or "3 of 9 pass, 4 above the bar, 2 not finite"; in
+/// red if some fail and `may_be_red`.
 std::string verdict_line(const Verdict& verdict, bool may_be_red = true);
-/// "3 matrices came from a second try by reflectors" in a line of its own; empty where none did.
+/// Returns the line "3 matrices came from a second try by reflectors", or an empty text if none
+/// did.
 std::string second_try_line(const Verdict& verdict);
 
-/// What the errors of factors are where they are not those of usual runs, each in a line of its
-/// own. `how`: how the residual was found.
+/// Lines that say how the errors of factors differ from those of usual runs. `how`: how the
+/// residual was found.
 inline constexpr std::string_view estimates_line =
     "these errors are estimates, except those of matrices close to a bar\n";
 std::string r_alone_line(std::string_view how = {});
