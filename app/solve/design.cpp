@@ -23,7 +23,7 @@
 namespace qrtool {
 namespace {
 
-/// Powers beyond this are no fit, but rounding errors.
+/// The highest degree. Beyond it a fit is only rounding errors.
 constexpr int most_degree = 20;
 
 /// The place of a column by its name, or by its number in `numbers`.
@@ -118,8 +118,8 @@ std::string path_of(const std::string& file, const std::string& name) {
   return fmt::format("{}:{}{}", file, name.starts_with('/') ? "" : "/", name);
 }
 
-/// The column that a wrong item of --polynomial seems to mean: what stands before its first `:`,
-/// `^` or `*`, or t where nothing does.
+/// Returns the column that a wrong item of --polynomial seems to mean: the text before its first
+/// `:`, `^` or `*`, or t if there is none.
 std::string column_of(const std::string& item) {
   const std::string name = item.substr(0, item.find_first_of(":^*"));
   return name.empty() ? "t" : escape(name);
@@ -172,7 +172,7 @@ Design design_of(const SystemOptions& o, const std::vector<std::string>& names,
     for (const auto& [column, degree] : parse_polynomial(o.polynomial))
       degrees[static_cast<std::size_t>(place_of(column, names, numbers, file))] = degree;
   Design design;
-  // A table may have no column left for A but the ones.
+  // A table may have no column left for A except the ones.
   const bool has_names = !names.empty() || count == 0;
   if (o.intercept && has_names) design.names.push_back("(intercept)");
   for (index_t j = 0; j < count; ++j) {

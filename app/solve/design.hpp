@@ -18,10 +18,10 @@ struct Polynomial {
   int degree = 1;
 };
 
-/// The items of --polynomial. Errors: UsageError where the text is no such list.
+/// Returns the items of --polynomial. Errors: UsageError if the text is no such list.
 std::vector<Polynomial> parse_polynomial(std::string_view text);
 
-/// Refuses powers of vectors of the file where --a does not make A of vectors. Errors: InputError,
+/// Refuses powers of vectors of the file if --a does not make A of vectors. Errors: InputError,
 /// UsageError.
 void refuse_vectors_without_a(const std::string& path, const std::string& polynomial);
 
@@ -31,14 +31,14 @@ struct Design {
   std::vector<std::string> names;  // empty: the columns have none
 };
 
-/// Adds powers to the columns of a matrix. An option names a column by its name (empty: they have
-/// none) or by its number, which of a table is the one in the file, from 1. Errors: InputError
-/// where there is no such column; `file` begins the message.
+/// Adds powers to the columns of a matrix. An option names a column by its name (no names: empty)
+/// or by its number, from 1, which for a table is its number in the file. Errors: InputError if
+/// there is no such column; `file` begins the message.
 Design design_of(const SystemOptions& options, const std::vector<std::string>& names,
                  const std::vector<index_t>& numbers, const std::string& file);
 
-/// The arrays of one dimension that --a names in a file, side by side. Errors: InputError where one
-/// has another number of entries, or more dimensions.
+/// Reads the arrays of one dimension that --a names in a file, side by side. Errors: InputError if
+/// one has another number of entries, or more dimensions.
 std::unique_ptr<Reader> open_vectors(const std::string& file, const std::string& list,
                                      const InputSpec& spec);
 

@@ -28,7 +28,7 @@ void RowSweeper<T>::read_weights(index_t first, index_t rows, Real<T>* w) {
   require_weights(*in.w, w, rows, place.in_b + first * place.step, place.step);
 }
 
-/// Leaf by leaf, so that the bits do not depend on how many leaves are in memory.
+/// Rows are visited leaf by leaf, so that the bits do not depend on how many leaves are in memory.
 template <class T>
 void RowSweeper<T>::add_spreads(MatrixView<const T> b, const RowFactors& factors) {
   const MatrixView<const Real<T>> parts = interleaved(b);
@@ -107,7 +107,7 @@ void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
   }
   Steps steps{*this, scales, visit, {.a_is_finite = true, .b_is_finite = {}, .rows_used = 0}};
   steps.found.b_is_finite.assign(static_cast<std::size_t>(p_), 1);
-  // What was found must be known when the visitor asks for it, after the sweep.
+  // The findings must be known when the visitor asks for them, after the sweep.
   const index_t count = (shape_.m() + rows_at_once_ - 1) / rows_at_once_;
   const StageSeconds seconds = run_stages(count, chunks_, steps);
   // The steps of the solver that visit the rows count the wall time of this one.

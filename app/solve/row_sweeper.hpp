@@ -13,7 +13,7 @@
 
 namespace qrtool {
 
-/// Rows of one system.
+/// Some rows of one system.
 template <class T>
 struct RowsChunk {
   index_t first = 0, count = 0;
@@ -48,8 +48,8 @@ class RowSweeper {
   }
   void sweep(const RowScales& scales, const VisitRows<T>& visit);
   const SweepFindings& found() const { return found_; }
-  /// R^2 of right side c, whose x has this report and is judged by it, after a sweep. Squares that
-  /// leave the range of float64 take one sweep more.
+  /// Returns R^2 of right side c, whose x has this report and is judged by it, after a sweep.
+  /// Squares that leave the range of float64 need one sweep more.
   FitReport fit_of(index_t c, SolutionReport& report);
 
  private:

@@ -32,7 +32,7 @@ void for_rows(Reader& reader, index_t matrix, index_t first, index_t count, Use 
   }
 }
 
-/// A reader of what another one reads, converted.
+/// A reader of the converted numbers of another reader.
 template <class Converted>
 class ConvertedReader : public ReaderOf<Converted> {
  public:
@@ -42,7 +42,7 @@ class ConvertedReader : public ReaderOf<Converted> {
   explicit ConvertedReader(std::unique_ptr<Reader> inner) : inner_(std::move(inner)) {
     this->source_ = inner_->source();
   }
-  /// Of the other reader, and of the rows that it reads in `type`.
+  /// Returns the bytes of the other reader, and of the rows that it reads in `type`.
   std::size_t bytes_of_rows(ElementType type) const {
     const auto numbers = static_cast<std::size_t>(std::max(numbers_at_once, this->source_.n));
     return inner_->workspace_bytes(type) + numbers * size_of(type);
@@ -92,7 +92,7 @@ class ScaledReader final : public ConvertedReader<ScaledReader> {
   int exponent_;
 };
 
-/// The least and the largest of the weights above zero. The reader refuses what is no weight.
+/// The least and the largest of the weights above zero. The reader refuses invalid weights.
 struct WeightRange {
   double least = std::numeric_limits<double>::infinity(), largest = 0;
 };
@@ -112,7 +112,7 @@ WeightRange range_of(Reader& reader) {
   return range;
 }
 
-/// Numbers of one row.
+/// Reads the numbers of one row.
 template <class T>
 void read_part_of_row(Reader& reader, index_t first, index_t count, T* out) {
   if constexpr (!is_complex_number<T>) {
@@ -167,7 +167,7 @@ void read_sides(Reader& reader, const SidePlace& place, index_t first, MatrixVie
     read_numbers(reader, place.in_b + first * place.step, to.rows * to.cols, to.data);
     return;
   }
-  // A few rows at a time, beside which the memory of a chunk is large.
+  // A few rows are read at a time, which need little memory beside a chunk.
   const bool are_rows = place.step == 1;
   const index_t step = std::max<index_t>(1, numbers_at_once / place.step);
   const Batch<T> some(1, std::min(step, to.rows), place.step);

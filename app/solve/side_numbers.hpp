@@ -24,17 +24,17 @@ void read_numbers(Reader& reader, index_t first, index_t count, T* out);
 template <class T>
 void read_sides(Reader& reader, const SidePlace& place, index_t first, MatrixView<T> to);
 
-/// `w` are the numbers `first`, first + step, ... of the array. Errors: InputError where a weight
-/// is negative, NaN or infinite.
+/// Fills `w` with the numbers `first`, first + step, ... of the array. Errors: InputError if a
+/// weight is negative, NaN or infinite.
 template <class T>
 void require_weights(const Reader& reader, const T* w, index_t count, index_t first,
                      index_t step = 1);
 
-/// The same numbers, as complex ones, which an output writes in `form`. A reader of complex numbers
-/// stays as it is.
+/// Reads the same numbers as complex ones, which an output writes in `form`. Returns a reader of
+/// complex numbers unchanged.
 std::unique_ptr<Reader> read_as_complex(std::unique_ptr<Reader> reader, const ComplexForm& form);
 
-/// Errors: UsageError where A and B are complex, for which there is no such option.
+/// Errors: UsageError if A and B are complex, for which this option does not exist.
 void require_real(const SolveInputs& inputs, const char* option);
 
 /// Where a weight w > 0 is no normal number of `type`, it divides all weights by a power of four

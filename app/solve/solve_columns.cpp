@@ -12,7 +12,7 @@ using Kind = NumberDataset::Kind;
 constexpr const char* error_bar =
     "u min(max(m, 16), 30 min(m, n)), where m is the rows of A, and n more with a ridge";
 
-/// r_squared, and orthogonality where fits are written.
+/// Returns r_squared and, if fits are written, orthogonality.
 std::vector<NumberDataset> fit_columns(const Dims& of_solutions, const FitWishes& wishes,
                                        double bar) {
   std::vector<NumberDataset> columns{

@@ -20,9 +20,9 @@ struct SolveColumns {
   double fit_bar = 0;
 };
 
-/// residual_norm, backward_error, least_norm_error, status and tries of every solution, and rank,
-/// condition and scaled_condition of every matrix; r_squared of every solution, and orthogonality
-/// where fits are wanted.
+/// Returns residual_norm, backward_error, least_norm_error, status and tries of every solution, and
+/// rank, condition and scaled_condition of every matrix; r_squared of every solution, and
+/// orthogonality if fits are wanted.
 std::vector<NumberDataset> solve_columns(const SolveColumns& columns);
 
 /// The datasets that the inputs' wishes name, in the shape of B, broadcast.

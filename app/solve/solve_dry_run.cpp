@@ -26,7 +26,7 @@ std::uint64_t bytes_of(const Reader& reader, ElementType type) {
   return static_cast<std::uint64_t>(source.count() * source.m * source.n) * size_of(type);
 }
 
-/// A of every place of the batch, of which R is computed.
+/// Returns the problem of R for A of every place of the batch.
 Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const bool is_shared = plan.route == SolveRoute::shared;
   return {.count = is_shared ? std::max<index_t>(count_of(inputs.sides.a_leading), 1)
@@ -37,8 +37,8 @@ Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const
           .mode = Mode::r};
 }
 
-/// Returns how many times as long as R with its check the solutions take with their check, by the
-/// tables of --backend auto.
+/// Returns the ratio of the time for the solutions to the time for R, both with their checks, by
+/// the tables of --backend auto.
 double solutions_by_r(const Work& solutions, const Backend& backend) {
   Problem factored = solutions.problem;
   if (factored.is_empty()) return 1;
@@ -49,8 +49,8 @@ double solutions_by_r(const Work& solutions, const Backend& backend) {
   return cpu_seconds({factored, solutions.right_sides}, threads) / cpu_seconds(factored, threads);
 }
 
-/// Q'b, x and the error of every right side are products with A and Q. Where right sides have
-/// weights of their own, A'WA is formed for each.
+/// Returns the operations for Q'b, x and the error of every right side, which are products with A
+/// and Q. If right sides have weights of their own, A'WA is formed for each.
 double product_flops(const SolveInputs& inputs, const SolveProblem& p) {
   const auto n = static_cast<double>(p.n);
   return (8 * n + (p.weighs_each ? n * (n + 1) : 0)) * static_cast<double>(p.packed_rows()) *

@@ -31,7 +31,7 @@ namespace {
 
 std::string shape_text(const Source& source) { return join(dims_of(source), "x"); }
 
-/// Weights that are no column of the table must be a file. Errors: InputError where they are not.
+/// Weights that are no column of the table must be a file. Errors: InputError if they are not.
 void require_file_of_weights(const std::string& weights, const Source& table) {
   const bool may_be_part_of_file = weights.find(':') != std::string::npos;
   if (may_be_part_of_file || std::filesystem::exists(weights)) return;
@@ -44,7 +44,7 @@ void require_file_of_weights(const std::string& weights, const Source& table) {
                    fmt::format("its columns are {}", escape(join(labels, ", "))));
 }
 
-/// The places of the columns that an option names. Errors: InputError where one is not read.
+/// Returns the places of the columns that an option names. Errors: InputError if one is not read.
 std::vector<index_t> places_of(const ColumnList& list, const Source& source) {
   const std::string place = escape(source.file) + ": ";
   const std::vector<index_t> columns = choose_columns(list, source.table, place);
@@ -172,7 +172,7 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
 }
 
 /// Whether B is stored by columns: as --order says, as its file states, or as A is. An input with
-/// an order of its own has B's rows first, and says nothing of another file.
+/// its own order has B's rows first, and says nothing about other files.
 bool is_by_columns(const SolveInputs& inputs, Order asked) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
   if (!takes_order(b.file)) return false;
@@ -190,8 +190,8 @@ SystemShapes shapes_of(const SolveInputs& inputs) {
           .is_column = inputs.b_is_column};
 }
 
-/// Returns the hint that --order column makes the shapes fit; empty where they still would not, or
-/// where the order is known.
+/// Returns the hint that --order column makes the shapes fit, or an empty text if they still would
+/// not, or if the order is known.
 std::string hint_of_order(const SolveInputs& inputs, RowsOfB asked) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
   if (a.order_is_stated || a.order != Order::row) return {};
@@ -233,7 +233,7 @@ std::string hint_of_order(const SolveInputs& inputs, RowsOfB asked) {
   throw UsageError(text, hint);
 }
 
-/// Refuses options of CSV where none of the files is CSV. Errors: UsageError.
+/// Refuses options of CSV if no file is CSV. Errors: UsageError.
 void require_csv(const SolveFiles& files, const std::string& weights) {
   if (files.csv == CsvOptions{}) return;
   for (const std::string& file : {files.a, files.b, weights})
@@ -241,7 +241,7 @@ void require_csv(const SolveFiles& files, const std::string& weights) {
   refuse_csv_options(files.csv, escape(files.a));
 }
 
-/// Refuses --raw-values where it changes nothing in any of the files. Errors: UsageError.
+/// Refuses --raw-values if it changes nothing in any of the files. Errors: UsageError.
 void require_hdf5(const SolveFiles& files, const std::string& weights) {
   if (!files.raw_values) return;
   for (const std::string& file : {files.a, files.b, weights})
@@ -256,7 +256,7 @@ std::unique_ptr<Reader> open_one(InputSpec spec, const SolveFiles& files,
   return open_recorded_input(std::move(spec), recorded);
 }
 
-/// The weights were read as stored where A or B was.
+/// Returns the record of the weights. They were read as stored if A or B was.
 RecordedInput recorded_weights(const SolveFiles& files) {
   RecordedInput weights;
   for (const RecordedInput* recorded : {&files.recorded_a, &files.recorded_b})
@@ -302,7 +302,8 @@ InputSpec array_spec(const std::string& file, const Limits& limits) {
           .takes_vectors = true};
 }
 
-/// Describes the vectors of --a: read as stored where the user says so, or solutions to verify do.
+/// Describes the vectors of --a. They are read as stored if the user, or the record of the
+/// solutions to verify, says so.
 InputSpec vector_spec(const SolveFiles& files, const Limits& limits) {
   InputSpec spec = array_spec({}, limits);
   const bool were_raw = !word_of(files.recorded_a.details, raw_values_name).empty();

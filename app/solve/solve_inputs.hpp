@@ -31,7 +31,7 @@ struct SolveInputs {
   std::vector<std::string> responses;  // of the columns of a table that are B
   FitWishes fits;                      // what is written beside X; `solve` alone sets it
 
-  /// What a plan needs to know.
+  /// Returns the shapes that a plan depends on.
   SystemsShape shape() const;
   index_t m() const { return a->source().m; }
   index_t n() const { return a->source().n; }
@@ -41,15 +41,15 @@ struct SolveInputs {
 /// Checks that an input is a table, as --response needs it. Errors: InputError.
 void require_table(const std::string& path);
 
-/// Says what the columns of a table are for. The numbers are places in a row that is read.
+/// The use of the columns of a table. The numbers are places in a row that is read.
 struct TableRoles {
   std::vector<index_t> responses = {}, weights = {}, others = {};
 };
-/// The roles by --response and, where it names a column, --weights. Errors: InputError.
+/// Returns the roles by --response and, if it names a column, --weights. Errors: InputError.
 TableRoles roles_of(const Source& table, const SystemOptions& options);
 
-/// The columns of a table that the options name, as far as nobody has to read the table to know:
-/// lists for InputSpec::needed_columns.
+/// Returns the columns of a table that the options name, as far as they are known without reading
+/// the table: lists for InputSpec::needed_columns.
 std::vector<std::string> needed_columns(const SystemOptions& options);
 
 /// The files that a run reads.
@@ -57,34 +57,33 @@ struct SolveFiles {
   std::string a, b;         // b: empty where A is a table
   CsvOptions csv;           // for the files that are CSV
   bool raw_values = false;  // for the files that are HDF5
-  // These members hold what the solutions to verify record about A and B.
+  // The records about A and B in the solutions to verify.
   RecordedInput recorded_a = {}, recorded_b = {};
 };
 
-/// Returns the memory that each file may take, of which a run has four at the most: A, B, weights,
-/// and X.
+/// Returns the memory that each file may use. A run has four at most: A, B, weights, and X.
 inline std::size_t memory_of_file(const Limits& limits) { return limits.host_bytes / 4; }
 
-/// Refuses a file that is not there where it is the name of a dataset in the file of A. Errors:
+/// Refuses a file that does not exist, if its name is a dataset in the file of A. Errors:
 /// InputError.
 void refuse_dataset_as_file(const std::string& file, const std::string& a);
 
-/// Opens A, B and the weights. Errors: InputError where the shapes do not fit; UsageError where
-/// they fit in two ways.
+/// Opens A, B and the weights. Errors: InputError if the shapes do not fit; UsageError if they fit
+/// in two ways.
 SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,
                               const Limits& limits);
 
-/// The limits less what reading the inputs in `type`, and `other_bytes` of other files, take.
-/// Errors: LimitError where that is all.
+/// Returns the limits less the memory for reading the inputs in `type`, and less `other_bytes` of
+/// other files. Errors: LimitError if nothing is left.
 Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::size_t other_bytes,
                            Limits limits);
 
-/// Returns what is solved for each A. `type` is the type of X.
+/// Returns the problem that is solved for each A. `type` is the type of X.
 SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& options,
                            ElementType type);
 
-/// The type of X: complex where A and B are, with parts of float32 where those of A and B are; or
-/// with parts of the type that is asked for.
+/// Returns the type of X: complex if A and B are. Its parts are float32 if those of A and B are, or
+/// of the type that is asked for.
 ElementType type_of(const SolveInputs& inputs, std::optional<ElementType> precision);
 
 }  // namespace qrtool

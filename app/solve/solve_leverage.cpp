@@ -14,7 +14,7 @@
 namespace qrtool {
 namespace {
 
-/// Reads right sides: NaN where a row is missing.
+/// Reads right sides, which are NaN if a row is missing.
 ReadOfRows gaps_of(const SolveInputs& inputs) {
   Reader& reader = *inputs.b;
   const RightSides& sides = inputs.sides;

@@ -13,8 +13,9 @@
 namespace qrtool {
 namespace {
 
-/// MATLAB, Julia and R store a column of m numbers as 1 x m. Beside a square matrix, which does not
-/// show its order, that is a strong sign of columns.
+/// Whether a row-shaped B suggests that A is stored by columns. MATLAB, Julia and R store a column
+/// of m numbers as 1 x m. Beside a square matrix, which does not show its order, that is strong
+/// evidence.
 bool shows_columns(const Source& a, const Source& b) {
   const Dims dims = dims_of(b);
   return has_doubtful_order(a) && a.m == a.n && takes_order(b.file) &&

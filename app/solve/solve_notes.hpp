@@ -6,8 +6,7 @@
 
 namespace qrtool {
 
-/// Prints what the user should know of A and B, a line for each note; with `is_verbose` also how
-/// they were read.
+/// Prints notes about A and B, one line each; with `is_verbose` also how they were read.
 void print_notes(const SolveInputs& inputs, bool is_verbose);
 
 }  // namespace qrtool

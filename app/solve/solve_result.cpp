@@ -39,8 +39,8 @@ std::string deviations_of(const SolveResult& result) {
   return text;
 }
 
-/// Two lines at the most: "R^2 0.12 to 0.98" where it is asked for, and how orthogonal to A the
-/// residuals are.
+/// Returns at most two lines: "R^2 0.12 to 0.98" if it is asked for, and how orthogonal the
+/// residuals are to A.
 std::string fit_text(const FitVerdict& fits, double bar, std::span<const index_t> dims,
                      bool tells_r_squared) {
   std::string text;
@@ -114,7 +114,7 @@ std::string table_of(const SolveResult& result) {
   return text;
 }
 
-/// What the fits are like as a whole, and R^2 of each response of a table.
+/// Returns the quality of all fits together, and R^2 of each response of a table.
 Json fit_json(const SolveResult& result) {
   Json json = to_json(result.fits);
   if (!result.is_table()) return json;
@@ -145,14 +145,14 @@ WallTime seconds_of(const SolveResult& result) {
                    {{"factor", result.seconds.factor}, {"solve", result.seconds.solve}});
 }
 
-/// The verdict and what was written: "all 3 pass; wrote x.npz (X 3x5)".
+/// Returns the verdict and the names of the files: "all 3 pass; wrote x.npz (X 3x5)".
 std::string last_line(const SolveResult& result) {
   const Dims& x = result.sides.x_dims;
   return fmt::format("{}; wrote {} (X {})\n", verdict_line(result.verdict),
                      written_files(result.files, "X"), x.empty() ? "1" : join(x, "x"));
 }
 
-// The answer is last, where it is a table.
+// Returns the text for standard output. If the answer is a table, it comes last.
 std::string summary(const SolveOptions& o, const SolveResult& result) {
   const Verdict& v = result.verdict;
   std::string text =
@@ -165,7 +165,8 @@ std::string summary(const SolveOptions& o, const SolveResult& result) {
     text += fmt::format("A has fewer rows than columns: x is {}\n", kind_of_solution(o));
   text += choice_text(o, v, "A");
   if (o.verbose) text += text_of(seconds_of(result)) + "\n";
-  // That of one response stands beside its error, so that three lines precede the table.
+  // The deviation of one response is on the line of its error, so that three lines precede the
+  // table.
   const std::string deviations = result.is_table() ? deviations_of(result) : "";
   const std::string worst = worst_line(v);
   const bool is_beside = result.freedoms.size() == 1 && !worst.empty() && !deviations.empty();

@@ -22,7 +22,7 @@ struct FitVerdict {
   double worst = not_measured;  // orthogonality of residuals; NaN where none were formed
   index_t worst_solution = -1;
 
-  /// Of solutions first, first + 1, ...
+  /// Adds the fits of solutions first, first + 1, ...
   void add(index_t first, std::span<const FitReport> fits);
 };
 
@@ -40,8 +40,7 @@ struct SolveResult {
   index_t wrong_leverages = 0;  // A whose leverages miss their bar
   SolveSeconds seconds = {};
   RunTimes times = {};
-  /// These members belong to a table: x and standard errors (terms x responses), and what belongs
-  /// to each response.
+  /// For a table: x and standard errors (terms x responses), and the numbers of each response.
   CoefficientTable table = {};
   std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {};
   std::vector<FitReport> fits_of_responses = {};
@@ -53,13 +52,13 @@ struct SolveResult {
 /// Describes the run. Its document has the schema qrtool.solve/1.
 Outcome outcome_of(const SolveOptions& options, const SolveResult& result);
 
-/// "check" of its document.
+/// Returns the member "check" of its document.
 nlohmann::ordered_json check_json(const Verdict& verdict);
-/// What `solve` complains of, also with groups.
+/// Returns the complaints of `solve`, also with groups.
 std::vector<Complaint> complaints_of(const SolveOptions& options, const Verdict& verdict,
                                      const std::string& file, ElementType type);
-/// Says which x was chosen where it is not the only solution, or that there is none, and how many
-/// came from a second try. `those`: what the ranks are of.
+/// Says which x was chosen if there are several solutions, or that there is none, and how many came
+/// from a second try. `those`: the noun for the ranks.
 std::string choice_text(const SolveOptions& options, const Verdict& verdict,
                         std::string_view those);
 

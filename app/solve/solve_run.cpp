@@ -45,7 +45,8 @@ MatrixDataset solutions_dataset(const char* name, const RightSides& sides, Eleme
 
 std::string text_of(double number) { return fmt::format("{}", number); }
 
-/// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
+/// Returns the reason why the systems of a run stay on the CPU, whatever the device, or an empty
+/// text.
 std::string objection_to(const SolveOptions& o, const SystemsShape& shape,
                          const SolveProblem& problem, const SolvePlan& plan) {
   std::string objection = objection_to_devices(shape, problem, plan);
@@ -59,9 +60,9 @@ void say_why_not(const SolveOptions& o, const std::string& reason) {
     print_message(fmt::format("note: solved on the CPU: {}", reason));
 }
 
-/// None where the CPU solves: where it is asked for, where the device's start is not worth it, or
-/// where no device takes such systems, which a note says if a device was asked for. `before`: as
-/// of make_backend(). Errors: as make_backend() and make_plan().
+/// Returns nothing if the CPU solves: because it is asked for, because the device's start is not
+/// worth it, or because no device solves such systems; a note says the last if a device was asked
+/// for. `before`: as for make_backend(). Errors: as make_backend() and make_plan().
 std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const SolveInputs& inputs,
                                                const SolveProblem& problem, const SolvePlan& plan,
                                                const Limits& limits,
@@ -119,7 +120,7 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
         "without spare rows nothing says how large the errors of b are; leave --covariance away");
 }
 
-/// Standard output takes solutions alone.
+/// Standard output gets only solutions.
 bool SolveRun::has_report() const { return !is_standard_output(options_.output); }
 
 std::vector<MatrixDataset> SolveRun::datasets() const {
@@ -265,7 +266,7 @@ void SolveRun::write_groups(const char* name, index_t group, index_t groups, con
       interleaved(packed(values, groups * of_group / of_matrix, shape.rows, shape.cols)));
 }
 
-/// A field of some lines of the report, or what a function gives of each line.
+/// Returns a field of some lines of the report, or the result of a function for each line.
 template <class Lines, class Field>
 void SolveRun::write_column(const char* name, index_t first, const Lines& lines, Field field) {
   if (options_.output == standard_output_npy || (!has_report() && !is_table())) return;
@@ -330,7 +331,7 @@ void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> find
   keep_ranks(first, findings);
 }
 
-/// Findings are of the one A, of the places of the batch, or of right sides (findings_dims()).
+/// Findings belong to the one A, to the places of the batch, or to right sides (findings_dims()).
 void SolveRun::keep_ranks(index_t first, std::span<const MatrixFindings> findings) {
   const RightSides& sides = inputs_.sides;
   const bool may_differ = real_of(problem_.type) == ElementType::float32;

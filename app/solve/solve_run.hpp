@@ -24,20 +24,20 @@ class SolveRun {
   SolveRun(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
            Laps& laps);
 
-  /// `before`: as of make_backend().
+  /// `before`: as for make_backend().
   void make_plan(const std::shared_ptr<Backend>& before = nullptr);
   void create_output();
   void run_stages();
-  /// Where float32 has found dependent columns: what float64 says of them.
+  /// If float32 has found dependent columns, records what float64 says of them.
   void compare_ranks();
-  /// Only where leverages are wanted.
+  /// Writes leverages, if they are wanted.
   void write_leverages();
   void commit();
   SolveResult finish();
   /// Whether a device solves, once there is a plan.
   bool has_device() const { return device_.has_value(); }
 
-  /// These functions may be called once there is a plan. device: null where the CPU solves.
+  /// Call these functions after make_plan(). device: null if the CPU solves.
   const SolveProblem& problem() const { return problem_; }
   const SolvePlan& plan() const { return plan_; }
   SolveDevice* device() { return device_ ? &*device_ : nullptr; }
@@ -79,20 +79,20 @@ class SolveRun {
   SolveResult result_;
 };
 
-/// Errors: UsageError where right sides of one A have rows or weights of their own, and so
-/// leverages of their own.
+/// Errors: UsageError if right sides of one A have their own rows or weights, and so their own
+/// leverages.
 void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem);
 
 /// The arguments outlive the job. ranks: of each A, as the report says it.
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits, std::span<const std::int32_t> ranks);
 
-/// The same, for which a number means the matrix of that right side.
+/// As job_of(), for a matrix per right side.
 LeverageJob job_of_sides(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits);
 
-/// Estimates what a run that has a plan would need and take. The time is that of factoring [A b],
-/// or of factoring A and of the products with all b.
+/// Estimates the cost of a run that has a plan. The time is the time of factoring [A b], or of
+/// factoring A and of the products with all b.
 RunCost cost_of(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
                 SolveRun& run);
 

@@ -16,7 +16,7 @@
 namespace qrtool {
 namespace {
 
-/// Holds some groups: what is read for them, and what is found.
+/// Some groups: their data and their results.
 template <class T>
 struct GroupChunk {
   index_t first = 0, count = 0;
@@ -118,7 +118,7 @@ class GroupSteps {
     fit_seconds_ += watch.seconds();
   }
   void keep(GroupChunk<T>& chunk) {
-    // While a device solves the next chunk.
+    // The fits are formed while a device solves the next chunk.
     if (engine_.is_on_device()) fit(chunk);
     const auto count = static_cast<std::size_t>(chunk.count * job_.plan.group_size);
     sink_.keep_x(chunk.first, chunk.count, chunk.x.view().data, chunk.se.view().data);
@@ -138,7 +138,7 @@ class GroupSteps {
     }
   }
 
-  /// The time to read the one A.
+  /// Returns the time for reading the one A.
   double read_seconds() const { return read_seconds_; }
   SolveSeconds seconds() const {
     const SolveSeconds& engine = engine_.seconds();
@@ -153,7 +153,7 @@ class GroupSteps {
     const auto bytes = static_cast<std::size_t>(count * rows * cols) * sizeof(E);
     return {job_.device->backend->allocate(bytes), count, rows, cols};
   }
-  /// The A of all right sides, where they share one.
+  /// Reads the A of all right sides, if they share one.
   static Batch<T> read_shared_matrix(const SolveJob& job, double& seconds) {
     if (!job.inputs.sides.shares_a()) return {};
     const Batch<T> a(1, job.problem.m, job.problem.n);
@@ -163,13 +163,13 @@ class GroupSteps {
     return a;
   }
   bool has_own_weights() const { return job_.inputs.w && !job_.inputs.w_is_shared; }
-  /// Of the first right side of a group.
+  /// Returns the place of the first right side of a group.
   SidePlace place_of(index_t group) const {
     return job_.inputs.sides.place(group * job_.plan.group_size);
   }
 
-  /// read(place in the chunk, first number, count) for runs of groups whose places are `step` apart
-  /// in a file.
+  /// Calls read(place in the chunk, first number, count) for runs of groups whose places are `step`
+  /// apart in a file.
   template <class Read>
   void for_runs(const GroupChunk<T>& chunk, index_t step, index_t SidePlace::*number,
                 Read read) const {
@@ -209,7 +209,7 @@ class GroupSteps {
   const T* a_of(const GroupChunk<T>& chunk, index_t group) const {
     return a_.view().data != nullptr ? a_.view().data : chunk.a.view()[group].data;
   }
-  /// Forms and measures the fits, whose x is as it is written.
+  /// Forms and measures the fits of x as it is written.
   void fit(GroupChunk<T>& chunk) {
     if (!fits_) return;
     FitBlock<T> block{.a = {},

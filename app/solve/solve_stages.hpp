@@ -12,34 +12,33 @@
 
 namespace qrtool {
 
-/// Takes what is found. Numbers of solutions and groups ascend without gaps.
+/// Receives the results. Numbers of solutions and groups ascend without gaps.
 template <class T>
 struct SolveSink {
   /// Takes X and standard errors of `groups` groups; se may be null.
   std::function<void(index_t first_group, index_t groups, const T* x, const Real<T>* se)> keep_x;
   std::function<void(index_t first_solution, std::span<const SolutionReport>)> keep_reports;
-  /// One for all (shared), for each group, or for each right side (splits).
+  /// Receives findings: once for all (shared), for each group, or for each right side (splits).
   std::function<void(index_t first, std::span<const MatrixFindings>)> keep_findings;
-  /// Takes n x n numbers for each solution. It is called only where the problem wants covariances.
+  /// Receives n x n numbers for each solution. It is called only if the problem wants covariances.
   std::function<void(index_t first_solution, index_t solutions, const T* values)> keep_covariance =
       {};
-  /// Takes what is found about the fits. Where it is not given, they are not measured.
+  /// Receives the results about the fits. If it is empty, they are not measured.
   std::function<void(index_t first_solution, std::span<const FitReport>)> keep_fits = {};
-  /// Takes numbers of residuals and fitted values, in the order of B, each null where it is not
-  /// wanted.
+  /// Receives residuals and fitted values, in the order of B, each null if it is not wanted.
   std::function<void(index_t first, index_t count, const void* residuals, const void* fitted)>
       keep_fitted = {};
 };
 
-/// What a run has to do. x: where the solutions of `verify` come from; null for `solve`, which
-/// writes them. device: null for the CPU.
+/// The work of a run. x: the solutions that `verify` checks; null for `solve`, which writes them.
+/// device: null for the CPU.
 struct SolveJob {
   const SolveInputs& inputs;
   const SolveProblem& problem;
   const SolvePlan& plan;
   const Limits& limits;
   Reader* x = nullptr;
-  // With x, each where inputs.fits says that it is checked, too.
+  // With x: given fits, each set if inputs.fits says that it is checked, too.
   Reader *fitted = nullptr, *residuals = nullptr;
   SolveDevice* device = nullptr;
 };

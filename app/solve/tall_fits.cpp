@@ -9,10 +9,10 @@
 namespace qrtool {
 namespace {
 
-/// A chunk has about so many bytes: some blocks of rows for each thread.
+/// The bytes of a chunk, about: some blocks of rows for each thread.
 constexpr index_t chunk_bytes = index_t{16} << 20;
 
-/// The problem of the parts: twice as many real columns where numbers are complex.
+/// Returns the problem of the parts, which has twice as many real columns if numbers are complex.
 SolveProblem in_real_numbers(SolveProblem problem) {
   problem.n *= parts_in(problem.type);
   problem.type = real_of(problem.type);
@@ -23,7 +23,7 @@ FitWishes in_real_numbers(FitWishes wishes) {
   return wishes;
 }
 
-/// Where a part is missing, the number is.
+/// A number is missing if one of its parts is.
 template <class R>
 void make_missing(std::complex<R>* numbers, index_t count) {
   for (index_t i = 0; i < count; ++i)

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// "2026-01-05", or "2026-01-05, north" where there are several keys; with several responses
+/// Returns "2026-01-05", or "2026-01-05, north" if there are several keys; with several responses
 /// "2026-01-05: y2".
 std::string name_of_solution(const KeyedInput& input, index_t solution) {
   const index_t responses = input.system.count_responses();

@@ -10,8 +10,8 @@
 
 namespace qrtool {
 
-/// The word for a solution in the output: that of its status, or `singular` where it passes and is
-/// not the only one.
+/// Returns the word for a solution in the output: the word of its status, or `singular` if it
+/// passes and is not the only one.
 std::string_view status_word(const GroupLine& line, index_t terms);
 
 struct GroupResult {

@@ -19,13 +19,13 @@ namespace {
 
 /// Whether a group is small follows from its shape, as if there were many of it.
 constexpr index_t groups_of_a_class = 64;
-/// Systems with fewer rows than columns are small up to so many entries, as packs are.
+/// The most entries of a small system with fewer rows than columns, as for packs.
 constexpr index_t most_wide_entries = 32768;
 /// The numbers of a task stay in a second-level cache; few groups are more than a pack.
 constexpr index_t numbers_of_task = index_t{1} << 16, least_groups = 16;
 
-/// The columns `places` of a group's rows, with a column of ones before them where has_ones says
-/// so, as a file that is read.
+/// The columns `places` of a group's rows, as a file that is read, with a column of ones before
+/// them if has_ones.
 class ColumnsOfGroup final : public ReaderOf<ColumnsOfGroup> {
  public:
   ColumnsOfGroup(const std::string& file, const GroupRows& rows, std::vector<index_t> places,
@@ -182,11 +182,11 @@ void GroupSolver::solve_task(const Task& task, std::span<const GroupRows> groups
   }
 }
 
-/// Solves one group as a table of its own is solved, on the route that its shape decides.
+/// Solves one group as if its rows were a table, by the route that its shape decides.
 void GroupSolver::solve_alone(const Item& item, const GroupRows& rows,
                               GroupAnswers& answers) const {
   SolveProblem p = system_.problem_of(rows.count());
-  // All rows are passed on, also those that do not count for this response.
+  // All rows are passed on, including those that do not count for this response.
   p.skips_missing = system_.skips_missing;
   const index_t response = system_.responses[static_cast<std::size_t>(response_of(item))];
   SolveInputs inputs;

@@ -15,23 +15,23 @@
 
 namespace qrtool {
 
-/// What is found about a group depends on its own rows alone: neither on the other groups, nor on
-/// threads and memory.
+/// Solves for groups. The results of a group depend on its own rows alone: neither on the other
+/// groups, nor on threads and memory.
 class GroupSolver {
  public:
-  /// `system` outlives the solver.
+  /// `system` must outlive the solver.
   explicit GroupSolver(const GroupSystem& system) : system_(system) {}
 
-  /// Solves for some groups, within limits that are those of the solver alone. Errors: LimitError
-  /// where a group is too large for the memory.
+  /// Solves for some groups, within the limits of the solver alone. Errors: LimitError if a group
+  /// is too large for the memory.
   GroupAnswers solve(std::span<const GroupRows> groups, const Limits& limits);
 
  private:
-  /// One response of one group: its place among the answers.
+  /// One response of one group, and its place among the answers.
   struct Item {
     index_t rows = 0, place = 0;
   };
-  /// All groups of one number of rows.
+  /// All groups with the same number of rows.
   struct SizeClass {
     SolveProblem problem;
     Plan plan;

@@ -11,8 +11,8 @@
 
 namespace qrtool {
 
-/// The columns of a table by what they are for, as places in the numbers of a row, and the problem
-/// of a group, but for its rows.
+/// The use of the columns of a table, as places in the numbers of a row, and the problem of a
+/// group, without its rows.
 struct GroupSystem {
   std::string file;  // for messages
   std::vector<index_t> others = {}, responses = {};
@@ -22,14 +22,14 @@ struct GroupSystem {
 
   index_t terms() const { return problem.n; }
   index_t count_responses() const { return static_cast<index_t>(responses.size()); }
-  /// The problem of a group of m rows.
+  /// Returns the problem of a group of m rows.
   SolveProblem problem_of(index_t m) const;
-  /// Whether a row counts for a response: its weight is above zero, and where missing numbers are
-  /// skipped it has none.
+  /// Whether a row counts for a response: its weight is above zero and, if missing numbers are
+  /// skipped, it has none.
   bool counts(const double* numbers, index_t response) const;
 };
 
-/// What is found about one response of one group.
+/// The results for one response of one group.
 struct GroupLine {
   index_t rows = 0;  // that count
   SolutionReport report = {};
@@ -37,7 +37,7 @@ struct GroupLine {
   double r2 = not_measured;
 };
 
-/// Of some groups, response by response for each group. Solutions are rows of n.
+/// The results for some groups, response by response for each group. Solutions are rows of n.
 struct GroupAnswers {
   GroupAnswers(index_t count, index_t terms)
       : x(1, count, terms), se(1, count, terms), lines(static_cast<std::size_t>(count)) {}

@@ -62,7 +62,7 @@ const char* KeyTable::keep(std::string_view text) {
     block_left_ = std::max(text_block_bytes, text.size());
     blocks_.push_back(std::make_unique<char[]>(block_left_));
     text_bytes_ += block_left_;
-    // The block is filled from its end, so that what is left needs no second number.
+    // The block is filled from its end, so that one number tells how much is left.
   }
   block_left_ -= text.size();
   char* const place = blocks_.back().get() + block_left_;

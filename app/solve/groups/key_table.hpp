@@ -13,19 +13,19 @@
 
 namespace qrtool {
 
-/// Groups and their keys, one text or several for each group. Rows have the same group where all
+/// Groups and their keys, one text or several for each group. Rows belong to the same group if all
 /// of their texts are equal.
 class KeyTable {
  public:
-  /// The group of these keys, which is a new one where they are new. Errors: LimitError for more
+  /// Returns the group of these keys, which is created if they are new. Errors: LimitError for more
   /// than 2^32 - 2 groups.
   index_t group_of(std::span<const std::string> keys);
 
   index_t groups() const { return static_cast<index_t>(entries_.size()); }
   std::vector<std::string_view> keys_of(index_t group) const;
-  /// Groups of which a key is the empty text.
+  /// Returns the number of groups one of whose keys is the empty text.
   index_t with_empty_key() const { return with_empty_key_; }
-  /// The most memory that it has taken.
+  /// Returns the most memory that it has used.
   std::size_t bytes() const;
 
  private:

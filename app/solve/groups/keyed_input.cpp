@@ -76,7 +76,7 @@ void read_table(const SolveOptions& o, RowKeeper& keeper, KeyedInput& input) {
   if (!is_standard_input(o.a)) input.input_bytes = readable_size(o.a);
 }
 
-/// "x1", "x2", ...
+/// Returns "x1", "x2", ...
 std::vector<std::string> numbered(const char* letter, index_t count) {
   std::vector<std::string> names;
   for (index_t j = 1; j <= count; ++j) names.push_back(fmt::format("{}{}", letter, j));
@@ -89,7 +89,7 @@ class ArrayRows {
   ArrayRows(const SolveOptions& o, const Limits& limits);
 
   index_t m() const { return in_.m(); }
-  /// Of A, then of B, then the weight.
+  /// Returns the number of numbers in a row: of A, then of B, then the weight.
   index_t width() const { return in_.n() + in_.sides.p + (in_.w ? 1 : 0); }
   const SolveInputs& inputs() const { return in_; }
   TableRoles roles() const;
@@ -159,8 +159,8 @@ TableRoles ArrayRows::roles() const {
   return roles;
 }
 
-/// The last part of the dataset's path; "group" where the file has none, and where another column
-/// of the output has this name.
+/// Returns the last part of the dataset's path, or "group" if the file has none, or if another
+/// column of the output has this name.
 std::string ArrayRows::name_of_groups() const {
   const std::string& dataset = groups_->source().dataset;
   const std::string name = dataset.substr(dataset.rfind('/') + 1);

@@ -30,15 +30,15 @@ struct KeyedInput {
   GroupTableSpec table = {};  // the names of the output's columns
   std::vector<std::string> responses = {};
 
-  /// The memory of the keys, with what is counted of each group: its rows, the first of them, and
-  /// where the next one goes.
+  /// Returns the memory of the keys and of the counts for each group: its rows, the first of them,
+  /// and the place of the next one.
   std::size_t key_bytes() const {
     return keys.bytes() + (counts.capacity() + 2 * counts.size()) * sizeof(index_t);
   }
 };
 
-/// Says what is done with the rows. store: they are kept, in at most half of the memory; count:
-/// only their groups are.
+/// What is done with the rows. store: they are kept, in at most half of the memory; count: only
+/// their groups are.
 enum class KeepRows { store, count };
 
 /// Takes rows with their keys, whatever they come from. First prepare(), then add() for every row.
@@ -47,14 +47,14 @@ class RowKeeper {
   RowKeeper(const SolveOptions& o, const Limits& limits, KeepRows keep, KeyedInput& input)
       : o_(o), limits_(limits), keep_(keep), input_(input) {}
 
-  /// Takes which of the `width` numbers of a row are for what, and prepares the problem of a group.
+  /// Sets the use of the `width` numbers of a row, and prepares the problem of a group.
   void prepare(const TableRoles& roles, index_t width);
-  /// Takes the names of the output's columns, without that of --intercept. Errors: InputError where
-  /// two columns would have one name.
+  /// Sets the names of the output's columns, without the column of --intercept. Errors: InputError
+  /// if two columns would have one name.
   void name(std::vector<std::string> keys, const std::vector<std::string>& terms,
             std::vector<std::string> responses);
-  /// Errors: InputError where a weight is none; LimitError where the keys take more than a quarter
-  /// of the memory.
+  /// Adds a row. Errors: InputError if its weight is not valid; LimitError if the keys need more
+  /// than a quarter of the memory.
   void add(std::span<const std::string> keys, std::span<const double> numbers);
 
  private:
@@ -69,7 +69,7 @@ class RowKeeper {
 };
 
 /// Reads everything in one pass. Rows that count for no response are left out. Errors: InputError,
-/// also where a column is not there, where shapes do not fit, or where a weight is none; those of
+/// also if a column is missing, if shapes do not fit, or if a weight is not valid; those of
 /// RowKeeper.
 KeyedInput read_keyed_input(const SolveOptions& o, const Limits& limits, KeepRows keep);
 

@@ -11,7 +11,8 @@ namespace qrtool {
 namespace {
 
 constexpr std::uint64_t row_block_bytes = std::uint64_t{1} << 20;
-/// A part of a file is written in pieces of so many bytes, if there is room for one of each part.
+/// The bytes of a piece in which a part of a file is written, if there is room for one piece of
+/// each part.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 18;
 
 /// The group stands behind the numbers of a row, as bits.
@@ -34,7 +35,7 @@ RowStore::RowStore(index_t numbers, std::size_t memory_bytes, std::string scratc
           1, static_cast<index_t>(std::min<std::uint64_t>(row_block_bytes, memory_bytes / 4) /
                                   row_bytes()))) {}
 
-/// Whether so many rows, and their order, may be in memory.
+/// Whether this number of rows, and their order, may be in memory.
 bool RowStore::fits(index_t rows) const {
   return static_cast<std::uint64_t>(rows) * (row_bytes() + sizeof(double*)) <= most_bytes_;
 }
@@ -86,7 +87,7 @@ void RowStore::finish(std::span<const index_t> counts) {
   added_ = {};
 }
 
-/// As many neighbouring groups as fit the memory make a part.
+/// Makes parts of as many neighbouring groups as fit the memory.
 void RowStore::make_parts() {
   const index_t groups = std::ssize(starts_) - 1;
   for (index_t first = 0; first < groups;) {
@@ -98,7 +99,7 @@ void RowStore::make_parts() {
   }
 }
 
-/// Writes each row to the place of its part, the rows of a part in the order in which they came.
+/// Writes each row to the place of its part. The rows of a part keep their order.
 void RowStore::distribute() {
   struct Piece {
     index_t filled = 0, written = 0;

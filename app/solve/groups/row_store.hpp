@@ -50,8 +50,8 @@ class GroupRows {
   index_t count_ = 0, width_ = 0;
 };
 
-/// First add() for every row, then finish(), then load() and rows_of() part by part. Errors:
-/// OutputError where the scratch directory has no room.
+/// Stores rows and returns them by groups. First call add() for every row, then finish(), then
+/// load() and rows_of() part by part. Errors: OutputError if the scratch directory has no room.
 class RowStore {
  public:
   /// `numbers` of a row; `memory_bytes` for rows at the most, about; `scratch`: a directory.
@@ -66,10 +66,10 @@ class RowStore {
     index_t first_group = 0, groups = 0, first_row = 0, rows = 0;
   };
   std::span<const Part> parts() const { return parts_; }
-  /// Has the rows of a part in memory, in the place of those of the part before. A part of one
-  /// group that does not fit stays in its file.
+  /// Loads the rows of a part into memory, in the place of the part before. A part of one group
+  /// that does not fit stays in its file.
   void load(const Part& part);
-  /// The memory that rows take now.
+  /// Returns the memory that rows use now.
   std::size_t memory_bytes() const;
   /// The rows of a group of the part that was loaded last.
   GroupRows rows_of(index_t group) const;
