@@ -87,7 +87,7 @@ void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits, std::span<const std::int32_t> ranks);
 
-/// As job_of(), for a matrix per right side.
+/// The job of leverages that belong to right sides: a number means the matrix of that right side.
 LeverageJob job_of_sides(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits);
 

@@ -23,7 +23,7 @@
 namespace qrtool {
 namespace {
 
-/// The mean of all workers' seconds.
+/// Returns the mean of all workers' seconds.
 template <class Worker>
 ChunkSeconds mean_seconds(std::span<Worker> workers) {
   ChunkSeconds total;
@@ -35,8 +35,8 @@ ChunkSeconds mean_seconds(std::span<Worker> workers) {
   return total;
 }
 
-/// Divides the wall time of a chunk into factoring and checking as the busy threads have divided
-/// theirs. The wall time includes that of idle threads, and the making of workers.
+/// Divides the wall time of a chunk into factoring and checking in the proportion of the busy
+/// threads. The wall time includes idle threads, and the making of workers.
 ChunkSeconds divided(double wall, const ChunkSeconds& busy) {
   const double both = busy.factor + busy.check;
   const double factor = both > 0 ? wall * busy.factor / both : wall;
@@ -59,8 +59,8 @@ ChunkSeconds deal_out(std::span<Worker> workers, BatchView<const T> a, const Fac
   return mean_seconds(workers);
 }
 
-/// Shares the matrices out to workers on threads of OpenMP, so that each worker may have a team of
-/// its own.
+/// Deals the matrices to workers on threads of OpenMP, so that each worker may have a team of its
+/// own.
 template <class Worker, class T>
 ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Factors<T>& out,
                        std::span<MatrixReport> report) {
@@ -255,11 +255,11 @@ template ChunkFactorPointer<double> make_eigen(const Plan&);
 template ChunkFactorPointer<std::complex<float>> make_eigen(const Plan&);
 template ChunkFactorPointer<std::complex<double>> make_eigen(const Plan&);
 
-/// The last plan's.
+/// The workers of the last plan.
 struct CpuBackend::Kept {
   explicit Kept(const Plan& its_plan) : plan(its_plan) {}
 
-  /// The number of matrices does not matter.
+  /// Whether they serve another plan, too. The number of matrices does not matter.
   bool is_for(const Plan& other) const {
     const Problem &p = plan.problem, &o = other.problem;
     return p.type == o.type && p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&

@@ -12,10 +12,10 @@
 namespace qrtool {
 namespace {
 
-/// How much longer threads take that work beside others, for each of the others: batches of 64 x 64
-/// to 512 x 256 take a seventh to an eighth of the time with 16 threads; one matrix that 16 threads
-/// share takes a fifth (1024 x 1024), and from huge_matrix_flops on an eleventh (5000 x 5000 in
-/// float64). Host of an H200, 2026-11-23.
+/// The fraction by which a thread is slower for each other thread: batches of 64 x 64 to 512 x 256
+/// take a seventh to an eighth of the time with 16 threads; one matrix that 16 threads share takes
+/// a fifth (1024 x 1024), and from huge_matrix_flops on an eleventh (5000 x 5000 in float64). Host
+/// of an H200, 2026-11-23.
 constexpr double beside_others = 0.07, beside_others_on_one = 0.1, beside_others_on_huge = 0.03;
 constexpr double huge_matrix_flops = 1e11;
 /// The largest number of threads that share one matrix, and the operations from which they do.
@@ -26,7 +26,7 @@ constexpr index_t rows_of_tall = 32;
 /// The rate of a thread for the products of further right sides.
 constexpr double side_flops_per_second = 8e9;
 
-/// The threads that share one matrix: those of a tall one share its leaves.
+/// Returns the number of threads that share one matrix. Those of a tall matrix share its leaves.
 index_t sharing_threads(const Problem& p) {
   Problem one = p;
   one.count = 1;
@@ -48,8 +48,8 @@ double speed_of(const Problem& p, int threads) {
   return busy / (1 + (busy - 1) * each);
 }
 
-/// The seconds of one thread for all of `p`, from the nearest row of the table. Complex matrices
-/// have no rows: they take as long as real ones of float32.
+/// Returns the seconds of one thread for all of `p`, from the nearest row of the table. Complex
+/// matrices have no rows: they take as long as real ones of float32.
 double one_thread_seconds(std::string_view run, Problem p) {
   if (is_complex(p.type)) p.type = ElementType::float32;
   const auto count = static_cast<double>(std::exchange(p.count, 1));

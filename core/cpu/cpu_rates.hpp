@@ -12,9 +12,9 @@ namespace qrtool {
 /// AVX-512), 2026-11-23. `qrtool_cpu_rates` (tests/app/bench) writes the table again.
 const CostTable& cpu_runs();
 
-/// The seconds in which `threads` threads do the work and measure its errors, by the rate of the
-/// nearest shape that was measured; R alone by no more than Q and R. Processors differ by a few
-/// times.
+/// Returns the seconds in which `threads` threads do the work and measure its errors, by the rate
+/// of the nearest shape that was measured. R alone takes no longer than Q and R. Processors differ
+/// by a few times.
 double cpu_seconds(const Work& work, int threads);
 
 }  // namespace qrtool

@@ -28,9 +28,9 @@ constexpr index_t most_batched_rows = 1024;
 
 /// Rows per column beyond which the plain sums of cpu/blocked may err by more than the bar.
 constexpr index_t most_blocked_rows = 32;
-/// Wider trees lose to cpu/blocked, but not to cpu/eigen.
+/// The most columns of a tree. Wider ones lose to cpu/blocked, but not to cpu/eigen.
 constexpr index_t most_tall_columns = 128;
-/// From so many rows on, and so many times the columns, complex matrices are a tree.
+/// The least rows, and the least ratio of rows to columns, of a tree of complex matrices.
 constexpr index_t least_complex_tall_rows = 1024, least_complex_tall_ratio = 16;
 
 Params no_params(const Problem&, const Limits&) { return {}; }
@@ -57,7 +57,7 @@ std::size_t batched_workspace_bytes(const Problem& p) {
   return batched_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
 }
 
-/// Of cpu/complex, and of cpu/tall.
+/// Returns the arithmetic of cpu/complex and of cpu/tall.
 std::string arithmetic_of_type(const Problem& p) {
   const bool is_single = p.type == ElementType::complex64 && !complex_kernels_widen(p.m);
   return is_single ? "complex64" : arithmetic(p);
@@ -126,7 +126,7 @@ std::size_t eigen_workspace_bytes(const Problem& p) {
   return eigen_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
 }
 
-/// The times of the plan, on every machine.
+/// Returns the times of the plan, which are the same on every machine.
 const CostTable& costs_of(const Limits&) { return cpu_costs(); }
 
 // cpu/complex
@@ -201,7 +201,7 @@ constexpr std::array variants{
                         make_eigen<std::complex<double>>}},
 };
 
-/// The same as the plan sees them, in the same order.
+/// The variants as the plan sees them, in the same order.
 constexpr auto plans = [] {
   std::array<Variant, variants.size()> list{};
   for (std::size_t i = 0; i < list.size(); ++i) {

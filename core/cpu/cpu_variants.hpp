@@ -24,7 +24,7 @@ class ChunkFactor {
 template <class T>
 using ChunkFactorPointer = std::unique_ptr<ChunkFactor<T>>;
 
-// These functions make what factors the chunks of a plan. cpu_backend.cpp defines them for float
+// Functions that make the workers for the chunks of a plan. cpu_backend.cpp defines them for float
 // and for double, make_complex() for complex numbers, make_tall() and make_eigen() for all.
 template <class T>
 ChunkFactorPointer<T> make_batched(const Plan& plan);
@@ -42,7 +42,7 @@ struct CpuVariant {
   using Make = ChunkFactorPointer<T> (*)(const Plan&);
 
   Variant plan;
-  /// Null for a type that the variant does not take.
+  /// Null for a type that the variant cannot factor.
   OfEachType<std::tuple, Make> make;
 };
 

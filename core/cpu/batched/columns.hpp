@@ -41,7 +41,7 @@ class Columns : protected Lanes<T, C> {
   using InMemory = Tiles<T, Base::lanes>;
   using E = Entry<V, parts>;
 
-  /// The vectors of a row of a panel.
+  /// The number of vectors in a row of a panel.
   static constexpr int row_vectors = parts * width;
 
   /// Hands out parts of a workspace; without one it counts the vectors that are needed.
@@ -77,12 +77,12 @@ class Columns : protected Lanes<T, C> {
 
   static index_t panels_of(index_t columns) { return (columns + width - 1) / width; }
 
-  /// Row i of panel p.
+  /// Returns row i of panel p.
   V* row_of(index_t p, index_t i) const { return a_ + p * panel_vectors() + i * row_vectors; }
   /// A row more than a panel has: panels a power of two apart would share few places of the
   /// first-level cache, and rows that are loaded reach all panels in turn.
   index_t panel_vectors() const { return (m_ + 1) * row_vectors; }
-  /// Column j of the real matrix.
+  /// Returns an entry of column j of the real matrix.
   V& at(index_t i, index_t j) const { return row_of(j / row_vectors, i)[j % row_vectors]; }
 
   // ---- between memory and the pack
@@ -114,12 +114,12 @@ class Columns : protected Lanes<T, C> {
     largest_[j] = greater(magnitude_bits(x), largest_[j]);
   }
 
-  /// Takes the scales of another pack of the same matrices.
+  /// Copies the scales of another pack of the same matrices.
   void copy_scale(const Columns& from) {
     is_finite_ = from.is_finite_;
     scale_ = from.scale_;
   }
-  /// After all columns are loaded.
+  /// Finds the scales. Call it after all columns are loaded.
   void find_scale() {
     IntT most{};
     for (index_t j = 0; j < n_; ++j) most = largest_[j] > most ? largest_[j] : most;

@@ -13,7 +13,7 @@
 namespace qrtool::batched {
 namespace {
 
-/// Keeps A in panels, and adds A'A where R will be.
+/// Keeps A in panels, and sums A'A in the place of R.
 template <class T, class C, class Place>
 class GramRows : Lanes<T, C> {
   using Base = Lanes<T, C>;
@@ -21,10 +21,10 @@ class GramRows : Lanes<T, C> {
   using InMemory = Tiles<T, Base::lanes>;
 
  public:
-  /// Rows in a plain sum.
+  /// The number of rows in a plain sum.
   static constexpr index_t run = 32;
 
-  /// For m rows of `columns` columns, those of A and the right sides beside it.
+  /// For m rows of `columns` columns, which are A and the right sides beside it.
   template <class Workspace>
   GramRows(index_t m, index_t columns, Place& place, Workspace& workspace)
       : m_(m), columns_(columns), place_(place) {
@@ -34,10 +34,10 @@ class GramRows : Lanes<T, C> {
   /// The size of a panel of A. Rows of panels a power of two apart would share few places of the
   /// first-level cache.
   index_t panel_vectors() const { return (m_ + 1) * width; }
-  /// Row i of panel p of A.
+  /// Returns row i of panel p of A.
   V* data_of(index_t p, index_t i) const { return data_ + p * panel_vectors() + i * width; }
 
-  /// Columns beyond the last are zero.
+  /// Sets the sums to zero. Columns beyond the last are zero.
   void clear() {
     for (index_t j = columns_; j % width != 0; ++j)
       for (index_t i = 0; i < m_; ++i) data_of(j / width, i)[j % width] = V{};
@@ -65,8 +65,8 @@ class GramRows : Lanes<T, C> {
   struct Range {
     index_t begin, end;
   };
-  /// Adds the products of some rows to the panels of A'A in the range, of which the first `panels`
-  /// are those of A. Squares of four panels by four stay in the first-level cache. Panel `thin` has
+  /// Adds the products of some rows to the panels of A'A in the range, the first `panels` of which
+  /// belong to A. Squares of four panels by four stay in the first-level cache. Panel `thin` has
   /// one column.
   void multiply(index_t first, index_t rows, Range range, index_t panels, index_t thin = -1) {
     constexpr index_t square = 4;
@@ -125,8 +125,8 @@ class GramTiles : Lanes<C, C> {
  public:
   explicit GramTiles(const Place& place) : place_(place) {}
 
-  /// For panels of columns, of which the first `panels` are those of A. entry(left, right, o, e)
-  /// returns entry (o, e) of a tile of the Gram matrix.
+  /// Calls entry(left, right, o, e), which returns entry (o, e) of a tile of the Gram matrix, for
+  /// panels of columns, the first `panels` of which belong to A.
   template <class Entry>
   void factor(index_t panels, index_t all, Entry entry) const {
     for (index_t right = 0; right < all; ++right)

@@ -24,7 +24,7 @@ inline batched::Shape shape_of(const Problem& p) {
 /// Whether complex64 matrices of m rows are computed in complex128 and rounded once.
 constexpr bool complex_kernels_widen(index_t m) { return m < 16; }
 
-/// The routine for matrices of T, which takes the place of the problem's type.
+/// Returns the routine for matrices of T, which is chosen by the problem's type.
 template <class T, template <class> class Routine>
 const Routine<Real<T>>& routine_of(const batched::KernelsOf<Routine>& kernels, const Problem& p) {
   const auto& routines = is_complex_number<T> ? kernels.complex : kernels.real;

@@ -30,7 +30,8 @@ class GramPack : public Columns<T, C> {
   using Base::panels_of, Base::raise_largest, Base::row_of, Base::upper_row;
   using typename Base::Workspace;
 
-  /// Others gain nothing, or too little for the time of a look at 32 rows where none is accepted.
+  /// Whether A'A may be faster. Other shapes gain nothing, or less than it costs to look at 32 rows
+  /// of matrices that are refused.
   static bool fits(index_t m, index_t n) { return n >= 16 && m >= 96 && m >= 2 * n; }
 
   GramPack(index_t m, index_t n, Workspace& workspace)
@@ -84,8 +85,8 @@ class GramPack : public Columns<T, C> {
 
   V* tile_of(index_t left, index_t right) const { return upper_row(left * width, right); }
 
-  /// The lanes that the guard might accept, by A'A of the first rows and 16 columns, before all
-  /// others are multiplied. Where columns have a common mean, it accepts none.
+  /// Returns the lanes that the guard might accept, by A'A of the first rows and 16 columns, before
+  /// all others are multiplied. If columns have a common mean, it accepts none.
   Int look() {
     constexpr index_t n = looked_at * width;
     V sums = {};
@@ -117,7 +118,7 @@ class GramPack : public Columns<T, C> {
     for (index_t j = n_; j < panels_of(n_) * width; ++j) down_[j] = V{};
   }
 
-  /// The sum of N_j^2 / R_jj^2, a part of ||N R^-1||^2. NaN where a pivot is not positive.
+  /// Returns the sum of N_j^2 / R_jj^2, a part of ||N R^-1||^2, or NaN if a pivot is not positive.
   V diagonal_condition(index_t columns) const {
     V sum{};
     for (index_t j = 0; j < columns; ++j) sum += squares_[j] * inverse_[j] * inverse_[j];

@@ -133,8 +133,8 @@ class Factorization : Columns<T, C, parts> {
     for (index_t i = s_.k; i < s_.q_cols; ++i) sign_[i] = one;
   }
 
-  /// x := the parts j, .., j + N - 1 of row i of R D^-1, rounded once, where adding 0 turns -0 into
-  /// +0. Returns the largest of them as bits. N is at most row_vectors.
+  /// x := the parts j, .., j + N - 1 of row i of R D^-1, rounded once; adding 0 turns -0 into +0.
+  /// Returns the largest of them as bits. N is at most row_vectors.
   template <int N>
   [[gnu::always_inline]] IntT upper_parts(index_t i, index_t j, V sign, VT* x) const {
     const V *from = &r_->r_at(i, j), *up = r_->scales(j / parts);
@@ -199,8 +199,8 @@ class Factorization : Columns<T, C, parts> {
     });
   }
 
-  /// Where V was rounded, tau is computed from the rounded V, so that I - tau v v^H is unitary to
-  /// the last bit of T.
+  /// Returns tau for the stored V. If V was rounded, tau is computed from the rounded V, so that I
+  /// - tau v v^H is unitary to the last bit of T.
   E stored_tau(index_t j) const {
     const E& tau = t_[j / width * width * width + j % width * (width + 1)];
     if constexpr (sizeof(T) == sizeof(C)) {

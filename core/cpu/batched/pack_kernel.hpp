@@ -11,8 +11,8 @@
 
 namespace qrtool::batched {
 
-/// Describes row-major matrices: entry (i, j) of matrix b is data[b * stride + i * ld + j]. `data`
-/// is null where the caller does not ask for these matrices.
+/// Row-major matrices: entry (i, j) of matrix b is data[b * stride + i * ld + j]. `data` is null if
+/// the caller does not ask for these matrices.
 template <class T>
 struct Strided {
   T* data = nullptr;
@@ -48,7 +48,7 @@ template <class T>
 struct Routine {
   int lanes;
   std::size_t (*workspace_bytes)(const Shape&);
-  /// `workspace` is aligned to 64 bytes.
+  /// `workspace` must be aligned to 64 bytes.
   void (*factor)(const Shape&, const Pack<T>&, std::byte* workspace);
 };
 

@@ -9,11 +9,11 @@
 namespace qrtool::batched {
 namespace {
 
-/// Columns per panel.
+/// The number of columns of a panel.
 constexpr int width = 4;
-/// The real columns to which V is applied at a time: 4 x 4 sums take 16 of the 32 registers of
-/// AVX-512 and ARM, and 4 x 2 sums take 8 of the 16 registers of other processors. Panels of 8
-/// columns were slower for matrices of up to 128 columns.
+/// The number of real columns to which V is applied at a time: 4 x 4 sums take 16 of the 32
+/// registers of AVX-512 and ARM, and 4 x 2 sums take 8 of the 16 registers of other processors.
+/// Panels of 8 columns were slower for matrices of up to 128 columns.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int block = 4;
 #else
@@ -193,8 +193,8 @@ class Panel : Lanes<C, C> {
     Int is_identity;
   };
 
-  /// H^H (alpha, x) = (beta, 0) with real beta, tail = x^H x (LAPACK larfg). Where squares of a
-  /// column's entries would underflow, the column is first multiplied by a power of two.
+  /// Finds H with H^H (alpha, x) = (beta, 0) and real beta; tail = x^H x (LAPACK larfg). If squares
+  /// of a column's entries would underflow, the column is first multiplied by a power of two.
   template <int P>
   Reflector make_reflector(V tail) const {
     using F = Format<C>;
@@ -203,7 +203,7 @@ class Panel : Lanes<C, C> {
     V raised_tail = one;  // computed only where it is needed
     if (any(tail < F::small_squares)) raised_tail = sum_of_squares<P>(F::raise);
     const Int is_small = square_of(alpha) + tail < F::small_squares;
-    // x = 0 where it is negligible compared with the largest entry of the column.
+    // x = 0 if it is negligible compared with the largest entry of the column.
     const Int no_tail =
         (tail < F::small_squares) & (raised_tail < F::zero * F::raise * F::raise * F::zero);
     Reflector h;

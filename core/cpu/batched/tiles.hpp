@@ -19,9 +19,9 @@ class Tiles {
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
 
  public:
-  /// Calls body<N>(x, i, j) for the entries (i, j), .., (i, j + N - 1) of rows x cols matrices,
-  /// where x[e] holds entry (i, j + e) of `lanes` matrices. N is 1, or it is `lanes` and j is a
-  /// multiple of it. Lanes without a matrix get the first one.
+  /// Calls body<N>(x, i, j) for the entries (i, j), .., (i, j + N - 1) of rows x cols matrices;
+  /// x[e] holds entry (i, j + e) of `lanes` matrices. N is 1, or it is `lanes` and j is a multiple
+  /// of it. Lanes without a matrix get the first one.
   template <bool by_strips = true, class Body>
   static void read(const Strided<const T>& in, index_t count, index_t rows, index_t cols,
                    Body body) {
@@ -75,7 +75,7 @@ class Tiles {
       }
     }
   };
-  /// Goes through a matrix in which a tile never continues in the next row.
+  /// A walk through a matrix in which a tile never continues in the next row.
   struct WithinRow {
     index_t i, j;
     template <class Body>
@@ -85,9 +85,9 @@ class Tiles {
   };
 
   /// Calls body(tile, offset in memory, entries) for a rows x cols matrix. A tile continues in the
-  /// next row where rows follow each other without a gap. Row by row
-  /// memory is read in order, at twice the speed of strip by strip where matrices are not in the
-  /// caches; the caller's panels must then not lie a power of two apart.
+  /// next row if rows follow each other without a gap. Row by row memory is read in order, at twice
+  /// the speed of strip by strip if matrices are not in the caches; the caller's panels must then
+  /// not lie a power of two apart.
   template <bool by_strips, class View, class Body>
   static void for_tiles(const View& view, index_t rows, index_t cols, Body body) {
     if (cols % lanes == 0) {
@@ -113,8 +113,8 @@ class Tiles {
     }
   }
 
-  /// Prefetches the cache line that is eight lines ahead in the same matrix, where eight matrices
-  /// are read or written a line at a time. It saves 7 to 15 % of the time at 32x32 and 64x64 in
+  /// Prefetches the cache line that is eight lines ahead in the same matrix, if eight matrices are
+  /// read or written a line at a time. It saves 7 to 15 % of the time at 32x32 and 64x64 in
   /// float64, and nothing for the sixteen matrices of float32.
   template <int is_write>
   static void prefetch(const T* row) {

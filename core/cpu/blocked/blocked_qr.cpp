@@ -18,7 +18,7 @@
 namespace qrtool {
 namespace {
 
-/// The number of threads that get work, since each takes whole strips of 32 columns.
+/// Returns the number of threads that get work, since each takes whole strips of 32 columns.
 template <class T>
 int useful_threads(const Problem& p, int threads) {
   if (is_complex_number<T>) return 1;
@@ -34,8 +34,8 @@ class Gate {
     ready.store(p + 1, std::memory_order_release);
     ready.notify_all();
   }
-  /// Looks many times before it sleeps, since waking up takes long. This saves a 512x512 matrix of
-  /// float32 on two threads 0.3 of 4.29 ms, and 0.12 of 2.58 ms where only R is formed.
+  /// Spins many times before it sleeps, because waking up takes long. This saves a 512x512 matrix
+  /// of float32 on two threads 0.3 of 4.29 ms, and 0.12 of 2.58 ms if only R is formed.
   static void wait_for(void* self, std::int64_t p) {
     auto& ready = static_cast<Gate*>(self)->ready_;
     for (int looks = 0; looks < most_looks; ++looks) {
@@ -53,10 +53,10 @@ class Gate {
   std::atomic<std::int64_t> ready_ = 0;
 };
 
-/// Calls work(worker, size) on `threads` threads, or on fewer where the system does not give more.
-/// No call begins before all threads exist, since they wait for each other. Returns their number.
-/// They are threads of OpenMP, because those of an earlier OpenMP loop still wait actively for work
-/// and would compete with any others.
+/// Calls work(worker, size) on `threads` threads, or on fewer if the system does not give more. No
+/// call begins before all threads exist, since they wait for each other. Returns their number. They
+/// are threads of OpenMP, because the threads of an earlier OpenMP loop still spin and would
+/// compete with any others.
 template <class Work>
 int run_team(int threads, Work work) {
   int size = 1;

@@ -16,7 +16,8 @@ namespace qrtool {
 /// are always among them.
 std::span<const blocked::Kernels* const> blocked_kernels();
 
-/// The first of them whose arithmetic the problem allows: --arithmetic strict has no bfloat16.
+/// Returns the first kernels whose arithmetic the problem allows: --arithmetic strict has no
+/// bfloat16.
 const blocked::Kernels& blocked_kernels_for(const Problem& problem);
 
 /// Whether these kernels multiply bfloat16 parts of float32 numbers.

@@ -33,7 +33,7 @@ class ComplexLeaf : Lanes<C, C> {
   /// The columns of a strip, and the reals of a row of it.
   static constexpr index_t strip = 16, strip_reals = 2 * strip;
 
-  /// The reals that `rows` rows take.
+  /// Returns the number of reals that `rows` rows need.
   static constexpr index_t entries(index_t rows) {
     return (rows + lanes - 1) / lanes * lanes * strip_reals;
   }
@@ -94,7 +94,7 @@ class ComplexLeaf : Lanes<C, C> {
 
  private:
   static constexpr index_t group = 4;
-  /// The blocks of rows in a plain sum.
+  /// The number of blocks of rows in a plain sum.
   static constexpr index_t sum_blocks = 8;
   static constexpr index_t block_reals = lanes * strip_reals;
 
@@ -144,7 +144,7 @@ class ComplexLeaf : Lanes<C, C> {
     for (int p = 0; p < N; ++p) result[p] = sum_of(total[p]);
   }
 
-  /// x^H x of column c, whose entries are first multiplied by `factor`.
+  /// Returns x^H x of column c, whose entries are first multiplied by `factor`.
   C sum_of_squares(index_t c, C factor) const {
     Scalar sum[1];
     sum_blocks_of(sum, [&](const C* rows, Z(&part)[1]) {

@@ -62,7 +62,7 @@ class ComplexStrips : StripRows<T, C, 2> {
 
   // ---- the order of the strips
 
-  /// Returns false where the matrix is not finite.
+  /// Returns false if the matrix is not finite.
   bool factor_strips(const Matrix<T>& matrix) {
     for (index_t s = 0; s < this->strips_; ++s) {
       C* const c = s < panels_ ? strip_ + s * rows_ * width : own_;
@@ -114,8 +114,8 @@ class ComplexStrips : StripRows<T, C, 2> {
     }
   }
 
-  /// C := (I - V T V^H) C, or with T^H, where V is panel p. C is zero in all but its first `filled`
-  /// rows from row 16 p on.
+  /// C := (I - V T V^H) C, or with T^H, where V is panel p. C is zero below its first `filled`
+  /// rows, counted from row 16 p.
   template <bool is_adjoint>
   [[gnu::noinline]] void apply_panel(index_t p, index_t filled, C* matrix) const {
     const index_t j = p * strip * width;

@@ -20,7 +20,7 @@ class LeafColumns : Lanes<C, C> {
   using typename Base::V;
 
  public:
-  /// The entries of C that `rows` rows take.
+  /// Returns the number of entries of C that `rows` rows need.
   static constexpr index_t entries(index_t rows) { return round_up(rows, lanes) * leaf; }
 
   LeafColumns(C* x, index_t rows) : x_(x), rows_(rows) {}

@@ -44,8 +44,8 @@ class GramR {
   static constexpr int lanes = Products<C>::lanes, row_vectors = width / lanes;
 
  public:
-  /// A pack of cpu/batched is as fast where there are fewer columns, and threads can share larger
-  /// matrices where reflectors are used.
+  /// Whether A'A may be faster. With fewer columns a pack of cpu/batched is as fast, and larger
+  /// matrices are shared by threads if reflectors are used.
   static bool fits(index_t m, index_t n) {
     constexpr index_t least_columns = 64, most_entries = 512 * 512;
     return n >= least_columns && m >= 2 * n && m * n <= most_entries;
@@ -87,8 +87,8 @@ class GramR {
     }
   }
 
-  /// Whether the rows in the strips suggest that the guard will refuse R, as where all columns have
-  /// a common mean: judged by 16 columns, before the time for A'A is spent.
+  /// Whether the rows in the strips suggest that the guard will refuse R, as for columns with a
+  /// common mean. It is judged by 16 columns, before the time for A'A is spent.
   bool looks_refused(index_t rows) const {
     constexpr int vectors = row_vectors / 2;
     alignas(64) C norms[leaf], inverse[leaf];
@@ -102,13 +102,13 @@ class GramR {
     return !(sum <= most_condition * leaf);
   }
 
-  /// Forms R after all rows. Returns false where the guard refuses it.
+  /// Forms R after all rows. Returns false if the guard refuses it.
   bool factor() {
     const C most = most_condition * static_cast<C>(n_);
     return keep_norms() && factor_squares(most) && squared_condition() <= most;
   }
 
-  /// Row i of R, of which the entries from column 32 (i / 32) on are defined.
+  /// Returns row i of R, whose entries from column 32 (i / 32) on are defined.
   const C* row(index_t i, index_t s) const { return r_ + (s * strips_ * width + i) * width; }
 
  private:
@@ -122,7 +122,7 @@ class GramR {
   /// Returns the 32 x 32 entries of R in block row t of strip s.
   C* square_of(index_t t, index_t s) const { return r_ + (s * strips_ + t) * square; }
 
-  /// X'X without its lower left quarter.
+  /// Adds X'X without its lower left quarter.
   static void add_upper_products(index_t rows, const C* x, C* to) {
     constexpr index_t half = width / 2;
     Products<C>::add_products(rows, half, x, x, row_vectors, to);
@@ -130,7 +130,7 @@ class GramR {
                               to + half * width + half);
   }
 
-  /// Keeps the norms of the columns, and gives a diagonal to those beyond n.
+  /// Keeps the norms of the columns, and gives a diagonal to the columns beyond n.
   bool keep_norms() {
     bool are_normal = true;
     for (index_t j = 0; j < strips_ * width; ++j) {
@@ -142,7 +142,7 @@ class GramR {
     return are_normal;
   }
 
-  /// Returns false where a pivot is not positive, or ||D R^-1||^2 is above `most`.
+  /// Returns false if a pivot is not positive, or if ||D R^-1||^2 is above `most`.
   [[gnu::noinline]] bool factor_squares(C most) {
     C condition = 0;
     for (index_t s = 0; s < strips_; ++s) {
@@ -164,7 +164,7 @@ class GramR {
     return true;
   }
 
-  /// Says how many columns X has, and how many vectors the columns of Y take.
+  /// The number of columns of X, and of vectors in the columns of Y.
   struct Size {
     index_t columns;
     int vectors;
@@ -207,8 +207,8 @@ class GramR {
     }
   }
 
-  /// B := R with R'R = B, in two halves of 16 rows. What is left of the diagonal is undefined.
-  /// Returns false where a pivot is not positive.
+  /// B := R with R'R = B, in two halves of 16 rows. Below the diagonal it is undefined. Returns
+  /// false if a pivot is not positive.
   [[gnu::noinline]] bool factor_square(index_t t) {
     C *b = square_of(t, t), *inverse = inverse_ + t * width;
     C* const last = b + leaf * (width + 1);

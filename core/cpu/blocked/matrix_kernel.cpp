@@ -38,7 +38,7 @@ class Factorization : StripRows<T, C, 1> {
  public:
   static constexpr bool has_tiles = TileProducts<C>::exist;
 
-  /// Whether AMX tiles multiply: they gain nothing at 256x128 and a sixth at 512x256.
+  /// Whether AMX tiles multiply. They gain nothing at 256x128 and a sixth at 512x256.
   static bool uses_tiles(const Shape& shape) {
     constexpr index_t least_rows = 256, least_columns = 192;
     return has_tiles && shape.m >= least_rows && shape.k >= least_columns;
@@ -98,8 +98,9 @@ class Factorization : StripRows<T, C, 1> {
 
   // ---- the order of the strips
 
-  /// The strips that a worker computes side by side, so that a panel is read once for all of them.
-  /// It and they stay in the second-level cache. The result does not depend on their number.
+  /// Returns the number of strips that a worker computes side by side, so that a panel is read once
+  /// for all of them. The panel and the strips stay in the second-level cache. The result does not
+  /// depend on their number.
   index_t group_size(index_t strips, int workers) const {
     constexpr index_t cache_bytes = 3 << 19, least_groups = 8, most = 4;
     const index_t strip_bytes = rows_ * width * static_cast<index_t>(sizeof(C));
@@ -184,7 +185,7 @@ class Factorization : StripRows<T, C, 1> {
     for (index_t s = group.first; s < group.end; ++s) this->store_q(out, s, own_strip(s, team));
   }
 
-  /// The strip := (I - V T V') of it, or with T', where V is panel p.
+  /// Replaces the strip S by (I - V T V') S, or with T', where V is panel p.
   template <bool is_transposed>
   void apply_panel(index_t p, typename Products<C>::Rows filled, C* strip, int vectors) const {
     C* const c = strip + p * width * width;
@@ -195,8 +196,8 @@ class Factorization : StripRows<T, C, 1> {
     }
   }
 
-  /// Whether the tiles apply panel p. Splitting it takes as long as they save in one strip, or in
-  /// more where it has few rows. The mode does not matter, so that it does not change R.
+  /// Whether the tiles apply panel p. Splitting the panel takes as long as the tiles save in one
+  /// strip, or in more if it has few rows. The mode does not matter, so that it does not change R.
   bool is_split(index_t p) const {
     constexpr index_t least_rows = 96, least_strips = 3;
     return uses_tiles_ && rows_ - p * width >= least_rows && strips_ - 1 - p >= least_strips;
@@ -248,7 +249,8 @@ class Factorization : StripRows<T, C, 1> {
 
   // ---- R from A'A
 
-  /// Forms A'A, and finds the largest entry of A. Returns false where that looks useless.
+  /// Forms A'A, and finds the largest entry of A. Returns false if R from it would probably be
+  /// refused.
   [[gnu::noinline]] static bool add_to_gram(const Strided<const T>& a, const Shape& shape,
                                             GramR<C>& gram, IntT& largest) {
     for (index_t first = 0; first < shape.m; first += gram.most_rows) {
@@ -271,7 +273,7 @@ class Factorization : StripRows<T, C, 1> {
     return true;
   }
 
-  /// Stores R with zeros left of its diagonal, where adding 0 turns -0 into +0.
+  /// Stores R with zeros left of its diagonal. Adding 0 turns -0 into +0.
   [[gnu::noinline]] static void store_upper(const GramR<C>& gram, const Shape& shape,
                                             const Strided<T>& r) {
     for (index_t i = 0; i < shape.n; ++i) {

@@ -36,8 +36,8 @@ template <class T>
 struct Routine {
   /// Returns the workspace of a team of `size` threads, in bytes.
   std::size_t (*workspace_bytes)(const Shape&, int size);
-  /// Forms R alone from A'A, on one thread (matrix_gram.hpp). Returns false where this shape or
-  /// this matrix needs reflectors; R is undefined then. The shape and the matrix alone decide.
+  /// Forms R alone from A'A, on one thread (matrix_gram.hpp). Returns false if this shape or this
+  /// matrix needs reflectors; R is undefined then. It depends only on the shape and the matrix.
   /// Null: always reflectors.
   bool (*factor_gram)(const Shape&, const Matrix<T>&, std::byte* workspace, Outcome&);
   /// Does one worker's share. The team shares `workspace`, which is aligned to 64 bytes. The result

@@ -28,14 +28,14 @@ class PanelQr : Lanes<C, C> {
   typedef C StoredC __attribute__((may_alias));
 
  public:
-  /// Says where the parts of one panel are: `a` is its strip from the panel's first row on, `top`
-  /// the first rows of V, `t` is T transposed, and `columns` has room for the columns of a leaf.
+  /// The parts of one panel: `a` is its strip from the panel's first row on, `top` the first rows
+  /// of V, `t` is T transposed, and `columns` has room for the columns of a leaf.
   struct PanelParts {
     C *a, *top, *t, *columns;
   };
 
-  /// Overwrites `rows` rows of a strip with `columns` columns by V\R, where the first k columns get
-  /// reflectors, and gives the first rows of V in `top` and T. The reflectors of the left leaf are
+  /// Overwrites `rows` rows of a strip with `columns` columns by V\R; the first k columns get
+  /// reflectors. Gives the first rows of V in `top`, and T. The reflectors of the left leaf are
   /// applied to the right leaf first, C := H' C. Then T(left, right) = -T(left) V_left' V_right
   /// T(right).
   [[gnu::noinline]] static void factor(const PanelParts& parts, index_t rows, index_t columns,
@@ -86,8 +86,8 @@ class PanelQr : Lanes<C, C> {
   /// uniform 16x17 matrices was above its bar, by up to a tenth, and the largest error of 20000 of
   /// 32x32 was 0.84 of it; at 64x64 it is 0.55.
   static constexpr index_t low_rows = 48;
-  /// The largest sum of |v_l'v_c| over 16 columns l with which T is not formed again. Gaussian
-  /// matrices have 1 to 2, and those with rows of one number 10 and more.
+  /// The largest sum of |v_l'v_c| over 16 columns l for which T is not formed again. Gaussian
+  /// matrices have 1 to 2, and matrices with constant rows 10 and more.
   static constexpr C most_products = 4;
 
   static V load(const C* x) { return Products<C>::load(x); }
@@ -213,8 +213,8 @@ class PanelQr : Lanes<C, C> {
   }
 
   /// z_l := v_l'v_c for the columns l left of c, and z_c := v_c'v_c - 1. Entries of V are at most 1
-  /// in size, so that p + 3 rounds a product p to a multiple of one small number: sums of such
-  /// multiples are exact, and what the rounding takes away is summed apart.
+  /// in size, so that adding 3 rounds a product to a multiple of one small number: sums of such
+  /// multiples are exact, and the rounded parts are summed separately.
   static void sum_exactly(const C* a, index_t rows, index_t c, C* z) {
     V sum[row_vectors], lost[row_vectors];
     const auto add = [&](int q, V product) {
@@ -246,9 +246,9 @@ class PanelQr : Lanes<C, C> {
     part.below.add_products(c, dots);
   }
 
-  /// H (alpha, x) = (beta, 0), x'x = dots[c] (LAPACK larfg). Where squares of a column's entries
-  /// would underflow, the column is first multiplied by a power of two, and its products with the
-  /// other columns, from which T is formed, are summed again.
+  /// Finds H with H (alpha, x) = (beta, 0), x'x = dots[c] (LAPACK larfg). If squares of a column's
+  /// entries would underflow, the column is first multiplied by a power of two, and its products
+  /// with the other columns, from which T is formed, are summed again.
   static Reflector make_reflector(Leaf& part, index_t c, V* dots) {
     using F = Format<C>;
     C* const a = part.a;
@@ -278,8 +278,8 @@ class PanelQr : Lanes<C, C> {
 
   static C entry(const V* x, index_t c) { return reinterpret_cast<const StoredC*>(x)[c]; }
 
-  /// Does one pass over the first rows below row c: a_l -= v w_l right of column c, and column c :=
-  /// v. If there is a next reflector, dots := x'a_l, where x is column c + 1 below row c + 1.
+  /// Makes one pass over the first rows below row c: a_l -= v w_l right of column c, and column c
+  /// := v. If there is a next reflector, dots := x'a_l, where x is column c + 1 below row c + 1.
   template <bool has_next>
   [[gnu::noinline]] static void sweep(const Leaf& part, index_t c, const V* coefficients,
                                       const Int* keep, V* dots) {

@@ -13,7 +13,7 @@
 namespace qrtool::blocked {
 namespace {
 
-/// The mask of the lanes of vector q of a row whose columns are at least `first`.
+/// Returns the mask of the lanes of vector q of a row whose columns are at least `first`.
 template <class Int>
 Int lanes_from(index_t first, int q) {
   constexpr int lanes = sizeof(Int) / sizeof(Int{}[0]);
@@ -100,7 +100,7 @@ class StripRows : protected Lanes<T, C> {
   struct Row {
     VT x[row_vectors];
 
-    /// Reads `count` numbers; those beyond them are zeros.
+    /// Reads `count` numbers, followed by zeros.
     [[gnu::always_inline]] void read(const T* from, index_t count) {
       if (count == width) {
         read(from);
@@ -162,8 +162,8 @@ class StripRows : protected Lanes<T, C> {
     }
   };
 
-  /// Prefetches the strip's part of a later row. That part is in another page, so that the
-  /// processor would not prefetch it.
+  /// Prefetches the strip's part of a later row. It is in another page, so that the processor would
+  /// not prefetch it.
   template <int is_write>
   static void prefetch(const T* row, index_t ld) {
     constexpr index_t ahead = 16, line = 64;
@@ -261,9 +261,9 @@ class StripRows : protected Lanes<T, C> {
     }
   }
 
-  /// Stores V\R, of which V is in the strip and row i of R at row_of(i), and tau_of(j) for the
-  /// columns j of strip s. Where V was rounded, tau is computed from the rounded V, so that I - tau
-  /// v v^H is unitary to the last bit of T.
+  /// Stores V\R, with V in the strip and row i of R at row_of(i), and tau_of(j) for the columns j
+  /// of strip s. If V was rounded, tau is computed from the rounded V, so that I - tau v v^H is
+  /// unitary to the last bit of T.
   template <class RowOf, class TauOf>
   [[gnu::noinline]] void store_reflectors(const Matrix<T>& matrix, index_t s, const C* strip,
                                           RowOf row_of, TauOf tau_of) {

@@ -26,7 +26,7 @@
 namespace qrtool::blocked {
 namespace {
 
-/// Stands in for types that have no tiles.
+/// A stand-in for types that have no tiles.
 template <class C>
 struct TileProducts {
   static constexpr bool exist = false;
@@ -60,7 +60,7 @@ class TileProducts<float> {
     alignas(64) std::uint32_t parts[3][2][16][16];
   };
 
-  /// Holds 32 rows of V twice: as the left factor of V'C, and as that of V W.
+  /// 32 rows of V, twice: as the left factor of V'C, and as the left factor of V W.
   struct Rows {
     Block transposed, plain;
   };
@@ -100,7 +100,7 @@ class TileProducts<float> {
     }
   }
 
-  /// C := (I - V T V') C, or with T'. `rows` is what split() made of V.
+  /// C := (I - V T V') C, or with T'. `rows` is the result of split() for V.
   template <bool is_transposed>
   [[gnu::noinline]] static void apply(const Floats::Panel& v, const Rows* rows, Floats::Rows filled,
                                       float* c) {
@@ -122,9 +122,9 @@ class TileProducts<float> {
   static V load(const float* x) { return Floats::load(x); }
   static void store(float* x, V value) { Floats::store(x, value); }
 
-  /// Stores the parts of row r of a half block; those of `low` go to the low halves of its words.
-  /// The first part is rounded, so that what is left has any sign; the other parts are cut off,
-  /// which loses nothing.
+  /// Stores the parts of row r of a half block; `low` goes to the low halves of its words. The
+  /// first part is rounded, so that the rest has any sign; the other parts are cut off, which loses
+  /// nothing.
   [[gnu::always_inline]] static void store_parts(V low, V high, Block& to, index_t half,
                                                  index_t r) {
 #pragma GCC unroll 3

@@ -53,8 +53,8 @@ class Checker {
     for (index_t b = 0; b < a.count; ++b) measure_one(a, out, b, reports);
   }
 
-  /// Writes errors and status to the report, whose scale is already set. Check::none leaves them as
-  /// they are.
+  /// Writes errors and status to the report, whose scale is already set. Check::none changes
+  /// nothing.
   void measure(MatrixView<const T> a, const MatrixFactors<T>& out, MatrixReport& report) {
     if (problem_.check == Check::none) return;
     const Errors errors = problem_.mode == Mode::raw ? measure_reflectors(a, out, report.scale)

@@ -25,7 +25,7 @@ constexpr index_t residual_run = 8;
 /// The sums of runs of Q'Q are added pairwise; the most are 2^most_levels.
 constexpr int most_levels = 10;
 
-/// A tile has so many rows and columns: its sums take half of the registers.
+/// The number of rows and columns of a tile, whose sums take half of the registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile_rows = 4;
 #else
@@ -197,7 +197,7 @@ class Measurement {
 
   // ---- Q'Q
 
-  /// Returns ||I - Q'Q||^2. Columns beyond those of Q are zero and need no mask right of the
+  /// Returns ||I - Q'Q||^2. Columns beyond the last of Q are zero and need no mask right of the
   /// diagonal.
   [[gnu::noinline]] V orthogonality() const {
     V right[2] = {}, diagonal{};

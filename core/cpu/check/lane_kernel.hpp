@@ -42,7 +42,7 @@ struct Kernels {
   const char* target;
   int lanes;
   std::size_t (*workspace_bytes)(const Shape&);
-  /// `workspace` is aligned to 64 bytes.
+  /// `workspace` must be aligned to 64 bytes.
   void (*measure_single)(const Shape&, const Pack<float>&, std::byte* workspace, Norms&);
   void (*measure_double)(const Shape&, const Pack<double>&, std::byte* workspace, Norms&);
 };

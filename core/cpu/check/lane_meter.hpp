@@ -22,13 +22,13 @@ class LaneMeter {
   explicit LaneMeter(const Problem& problem,
                      const check_lanes::Kernels& kernels = *check_lanes::kernels().front());
   static std::size_t workspace_bytes(const Problem& problem);
-  /// Whether the meter measures such factors, and does it faster than ErrorMeter.
+  /// Whether the meter can measure such factors, and does it faster than ErrorMeter.
   static bool pays(const Problem& problem);
 
   index_t lanes() const { return kernels_.lanes; }
 
   /// Measures at most lanes() matrices, whose scales are in `errors`, and writes their errors
-  /// there. Where is_close() is true of them, ErrorMeter's orthogonality is the more exact one.
+  /// there. If is_close() is true of a matrix, ErrorMeter's orthogonality is the more exact one.
   void measure(BatchView<const T> a, const Factors<T>& out, std::span<Errors> errors);
   bool is_close(const Errors& errors) const;
 

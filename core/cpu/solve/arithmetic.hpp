@@ -16,7 +16,7 @@ struct SolveArithmetic : Lanes<T, double> {
 
   /// Exponents beyond these could overflow in products of two or three numbers.
   static constexpr int most_exponent = 400, most_shift = 1000;
-  /// The smallest size of x where its rounding to denormal numbers need not be counted.
+  /// The smallest size of x whose rounding to denormal numbers can be ignored.
   static constexpr double least_solution = sizeof(T) == 4 ? 0x1p-100 : 0x1p-900;
 
   static V broadcast(double x) { return V{} + x; }
@@ -30,7 +30,7 @@ struct SolveArithmetic : Lanes<T, double> {
     e = e > most_shift ? Int{} + most_shift : e;
     return SolveArithmetic::power_of_two(e < -most_shift ? Int{} - most_shift : e);
   }
-  /// 1 / x of a power of two.
+  /// Returns 1 / x for a power of two.
   static V power_inverse(V x) {
     constexpr long bits = long{2 * Format<double>::bias} << Format<double>::mantissa;
     return reinterpret_cast<V>(Int{} + bits - reinterpret_cast<Int>(x));

@@ -9,7 +9,8 @@
 namespace qrtool::systems {
 namespace {
 
-/// For each vector of an estimate there is one of A with columns scaled to norm 1 beside one of A.
+/// Estimates the condition. Each vector of an estimate for A stands beside one for A with columns
+/// scaled to norm 1.
 template <class T>
 class Condition : SolveArithmetic<T> {
   using Base = SolveArithmetic<T>;
@@ -28,12 +29,12 @@ class Condition : SolveArithmetic<T> {
     size_ = workspace.take(s_.n);
   }
 
-  /// ||S||, by which solutions are judged; the size of column i of A, which S is divided by; and
-  /// what gives row i of S^-1 where row i of R'^-1 is multiplied by it.
+  /// Return ||S||, by which solutions are judged; the size of column i of A, by which S is divided;
+  /// and the factor that turns row i of R'^-1 into row i of S^-1.
   V norm() const { return norm_; }
   V size(index_t i) const { return size_[i]; }
   V unscale(index_t i) const { return unscale_by_[scaled][i]; }
-  /// Systems that are left to core/solve/system_solver.
+  /// Returns the systems that are left to core/solve/system_solver.
   Int needs_care() const { return needs_care_; }
 
   /// The powers of two that make R of R', and S, which has columns of norm 1 to a factor of 2.
@@ -74,9 +75,9 @@ class Condition : SolveArithmetic<T> {
     norm_ = square_roots(squares);
   }
 
-  /// As estimate_singular_values() in core/solve/triangular: steps of inverse iteration that begin
-  /// with a vector for which each sign lets the next entry grow, and steps of the power method that
-  /// begin with the longest column. `y` has room for four vectors, `other` for two.
+  /// As estimate_singular_values() in core/solve/ranked/triangular: steps of inverse iteration that
+  /// begin with a vector for which each sign lets the next entry grow, and steps of the power
+  /// method that begin with the longest column. `y` has room for four vectors, `other` for two.
   void estimate(V* y, V* other) {
     for (index_t i = 0; i < 2 * s_.n; ++i) y[i] = V{};
     triangle_.template substitute<2>(y, [&](int v, index_t j, V sum) {
@@ -127,7 +128,8 @@ class Condition : SolveArithmetic<T> {
 
  private:
   static constexpr int scaled = 0, plain = 1;
-  /// Below these, products of entries scaled by powers of two are as exact as those of the entries.
+  /// The largest exponent for which products of entries scaled by powers of two are as exact as
+  /// products of the entries.
   static constexpr int most_gram_exponent = 200;
   /// Steps of an estimate of a singular value, each with R and with R'.
   static constexpr int iterations = 3;

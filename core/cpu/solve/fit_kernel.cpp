@@ -16,7 +16,7 @@ class FitKernel : Lanes<double, double> {
   using Base::lanes;
   using typename Base::V;
   using VP = typename VectorOf<double, lanes>::unaligned;
-  /// Right sides that share a pass over A.
+  /// The number of right sides that share a pass over A.
   static constexpr int group = 4;
   static_assert(most_sides % group == 0);
 
@@ -97,7 +97,7 @@ class FitKernel : Lanes<double, double> {
     return rows_.rows - i < lanes ? rows_.rows - i : index_t{lanes};
   }
 
-  /// b keeps what was read, NaN too. Weights are 0 in rows that do not count.
+  /// Loads b, with NaN as it was read. Weights are 0 in rows that do not count.
   void load() {
     read(sides_.b, sides_.row_step, sides_.side_step,
          [&](index_t c, index_t i, V x) { put(b_ + c * stride_ + i, x * sides_.scale); });
@@ -175,8 +175,8 @@ class FitKernel : Lanes<double, double> {
     }
   }
 
-  /// Stores what is wanted, and leaves w r in r_, of r as it is stored; 0 where the row does not
-  /// count. A row that is missing has NaN.
+  /// Stores fitted values and residuals as asked, then sets r_ to w times the stored residual, or
+  /// to 0 if the row does not count. A missing row has NaN.
   template <class Out>
   void store() {
     for_vectors([&](index_t at, index_t i) {
@@ -198,7 +198,7 @@ class FitKernel : Lanes<double, double> {
       compare(static_cast<const Out*>(sides_.given_residuals), &Sums::apart_squares,
               [&](index_t at, V x) { put(r_ + at, x); });
   }
-  /// Sums up how far the given numbers are from those in r_, which are rounded as they were, and
+  /// Sums the differences between the given numbers and r_, which is rounded as they were, and
   /// calls use(place in r_, given).
   template <class Out, class Use>
   void compare(const Out* given, double Sums::*apart_squares, Use use) {
@@ -267,8 +267,8 @@ class FitKernel : Lanes<double, double> {
     sides_.sums[c].r_squares = sum_of(squares);
   }
 
-  /// The gradient and the squares of the columns, for at most `most` right sides with as many sets
-  /// of weights, or one for all of them; 0: the squares are those of the first right side.
+  /// Sums the gradient and the squares of the columns, for at most `most` right sides with as many
+  /// sets of weights, or one for all of them; 0: the squares of the first right side are used.
   template <int most, int sets>
   void sum_columns(index_t c) {
     const index_t n = rows_.n;

@@ -7,10 +7,10 @@
 
 namespace qrtool::fit {
 
-/// The right sides that a call takes at the most.
+/// The most right sides of a call.
 constexpr std::int64_t most_sides = 16;
 
-/// How b spreads over the rows that count.
+/// The spread of b over the rows that count.
 struct Spread {
   double weight = 0, mean = 0, squares = 0;  // sum w, the weighted mean, sum w (b - mean)^2
   double b_squares = 0;                      // sum w b^2
@@ -21,12 +21,12 @@ struct Spread {
 struct Sums {
   Spread b = {};
   double r_squares = 0;  // sum w r^2
-  // sum w (given - r)^2, and the same of fitted values; not finite where a given number is NaN and
+  // sum w (given - r)^2, and the same for fitted values; not finite if a given number is NaN and
   // its row counts, or the reverse
   double apart_squares = 0, fitted_apart_squares = 0;
 };
 
-/// Rows of A, widened: column j is a[j stride], ... A row that is not to count holds zeros, and
+/// Rows of A, widened: column j is a[j stride], ... A row that is left out holds zeros, and
 /// counts[i] is 0 for it, else 1.
 struct Rows {
   std::int64_t rows = 0, stride = 0, n = 0;  // stride: a multiple of 8; zeros follow the rows

@@ -39,7 +39,7 @@ class MaskedEquations : SolveArithmetic<T> {
   V b(index_t i) const { return b_[i]; }
   /// Returns the number of rows that count, without the rows of a penalty.
   V rows_used() const { return used_; }
-  /// Returns f, where the roots are 2^-f times those of the weights.
+  /// Returns f; the roots are 2^-f times the roots of the weights.
   Int exponent() const { return exponent_; }
 
   /// b_ := W^1/2 b 2^-e
@@ -89,7 +89,7 @@ class MaskedEquations : SolveArithmetic<T> {
     for (index_t i = 0; i < s_.n; ++i) root_inverse_[i] = columns_.inverse(i);
   }
 
-  /// R'z = A'Wb. In one function, so that all right sides get their bits from the same
+  /// R'z = A'Wb. It is one function, so that all right sides get their bits from the same
   /// instructions.
   [[gnu::noinline]] void find_z(const SharedMatrix& shared) {
     for (index_t left = 0; left < columns_.panels_of(s_.n); ++left)

@@ -35,10 +35,11 @@ class NormalEquations : SolveArithmetic<T> {
   }
 
   const Rows& rows() const { return rows_; }
-  /// 2^-e of column j of A and b.
+  /// Returns 2^-e of column j of A and b.
   V down(index_t j) const { return down_[j]; }
 
-  /// Data and A'A, where R' will be: rows that have just been loaded are multiplied.
+  /// Loads the data, and sums A'A in the place of R': rows that have just been loaded are
+  /// multiplied.
   void load(const Pack<T>& pack) {
     const index_t columns = s_.n + s_.p, panels = columns_.panels_of(s_.n);
     const index_t all = columns_.panels_of(columns);

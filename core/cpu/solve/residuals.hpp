@@ -9,10 +9,11 @@
 namespace qrtool::systems {
 namespace {
 
-/// Right sides that share a pass over A.
+/// The number of right sides that share a pass over A.
 constexpr int group = 4;
 
-/// A and b come from where the way to R' has them: from memory, from `normal` or from `masked`.
+/// Computes r and g. A and b come from the source of R': from memory, from `normal` or from
+/// `masked`.
 template <class T>
 class Residuals : SolveArithmetic<T> {
   using Base = SolveArithmetic<T>;
@@ -70,7 +71,7 @@ class Residuals : SolveArithmetic<T> {
       const index_t rows = s_.m - row < step ? s_.m - row : step;
       const Rows a = take_rows(pack, sides, row, rows);
       index_t i = 0;
-      // Eight sums hide the time that an addition takes.
+      // Eight sums hide the latency of an addition.
       if (K == 1)
         for (; i + 8 <= rows; i += 8) add_rows<K, 8>(x, a, row, i);
       for (; i + 4 <= rows; i += 4) add_rows<K, 4>(x, a, row, i);
@@ -78,7 +79,7 @@ class Residuals : SolveArithmetic<T> {
     }
   }
 
-  /// Says where the first of some rows of A is, and how far apart rows and panels are.
+  /// The place of the first of some rows of A, and the distances of rows and panels.
   struct Rows {
     const V* data;
     index_t of_row, of_panel;

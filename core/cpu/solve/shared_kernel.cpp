@@ -26,8 +26,8 @@ class RightSides : SolveArithmetic<T> {
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
   using InMemory = batched::Tiles<T, lanes>;
 
-  /// So many vectors of right sides are solved side by side: with AVX-512 four, whose 4 x 4 sums
-  /// take half of the registers.
+  /// The number of vectors of right sides that are solved side by side: with AVX-512 four, whose 4
+  /// x 4 sums take half of the registers.
   static constexpr int vectors = lanes >= 8 ? 4 : 2;
   static constexpr index_t group = vectors * lanes;
   static_assert(most_right_sides % group == 0);

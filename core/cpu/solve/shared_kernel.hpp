@@ -25,7 +25,7 @@ struct Matrix {
   bool is_given = false;  // X is given, and only checked
 };
 
-/// What became of a right side.
+/// The outcome of a right side.
 enum class Kind : char { solved, refused, needs_care };
 
 /// `count` right sides, at most `most_right_sides`. b: data_rows entries each; entry i of right

@@ -96,7 +96,7 @@ class Systems : SolveArithmetic<T> {
     scales_ = reinterpret_cast<Int*>(workspace.take(s_.n));
   }
 
-  /// Computes R and what the checks need to know about it.
+  /// Computes R and the norms and estimates that the checks need.
   void prepare(const Rules& rules, const Pack<T>& pack) {
     columns_.clear();
     if (s_.is_masked) {
@@ -132,8 +132,8 @@ class Systems : SolveArithmetic<T> {
     }
   }
 
-  /// All right sides leave out the same rows, so that R of the first ones serves all others. Each
-  /// gets the bits that it gets among right sides with other gaps.
+  /// Solves for right sides that all leave out the same rows, so that R of the first ones serves
+  /// all others. Each gets the bits that it gets among right sides with other gaps.
   static void solve_same_mask(const Shape& shape, const Rules& rules, const Pack<T>& pack,
                               std::byte* workspace) {
     Workspace parts(workspace);
@@ -159,7 +159,7 @@ class Systems : SolveArithmetic<T> {
     return part;
   }
 
-  /// Takes right sides whose rows are missing where those of the right sides before were.
+  /// Loads right sides with the same missing rows as the right sides before.
   void take_next(const Rules& rules, const Pack<T>& pack) {
     columns_.reset_largest(s_.n);
     masked_.load(pack);
@@ -200,8 +200,9 @@ class Systems : SolveArithmetic<T> {
     return shift;
   }
 
+  /// Rounds x to the type in which it is stored, so that the check measures what the caller gets.
   /// Entry i of right side q of the group is x_[i group + q], times 2^-e, where e is the exponent
-  /// of b: x as it is stored, so that the check measures what the caller gets.
+  /// of b.
   void find_solution(const Rules& rules, const Pack<T>& pack, Sides sides, index_t q) {
     if (!rules.is_given) {
       for (index_t i = 0; i < s_.n; ++i) y_[i] = columns_.r_at(i, s_.n + sides.first + q);
@@ -240,7 +241,7 @@ class Systems : SolveArithmetic<T> {
     is_bad_[q] = is_bad;
   }
 
-  /// x := x + R^-1 R^-T g, where g is that of x.
+  /// x := x + R^-1 R^-T g for the gradient g of x.
   void correct(const Rules& rules, const Pack<T>& pack, Sides sides) {
     for (index_t q = 0; q < sides.count; ++q) {
       for (index_t i = 0; i < s_.n; ++i)

@@ -31,13 +31,13 @@ struct Rules {
   bool wants_se = false;
 };
 
-/// What is found for one right side. The residual norm is that of the data rows, without a ridge.
+/// The findings about one right side. The residual norm belongs to the data rows, without a ridge.
 struct Solution {
   double residual_norm = 0, backward_error = 0;
   bool needs_care = false;  // the fields above, and x, mean nothing
 };
 
-/// What is found for one matrix: estimates of its condition, as it is and with columns scaled to
+/// The findings about one matrix: estimates of its condition, unscaled and with columns scaled to
 /// norm 1.
 struct Matrix {
   double condition = 0, scaled_condition = 0;
@@ -52,9 +52,9 @@ struct SharedMatrix {
   const double* row_factors = nullptr;  // of the data_rows rows of b; 0 leaves a row out
 };
 
-/// `count` systems, at most `lanes`; more where is_masked, there are no weights and all right sides
+/// `count` systems, at most `lanes`; more if is_masked, there are no weights and all right sides
 /// leave out the same rows. x, se: n entries for right side j of system l, beginning with number (l
-/// p + j) n. What is stored is x_i 2^(shift - scale), with one shift for each right side and one
+/// p + j) n. The stored number is x_i 2^(shift - scale), with one shift for each right side and one
 /// scale for each column.
 template <class T>
 struct Pack {
@@ -83,10 +83,10 @@ template <class T>
 struct Routine {
   int lanes;
   std::size_t (*workspace_bytes)(const Shape&);
-  /// `workspace` is aligned to 64 bytes.
+  /// `workspace` must be aligned to 64 bytes.
   void (*solve)(const Shape&, const Rules&, const Pack<T>&, std::byte* workspace);
-  /// After solve() of systems whose R is not given: R of the scaled A (n x n) and Q'B (n x p),
-  /// where the largest entry of every right side is brought to [1/2, 1) by a power of two.
+  /// Returns, after solve() of systems whose R is not given, R of the scaled A (n x n) and Q'B (n x
+  /// p), for which the largest entry of every right side is brought to [1/2, 1) by a power of two.
   void (*take_factor)(const Shape&, std::byte* workspace, const PackLane&, double* r, double* z);
 };
 

@@ -65,7 +65,7 @@ class SystemColumns : batched::Columns<T, double> {
     find_scale();
   }
 
-  /// Loads R and Q'b. D scales the columns of R as it would scale those of A.
+  /// Loads R and Q'b. D scales the columns of R as it would scale the columns of A.
   void load_factor(const Pack<T>& pack) {
     Base::load(pack.r, pack.count, s_.n + s_.p);
     for (index_t j = 0; j < s_.p; ++j) reset_largest(s_.n + j);

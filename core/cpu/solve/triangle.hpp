@@ -37,7 +37,7 @@ class Triangle {
   void solve_upper(V* y) const {
     solve_leading<K>(n_, y);
   }
-  /// The same where only the first `entries` entries of y are not 0.
+  /// As above, if only the first `entries` entries of y are not 0.
   template <int K>
   [[gnu::noinline]] void solve_leading(index_t entries, V* y) const {
     for (index_t p = r_.panels_of(entries) - 1; p >= 0; --p) {

@@ -42,7 +42,7 @@ BackendLeaves<T>::BackendLeaves(Backend& backend, const Problem& problem, const 
       shape_(shape),
       threads_(threads),
       r_(1, shape.n(), shape.n()) {
-  // The first pass forms Q, too, where the second pass needs it, so that both run the same kernels.
+  // The first pass also forms Q if the second pass needs it, so that both run the same kernels.
   const bool needs_q = leaves_need_q(problem);
   problem_.count = 1;
   problem_.mode = needs_q ? Mode::reduced : Mode::r;

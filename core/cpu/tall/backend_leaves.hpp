@@ -15,7 +15,7 @@ namespace qrtool {
 template <class T>
 class BackendLeaves final : public LeafQr<T> {
  public:
-  /// `problem` is that of the whole matrix. `backend` must outlive this object.
+  /// `problem` is the problem of the whole matrix. `backend` must outlive this object.
   BackendLeaves(Backend& backend, const Problem& problem, const TallShape& shape, int threads);
 
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> r) override;

@@ -27,8 +27,8 @@ class BlockQr {
   BlockQr(index_t n, index_t block_rows, bool wants_q);
 
   /// Writes R of every block (min(rows, n) x n) to r, one below the other, and Q of every block to
-  /// the block's rows of q. q may be the same memory as a. Returns false where an R exceeds the
-  /// range of T.
+  /// the block's rows of q. q may be the same memory as a. Returns false if an R exceeds the range
+  /// of T.
   bool factor(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> q);
 
   /// Returns the workspace of one BlockQr on this processor, in bytes.

@@ -10,8 +10,8 @@ namespace {
 constexpr int lanes = vector_bytes / static_cast<int>(sizeof(double));
 using V = VectorOf<double, lanes>::stored;
 
-/// A tile has so many rows. With two vectors of columns it has 16 sums, or 8 on processors with 16
-/// registers.
+/// The number of rows of a tile. With two vectors of columns a tile has 16 sums, or 8 on processors
+/// with 16 registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile = 8;
 #else
@@ -61,8 +61,8 @@ template <int N>
 }
 
 #if defined(__AVX512F__)
-/// Adds the entries on and above the diagonal of 16 rows and columns of X'X, beginning with p, as
-/// 8 x 8 squares. They take 24 sums and 10 loads per row of X; two tiles would take 19 loads.
+/// Adds the entries on and above the diagonal of 16 rows and columns of X'X, beginning with p, as 8
+/// x 8 squares. They take 24 sums and 10 loads per row of X; two tiles would take 19 loads.
 [[gnu::noinline]] void add_corner(const double* x, index_t rows, index_t ld, index_t p,
                                   const Gram& gram) {
   V left[lanes] = {}, right[lanes] = {}, last[lanes] = {};
@@ -114,7 +114,8 @@ std::uint32_t widen(const float* from, index_t count, double* to, std::uint32_t 
 constexpr int narrow_lanes = vector_bytes / static_cast<int>(sizeof(float));
 using F = VectorOf<float, narrow_lanes>::unaligned;
 using Bits = VectorOf<std::int32_t, narrow_lanes>::type;
-/// The rows of a tile in float32, which is one vector wide. Its sums take half of the registers.
+/// The number of rows of a tile in float32, which is one vector wide. Its sums take half of the
+/// registers.
 constexpr int narrow_tile = 2 * tile;
 /// The rows of A in one plain sum; a longer sum would have a larger error.
 constexpr index_t narrow_run = 32;

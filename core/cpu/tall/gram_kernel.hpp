@@ -31,7 +31,7 @@ struct Kernels {
   std::uint32_t (*widen)(const float* from, std::int64_t count, double* to, std::uint32_t largest);
   /// sums (columns x columns) += A'A on and above the diagonal, for `rows` rows of float32 without
   /// gaps. The products are summed in float32, so that the error is about 2^-24 of the columns'
-  /// norms. `columns` is a multiple of narrow_unit. Returns the largest |a_ij| in the way of widen.
+  /// norms. `columns` is a multiple of narrow_unit. Returns the largest |a_ij| as widen does.
   std::uint32_t (*add_narrow_gram)(const float* a, std::int64_t rows, std::int64_t columns,
                                    double* sums, std::uint32_t largest);
 };

@@ -15,17 +15,17 @@
 namespace qrtool {
 namespace {
 
-/// The largest ||D R^-1||^2 that is accepted, where D holds the columns' norms. The error of R is
-/// then at most about 2^20 2^-53 of its columns' norms. Storing R in float32 has a much larger
-/// error, 2^-24.
+/// The largest accepted ||D R^-1||^2, where D holds the columns' norms. The error of R is then at
+/// most about 2^20 2^-53 of its columns' norms. Storing R in float32 has a much larger error,
+/// 2^-24.
 constexpr double most_squared_condition = 0x1p40;
 
-/// The largest ||D R^-1||^2 / n that is accepted for sums in float32; orthogonal columns have 1.
-/// The error of such sums is about 2^-24, and that of R a few times larger, as with reflectors in
+/// The largest accepted ||D R^-1||^2 / n for sums in float32; orthogonal columns have 1. The error
+/// of such sums is about 2^-24, and the error of R a few times larger, as with reflectors in
 /// float32.
 constexpr double most_narrow_condition = 4;
-/// The smallest square of a column's norm that is accepted for them, so that underflow of products
-/// does not matter.
+/// The smallest accepted square of a column's norm for sums in float32, above which underflow of
+/// products does not matter.
 constexpr double least_narrow_square = 0x1p-60;
 
 index_t padded(index_t n) { return (n + gram::unit - 1) / gram::unit * gram::unit; }
@@ -109,7 +109,7 @@ double GramLeaf::add_narrow_rows(MatrixView<const float> a) {
   return std::bit_cast<float>(largest);
 }
 
-/// Forms R from sums in float32. Returns false where they may be too inaccurate.
+/// Forms R from sums in float32. Returns false if they may be too inaccurate.
 bool GramLeaf::factor_narrow(MatrixView<const float> a, double& largest) {
   if (n_ % gram::narrow_unit != 0 || a.ld != n_) return false;
   largest = add_narrow_rows(a);
@@ -124,8 +124,8 @@ bool GramLeaf::factor_wide(MatrixView<const float> a, double& largest) {
   return factor_sums() && squared_condition() <= most_squared_condition;
 }
 
-/// Overwrites A'A with R. Returns false where a pivot is not positive or not larger than its
-/// rounding error.
+/// Overwrites A'A with R. Returns false if a pivot is not positive or not larger than its rounding
+/// error.
 bool GramLeaf::factor_sums() {
   for (index_t k = 0; k < n_; ++k) norms_.view().data[k] = row(k)[k];
   for (index_t k = 0; k < n_; ++k) {

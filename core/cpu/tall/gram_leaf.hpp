@@ -20,7 +20,7 @@ class GramLeaf {
   explicit GramLeaf(index_t n);
 
   /// Gives R (n x n, R_ii > 0, exact +0 below the diagonal) and the outcome. Returns false, and
-  /// leaves r undefined, where A is too close to rank-deficient, has fewer than 2 n rows, or has
+  /// leaves r undefined, if A is too close to rank-deficient, has fewer than 2 n rows, or has
   /// entries that are not finite. The result depends only on the rows.
   bool factor(MatrixView<const float> a, MatrixView<float> r, LeafOutcome& outcome);
 

@@ -14,7 +14,7 @@
 namespace qrtool::tall_product {
 namespace {
 
-/// 16 sums take half of the registers of AVX-512 and ARM, and 8 sums half of the others'.
+/// The number of sums: 16 take half of the registers of AVX-512 and ARM, and 8 half of the others'.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile = 16;
 #else
@@ -60,7 +60,7 @@ class Product {
     for (; i < o_.rows; ++i) row_tile<1, columns>(i);
   }
 
-  /// Computes a tile. The product overwrites the rows of Q, so that they are copied first.
+  /// Computes a tile. The product overwrites the rows of Q, so they are copied first.
   template <int height, int columns>
   void row_tile(index_t first) {
     for (int r = 0; r < height; ++r)

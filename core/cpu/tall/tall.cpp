@@ -10,7 +10,8 @@
 namespace qrtool {
 namespace {
 
-/// The rows of every stack of R factors, from that of the leaves to that with a single R.
+/// Returns the number of rows of every stack of R factors, from the stack of the leaves to the one
+/// with a single R.
 std::vector<index_t> level_rows(const TallShape& shape) {
   std::vector<index_t> rows{shape.stacked_rows()};
   index_t nodes = shape.leaves();
@@ -49,7 +50,7 @@ TallTree<T>::TallTree(const TallShape& shape, const AllocateHost& allocate)
 
 template <class T>
 MatrixView<T> TallTree<T>::nodes(index_t first, index_t count) const {
-  // All leaves but the last have n rows.
+  // All leaves except the last have n rows.
   const MatrixView<T>& all = levels_.front();
   const index_t row = first * shape_.n();
   return all.row_block(row, std::min(count * shape_.n(), all.rows - row));
