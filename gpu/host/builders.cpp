@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "gpu/host/device_handles.hpp"
+#include "gpu/host/session.hpp"
 
 namespace qrtool {
 namespace {

@@ -21,9 +21,9 @@
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
 #include "core/text.hpp"
-#include "gpu/host/device_handles.hpp"
 #include "gpu/host/opencl_driver.hpp"
 #include "gpu/host/probe.hpp"
+#include "gpu/host/session.hpp"
 #include "gpu/host/start_session.hpp"
 #include "gpu/host/tuning.hpp"
 

@@ -14,7 +14,6 @@
 
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
-#include "gpu/host/device_handles.hpp"
 #include "gpu/host/start_session.hpp"
 
 namespace qrtool {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// session.hpp: one context and one program cache per device and process.
+// session.hpp: one context and one program cache per device and process, and how devices are
+// opened.
 #pragma once
 
 #include "gpu/host/device.hpp"
@@ -7,6 +8,15 @@
 #include "gpu/host/program_cache.hpp"
 
 namespace qrtool {
+
+struct DeviceHandle {
+  DeviceInfo info;
+  OpenDevice open;
+};
+/// The devices of list_devices with their handles.
+std::vector<DeviceHandle> device_handles();
+/// The seconds of the first call of device_handles() in this process, in which drivers are loaded.
+double first_listing_seconds();
 
 struct Session {
   Session(const DeviceInfo& device_info, OpenDevice how)

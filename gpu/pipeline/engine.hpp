@@ -59,7 +59,8 @@ struct FactorEngine {
   /// Enqueues the checksums of some buffers of `job` in the compute queue.
   void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
   /// Calls body(), which ends with a wait. Errors: DeviceError, and LimitError with the words
-  /// `no_room`, unless these are empty, where memory is short; nothing is in a queue then.
+  /// `no_room`, unless these are empty, where memory is short; nothing is in a queue or in the pool
+  /// then.
   template <class Body>
   void guarded(std::string_view where, const std::string& no_room, Body body) {
     const DriverScope driver;
@@ -67,6 +68,7 @@ struct FactorEngine {
       body();
     } catch (const DeviceFailure& failure) {
       drain();
+      pool.clear();
       if (!failure.is_memory_short() || no_room.empty()) throw_device_error(failure, info, where);
       throw LimitError(no_room, "--backend cpu works in host memory");
     }

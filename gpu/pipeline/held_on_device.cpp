@@ -119,15 +119,10 @@ class HeldOnDevice final : public HeldMatrix<T> {
 
   template <class Body>
   void guarded(const char* where, Body body) {
-    try {
-      engine_.guarded(where,
-                      fmt::format("{} has no memory left for one {}x{} matrix", engine_.info.text(),
-                                  problem_.m, problem_.n),
-                      body);
-    } catch (const Error&) {
-      engine_.pool.clear();
-      throw;
-    }
+    engine_.guarded(where,
+                    fmt::format("{} has no memory left for one {}x{} matrix", engine_.info.text(),
+                                problem_.m, problem_.n),
+                    body);
   }
 
   /// The pool gives the same buffers for A and its factors, whatever the variant is.

@@ -451,7 +451,8 @@ class Opencl(OpenclTool):
             env = self.layer(QRTOOL_FLIP_CL=f"{call}:{nth}:{bit}")
             done = self.run_tool("solve", a, b, x, "--variant", "opencl/small", env=env,
                                  expect=(4,))
-            self.assertRegex(done.stderr, f"{name} of system 25 of the chunk was changed")
+            self.assertRegex(done.stderr,
+                             f"{name} of system 25 of the chunk did not (arrive|come back)")
 
     def test_solve_without_a_kernel_gives_no_verdict(self):
         import numpy as np
@@ -505,7 +506,7 @@ class Opencl(OpenclTool):
         middle = 8 * (25 * 20 * 12 * 4 + 1001) + 3
         copies = [("clEnqueueWriteBuffer", 1, "A"), ("clEnqueueReadBuffer", 1, "Q"),
                   ("clEnqueueReadBuffer", 2, "R"),
-                  ("clEnqueueReadBuffer", 3, "A|Q|R|errors"), ("clEnqueueReadBuffer", 4, "errors")]
+                  ("clEnqueueReadBuffer", 3, "errors"), ("clEnqueueReadBuffer", 4, "A|Q|R|errors")]
         for call, nth, name in copies:
             # A low bit of a mantissa changes no verdict, so that only a checksum can see it.
             bit = {"R": 8 * 12 * 12 * 4 * 20, "A": middle, "Q": middle}.get(name, 8 * 48 * 20 + 1)
