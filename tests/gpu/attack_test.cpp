@@ -36,13 +36,11 @@ struct AttackCase {
 /// For every day: each variant and each of its bodies with a few matrices of every family.
 const std::vector<AttackCase> everyday_cases{
     {"gram", {40, 16}, Mode::reduced, 3},
-    {"gram", {40, 16}, Mode::r, 3},
-    {"gram", {16, 12}, Mode::reduced, 3},
     {"gram", {96, 96}, Mode::reduced, 1},
     {"gram_tiles", {120, 100}, Mode::reduced, 1},
     {"tall", {2000, 16}, Mode::reduced, 1},
     {"large", {17, 17}, Mode::reduced, 2, ElementType::float64},
-    {"large", {150, 130}, Mode::reduced, 1},
+    {"large", {40, 36}, Mode::reduced, 1},
     {"tiny", {8, 8}, Mode::reduced, 20},
     {"tiny", {8, 5}, Mode::reduced, 6, ElementType::float64},
     {"small", {48, 40}, Mode::reduced, 1},
@@ -70,6 +68,7 @@ const std::vector<AttackCase> long_cases{
     {"tall", {2000, 16}, Mode::reduced, 6},
     {"tall", {2000, 16}, Mode::r, 6},
     {"large", {200, 130}, Mode::reduced, 2},
+    {"large", {150, 130}, Mode::reduced, 1},
     {"large", {17, 17}, Mode::reduced, 21, ElementType::float64},
     {"tiny", {8, 8}, Mode::reduced, 20},
     {"tiny", {7, 3}, Mode::reduced, 20},
