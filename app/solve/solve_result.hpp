@@ -8,6 +8,7 @@
 #include "app/options/options.hpp"
 #include "app/run/verdict/outcome.hpp"
 #include "app/run/verdict/verdict_text.hpp"
+#include "core/solve/engines/system_engine.hpp"
 #include "core/solve/results/fit.hpp"
 #include "core/solve/results/inference.hpp"
 #include "core/solve/shapes.hpp"

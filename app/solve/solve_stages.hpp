@@ -8,6 +8,7 @@
 
 #include "app/engine/solve_device.hpp"
 #include "app/engine/solve_plan.hpp"
+#include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_result.hpp"
 
 namespace qrtool {

@@ -21,7 +21,7 @@ constexpr index_t formed_columns = 16;
 constexpr index_t summary_numbers = 4;
 
 /// The work buffers. formed_q and formed_r hold the factors of a raw result.
-enum Work { residual, gram, slabs, r_parts, formed_q, formed_r, buffer_count };
+enum WorkBuffer { residual, gram, slabs, r_parts, formed_q, formed_r, buffer_count };
 
 struct Layout {
   Body body;

@@ -156,7 +156,7 @@ Params tune(const Problem& p, const Limits& limits) {
 
 /// The buffers after those of `again`: the work memory; Q and R where they are no results; X where
 /// it is not V. The buffers of the variant that makes Q follow.
-enum Work : std::size_t { slot, own_q, own_r, own_x, inner_buffers };
+enum WorkBuffer : std::size_t { slot, own_q, own_r, own_x, inner_buffers };
 
 const Buffer& own_buffer(const FactorJob& job, Work which) {
   return job.work[flagged_workspace(again(job.problem), job.problem).size() + which];

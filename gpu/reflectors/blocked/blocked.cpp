@@ -126,9 +126,9 @@ Params tune(const Problem& p, const Limits& limits) {
 }
 
 /// The work buffers. `own` holds V\R if no output does.
-enum Work { own, codes, tops, t, buffer_count };
+enum WorkBuffer { own, codes, tops, t, buffer_count };
 
-/// Bytes per matrix of the buffers, in the order of Work.
+/// Bytes per matrix of the buffers, in the order of WorkBuffer.
 std::vector<std::size_t> workspace(const Problem& p) {
   const std::size_t real = size_of(p.type);
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);

@@ -58,8 +58,22 @@ index_t z_entries(const Problem& p);
 /// The work buffers. v holds the reflectors of a block and later T'Z, which has the buffer tz in
 /// float64; wide_q holds Q in a wider
 /// type; squares holds the triangles of a panel. The head of large.cl has the shapes.
-enum Work { work, codes, signs, taus, x, v, z, wide_q, squares, done, packed_v, packed_t, tz };
-/// Bytes of each work buffer per matrix, in the order of Work.
+enum WorkBuffer {
+  work,
+  codes,
+  signs,
+  taus,
+  x,
+  v,
+  z,
+  wide_q,
+  squares,
+  done,
+  packed_v,
+  packed_t,
+  tz
+};
+/// Bytes of each work buffer per matrix, in the order of WorkBuffer.
 std::vector<std::size_t> workspace(const Problem& p);
 
 }  // namespace qrtool::large

@@ -134,7 +134,7 @@ double condition_limit(const FactorJob& job) {
 }
 
 /// The work buffers, in the order of workspace().
-enum Work {
+enum WorkBuffer {
   slab_sums,
   slab_codes,
   inverse,
