@@ -106,7 +106,7 @@ void check(FactorOptions& o) {
                      "mixed multiplies in half precision; leave one of them away");
   if (!o.scratch.empty()) require_scratch(o.scratch);
 }
-/// Every word behind A is a B, or every word is a table.
+/// With --into: sorts the words into A and several B, or with --response into several tables.
 void place_words_into(SolveOptions& o) {
   std::vector<std::string> read = o.inputs;
   read.push_back(o.system.weights);

@@ -42,7 +42,7 @@ void print_notes_of(const SolveOptions& o, const Source& source) {
   if (o.verbose) print_source_details(source);
 }
 
-/// Returns the memory that keys, rows and answers leave.
+/// Returns the limits with the memory that keys, rows and answers leave for the solver.
 Limits limits_of_solver(Limits limits, const KeyedInput& input) {
   limits.host_bytes -= std::min(
       limits.host_bytes, input.key_bytes() + window_bytes(limits) + input.rows->memory_bytes());

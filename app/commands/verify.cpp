@@ -214,8 +214,8 @@ bool holds_solutions(const std::string& file) {
          recorded_attributes(file, {"command"}).front() == "solve";
 }
 
-/// Returns the options with A and B, or with the table whose response OUT records. Solutions need
-/// them.
+/// If OUT holds solutions, returns the options completed for their check: with A and B, or with the
+/// table and the response that OUT records. Returns nothing if OUT holds factors.
 std::optional<VerifyOptions> with_table(const VerifyOptions& o) {
   if (!holds_solutions(o.factors)) return std::nullopt;
   const std::string response = recorded_attributes(o.factors, {"response"}).front();

@@ -141,8 +141,9 @@ std::vector<index_t> GroupEngine<T>::solve_shared_on_device(
   return shared_->run_some(block, refused);
 }
 
-/// Solves for the right sides that leave rows out, whatever their number: a right side gets the
-/// same bits in any company. Returns the others, and those that the device refuses again.
+/// Solves on the device for the right sides that leave rows out, even if there are few: the bits of
+/// a result must not depend on the other right sides. Returns the right sides that are not solved:
+/// those that leave no rows out, and those that the device refuses.
 template <class T>
 std::vector<index_t> GroupEngine<T>::solve_gaps_on_device(
     const RightSideBlock<T>& block,

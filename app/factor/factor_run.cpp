@@ -48,7 +48,7 @@ std::vector<MatrixDataset> datasets_of(const Problem& p) {
   return datasets;
 }
 
-/// Returns the datasets of a run, as far as they are known without a plan.
+/// Returns the output datasets of a run, as far as they are known without a plan.
 OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads) {
   const Problem problem = problem_of(source, o);
   OutputSpec spec = planned_output(source, problem);

@@ -150,7 +150,7 @@ std::string way_text(const FactorResult& result) {
 
 namespace {
 
-/// Returns the lines before the last one.
+/// Returns the printed summary of a run without its last line, which every run ends with.
 std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;

@@ -17,8 +17,8 @@ namespace qrtool {
 /// Returns the text of rank 0 on every rank.
 std::string text_of_root(Comm& comm, std::string text);
 
-/// Compares the options of all ranks, which begin with the command (its name as an option's).
-/// Errors: UsageError if ranks were given different ones.
+/// Checks that all ranks were given the same options. The first entry of `options` is the command,
+/// stored as the name of an option. Errors: UsageError if they differ.
 void agree_on_options(Comm& comm, const std::vector<GivenOption>& options);
 
 /// Compares the inputs of the ranks: shape, type and order, the part of the file, and a hash of the

@@ -13,7 +13,7 @@ namespace qrtool {
 /// for all, and alone writes and prints. A failure of one rank is thrown on all.
 ExitCode factor_on_ranks(const FactorOptions& options, Comm& comm);
 
-/// The steps of one run. Every rank calls it with the backend on which all have agreed.
+/// Performs the steps of one run. Every rank calls it with the backend on which all have agreed.
 FactorResult factor_together(FactorRun run, Comm& comm);
 
 }  // namespace qrtool

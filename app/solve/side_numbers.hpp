@@ -30,8 +30,8 @@ template <class T>
 void require_weights(const Reader& reader, const T* w, index_t count, index_t first,
                      index_t step = 1);
 
-/// Reads the same numbers as complex ones, which an output writes in `form`. Returns a reader of
-/// complex numbers unchanged.
+/// Returns a reader that gives the numbers of `reader` as complex numbers; an output writes them in
+/// `form`. A reader of complex numbers is returned unchanged.
 std::unique_ptr<Reader> read_as_complex(std::unique_ptr<Reader> reader, const ComplexForm& form);
 
 /// Errors: UsageError if A and B are complex, for which this option does not exist.

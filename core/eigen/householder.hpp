@@ -153,7 +153,7 @@ void factor(Matrix<C>& a, Vector<C>& tau) {
 /// bars, as LAPACK's has, although V and tau are good to 0.15.
 inline constexpr index_t part_rows = 16;
 
-/// X^H Y, the sum of the products of parts of the rows.
+/// Returns X^H Y, summed over blocks of rows.
 template <class C, class X, class Y>
 Matrix<C> product_in_parts(const X& x, const Y& y) {
   Matrix<C> sum = Matrix<C>::Zero(x.cols(), y.cols());

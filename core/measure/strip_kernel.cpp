@@ -295,8 +295,9 @@ struct StripProduct {
   index_t filled_rows;  // of R's first column; every other column may have one row more
 };
 
-/// Subtracts a tile of Q R from a tile of A; the first `inner` rows of R are not zero. Between runs
-/// A stays in registers if there are enough of them for `Rows`, otherwise in the first-level cache.
+/// Subtracts a tile of Q R from a tile of A, using only the first `inner` rows of R, since the
+/// others are zero. The products are added in runs. Between runs the tile of A stays in registers
+/// if there are enough of them for `Rows`, otherwise in the first-level cache.
 template <int Rows, int N>
 [[gnu::always_inline]] inline void subtract_tile(const StripProduct& f, index_t inner,
                                                  const double* q, const double* r, double* a) {

@@ -141,7 +141,7 @@ Sample last_of(Lines lines) {
   return sample_of(lines.substr(lines.rfind('\n') + 1));
 }
 
-/// Returns the bytes of the first lines, of which `is_before` is true, by bisection.
+/// Returns the length in bytes of the leading lines for which `is_before` is true, by bisection.
 template <class IsBefore>
 std::size_t bytes_before(Lines lines, IsBefore is_before) {
   std::size_t from = 0, to = lines.size();

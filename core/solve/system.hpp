@@ -15,7 +15,7 @@ struct SystemRef {
   index_t first;  // right side
 };
 
-/// The findings about a system while it is packed.
+/// The findings about a system while it is being packed.
 struct PackedSystem {
   bool is_copy = false;      // as it is in memory, whatever it holds
   std::vector<int> scale_a;  // of each column

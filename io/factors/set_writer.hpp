@@ -98,7 +98,7 @@ class SetWriter final : public ArraysWriter<File> {
   }
 
  private:
-  /// Writes leverages. It is called for factors only.
+  /// Writes leverages. Called only if the set holds factors, not solutions.
   template <class T>
   void add_fit(std::string_view dataset, std::span<const T> values) {
     if (solution_report_) solution_report_->add(dataset, values);

@@ -184,7 +184,7 @@ void ArrayWriter::write_rows(index_t matrix, index_t first_row, MatrixView<const
   sum_ = 0;
 }
 
-/// Writes parts of rows. They have no checksums of matrices.
+/// Writes parts of rows. No checksums of matrices are computed for them.
 template <class T>
 void ArrayWriter::write_part(index_t first, std::span<const T> values) {
   if (first != position_ || element_type<T> != dataset_.type || has_checksums_)

@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// The tool's choice may be slower than the best one by this factor.
+/// The tool's choice may be slower than the best variant by at most this factor.
 constexpr double most_behind = 1.25;
 
 /// Returns the choice of --backend auto for one case, and which of the CPU and the device is

@@ -11,7 +11,7 @@ namespace qrtool {
 /// written, measured by a copy. It takes about a tenth of a second. Errors: DeviceError.
 double moved_bytes_per_second(Backend& backend);
 
-/// Returns the seconds in which A, Q and R of a case, or A, b and x, move once at that rate.
+/// Returns the time in seconds to move A, Q and R, or A, b and x, once at `bytes_per_second`.
 double floor_seconds(const BenchHeader& header, const BenchCase& size, double bytes_per_second);
 
 }  // namespace qrtool

@@ -25,7 +25,7 @@ struct Column {
   std::function<std::string(const BenchRow&)> cell;
 };
 
-/// Returns a number with `digits` digits, or an empty text if there is no value.
+/// Formats a number with `digits` significant digits. Returns an empty text if there is no value.
 std::string figure(const std::optional<double>& value, int digits = 4) {
   return value ? format_figure(*value, digits) : std::string(skipped);
 }

@@ -127,7 +127,8 @@ class DeviceSystems final : public TimedRun {
   ResidentSystems<T> resident_;
 };
 
-/// One A, which the CPU factors first, for right sides that are rows.
+/// A timed run that solves for many right sides, stored as rows, with one A that the CPU has
+/// factored.
 template <class T>
 class DeviceShared final : public TimedRun {
  public:

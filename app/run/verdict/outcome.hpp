@@ -43,7 +43,7 @@ ExitCode print(const PrintOptions& options, const Outcome& outcome, bool is_part
 void print_complaints(const Outcome& outcome);
 
 /// Calls body(). If it fails, prints the error and returns it as the outcome, whose document names
-/// the dataset. Errors that concern all datasets are thrown on: output errors and internal ones.
+/// the dataset. Errors that concern all datasets (output errors and internal ones) are rethrown.
 Outcome attempt(const std::string& dataset, const std::function<Outcome()>& body);
 /// Prints the document of several outcomes, with --json, and returns their highest exit code.
 ExitCode finish_several(const PrintOptions& options, std::string_view schema,

@@ -17,15 +17,15 @@
 namespace qrtool {
 namespace {
 
-/// Whether a group is small follows from its shape, as if there were many of it.
+/// Whether a group is small is decided from its shape alone, as if there were this many groups of
+/// that shape.
 constexpr index_t groups_of_a_class = 64;
 /// The most entries of a small system with fewer rows than columns, as for packs.
 constexpr index_t most_wide_entries = 32768;
 /// The numbers of a task stay in a second-level cache; few groups are more than a pack.
 constexpr index_t numbers_of_task = index_t{1} << 16, least_groups = 16;
 
-/// The columns `places` of a group's rows, as a file that is read, with a column of ones before
-/// them if has_ones.
+/// A reader of the columns `places` of a group's rows, preceded by a column of ones if has_ones.
 class ColumnsOfGroup final : public ReaderOf<ColumnsOfGroup> {
  public:
   ColumnsOfGroup(const std::string& file, const GroupRows& rows, std::vector<index_t> places,
@@ -70,7 +70,8 @@ const GroupSolver::SizeClass& GroupSolver::class_of(index_t rows) {
   return of;
 }
 
-/// The items to be solved, by their sizes. The answer to one with too few rows is given at once.
+/// Returns the groups to be solved, sorted by size. Groups with too few rows are left out, and
+/// their answers are set.
 std::vector<GroupSolver::Item> GroupSolver::items_of(std::span<const GroupRows> groups,
                                                      GroupAnswers& answers) const {
   std::vector<Item> items;

@@ -79,7 +79,7 @@ class Residuals : SolveArithmetic<T> {
     }
   }
 
-  /// The place of the first of some rows of A, and the distances of rows and panels.
+  /// The address of the first of some rows of A, and the strides between rows and between panels.
   struct Rows {
     const V* data;
     index_t of_row, of_panel;

@@ -17,7 +17,7 @@ namespace qrtool {
 std::span<const systems::Kernels* const> systems_kernels();
 
 /// Whether systems with p right sides each should be solved in packs that factor A themselves, even
-/// if factoring alone would be faster otherwise: packs copy no A, and measure only x.
+/// if another method would factor A faster: packs do not copy A, and check only x.
 bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p);
 
 /// Solves packs of systems. Not thread-safe: each thread needs its own object. The result for a

@@ -25,8 +25,8 @@
 
 namespace qrtool {
 
-/// u max(16, 2n), u = 2^-23 or 2^-52 of the parts of `type`. It does not depend on m: columns that
-/// are independent stay so however many rows they have.
+/// Returns u max(16, 2n), where u is 2^-23 or 2^-52 by the parts of `type`. It does not depend on
+/// m, so that more rows do not make independent columns look dependent.
 double default_rank_tolerance(ElementType type, index_t n);
 
 /// If the estimate of the smallest singular value is this many times the tolerance, the rank is

@@ -38,10 +38,10 @@ bool is_small_for_leverage(index_t m, index_t n);
 /// The rows of one matrix that are factored in a block.
 index_t leverage_block_rows(index_t n);
 
-/// The rows of a large matrix. `read` is called by one thread, for a wave of blocks before them, so
-/// that they can be brought into memory. `rows` may be called by several threads: it writes the
-/// data rows first .. first + rows.rows - 1 of W^1/2 A; a row that does not count is zero. S is
-/// float64 or complex128.
+/// Gives access to the rows of a large matrix. One thread calls `read` before each group of blocks,
+/// to bring their rows into memory. Then several threads may call `rows`, which writes the rows
+/// first .. first + rows.rows - 1 of W^1/2 A, with zeros for rows that are left out. S is float64
+/// or complex128.
 template <class S>
 struct LargeRows {
   std::function<void(index_t first, index_t count)> read;

@@ -13,8 +13,9 @@ namespace qrtool::hdf5 {
 namespace {
 
 constexpr std::string_view signature("FAHD\0", 5);  // with the version
-/// The bytes before the number of entries: the signature, the kind of the entries, their size, and
-/// the bits of a page.
+/// Layout of the head: the number of entries follows `before` bytes, which are the signature, the
+/// kind of entry, the size of an entry at `size_at`, and the binary logarithm of the entries of a
+/// page. A number has at most `widest` bytes.
 constexpr std::size_t before = signature.size() + 3, size_at = signature.size() + 1, widest = 8;
 
 /// The recorded numbers of entries, by descriptor.

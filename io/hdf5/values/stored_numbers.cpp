@@ -50,8 +50,8 @@ H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, voi
   return H5T_CONV_UNHANDLED;
 }
 
-/// Returns the first element of the selection if its elements are contiguous in the flat order: all
-/// dimensions are whole below the first one of which it has several indices.
+/// Returns the index of the first selected element if the selection is contiguous in the flat
+/// order: all dimensions below the first one with several selected indices are selected in full.
 std::optional<index_t> first_of_stretch(std::span<const Range> ranges,
                                         std::span<const hsize_t> dims) {
   index_t first = 0;
