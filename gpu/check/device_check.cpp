@@ -131,7 +131,7 @@ int vector_entries(const Problem& p) {
 
 std::vector<std::size_t> workspace_of(const Problem& p, const Layout& layout) {
   std::vector<std::size_t> bytes(buffer_count);
-  const auto set = [&](Work buffer, index_t numbers) {
+  const auto set = [&](WorkBuffer buffer, index_t numbers) {
     bytes[buffer] = sizeof(double) * static_cast<std::size_t>(numbers);
   };
   set(residual, 2 * layout.residual_parts);

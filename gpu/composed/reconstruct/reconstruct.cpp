@@ -158,7 +158,7 @@ Params tune(const Problem& p, const Limits& limits) {
 /// it is not V. The buffers of the variant that makes Q follow.
 enum WorkBuffer : std::size_t { slot, own_q, own_r, own_x, inner_buffers };
 
-const Buffer& own_buffer(const FactorJob& job, Work which) {
+const Buffer& own_buffer(const FactorJob& job, WorkBuffer which) {
   return job.work[flagged_workspace(again(job.problem), job.problem).size() + which];
 }
 
