@@ -36,7 +36,8 @@ std::string shape_text(const Entry& entry) {
   return entry.dims.empty() ? "-" : join(entry.dims, "x");
 }
 
-/// "is text" for "a.h5: dataset /A is text", as the file and the dataset stand before it already.
+/// Returns "is text" for "a.h5: dataset /A is text", because the file and the dataset have been
+/// printed already.
 std::string short_problem(const FileContents& contents, const Entry& entry) {
   std::string problem = entry.problem;
   for (const std::string& before :

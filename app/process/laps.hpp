@@ -6,8 +6,8 @@
 
 namespace qrtool {
 
-/// The laps of the thread that leads a run. The first one begins `before` seconds before the object
-/// is made.
+/// Measures how long each stage (lap) of a run takes, on the thread that leads the run. The first
+/// lap begins `before` seconds before the object is made.
 class Laps {
  public:
   explicit Laps(double before = 0) : before_(before), last_(-before) {}

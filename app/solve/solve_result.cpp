@@ -67,7 +67,7 @@ Json to_json(const FitVerdict& fits) {
   return json;
 }
 
-/// A coefficient of a table.
+/// A fitted coefficient of a column of the table, with its statistics.
 struct Coefficient {
   const std::string &response, &term;
   double x, se;  // se: NaN where there is none

@@ -83,7 +83,8 @@ class SolveRun {
 /// leverages.
 void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem);
 
-/// The arguments outlive the job. ranks: of each A, as the report says it.
+/// Returns the job that computes the leverages. The arguments must outlive it. `ranks` has the rank
+/// of each A in the report.
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits, std::span<const std::int32_t> ranks);
 

@@ -9,7 +9,7 @@
 namespace qrtool {
 namespace {
 
-/// The bytes of a chunk, about: some blocks of rows for each thread.
+/// The approximate size of a chunk in bytes, enough for several blocks of rows for each thread.
 constexpr index_t chunk_bytes = index_t{16} << 20;
 
 /// Returns the problem of the parts, which has twice as many real columns if numbers are complex.

@@ -55,7 +55,8 @@ class RankAndOrder {
   std::span<const index_t> permutation() const { return permutation_; }
   /// Sends P and Q2 from rank 0 to every rank.
   void share(Comm& comm);
-  /// Returns min |r_ii| / max |r_ii| of R2, and 0 for R2 = 0.
+  /// Returns min |r_ii| / max |r_ii| of R2, the triangular factor of the reordered R, or 0 if R2 =
+  /// 0.
   double diagonal_ratio() const;
   /// r (k x n) := R2, with exact +0 below the diagonal.
   template <class T>

@@ -38,7 +38,8 @@ using Real = typename detail::RealOf<T>::type;
 template <class T>
 inline constexpr index_t parts_of = is_complex_number<std::remove_const_t<T>> ? 2 : 1;
 
-/// Returns the matrix of the real and imaginary parts, or a real matrix unchanged.
+/// Returns a complex m x n matrix as a real m x 2n one, in which the real and imaginary part of
+/// each entry are neighbours. Returns a real matrix unchanged.
 template <class T>
 MatrixView<Real<T>> interleaved(const MatrixView<T>& a) {
   constexpr index_t parts = parts_of<T>;

@@ -317,7 +317,8 @@ class ComplexKind {
   bool has_two_;
 };
 
-/// Fills a matrix of a kind that has its own singular values, with phases.
+/// Fills a complex matrix of a kind that prescribes its singular values: the real matrix of that
+/// kind, with its rows and columns multiplied by random phases.
 template <class T>
 void fill_complex_cond(const MatrixRequest& request, index_t b, MatrixView<std::complex<T>> a) {
   const Batch<T> real(1, a.rows, a.cols);

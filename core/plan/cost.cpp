@@ -73,7 +73,8 @@ std::string_view take_until(std::string_view& text, char end) {
   return taken;
 }
 
-/// "1:36.1 32:40.2": counts that grow, and times.
+/// Reads pairs of a batch size and a time, such as "1:36.1 32:40.2", with increasing sizes. Returns
+/// false if the text has another form.
 bool read_times(std::string_view text, std::vector<BatchTime>& times) {
   while (!text.empty()) {
     std::string_view pair = take_until(text, ' ');

@@ -26,7 +26,8 @@ std::size_t supported_sets() {
 }
 
 #ifdef QRTOOL_TILE_KERNELS
-/// Linux saves the contents of tiles only for processes that ask for it (5.16 and later).
+/// Asks Linux for permission to use the AMX tile registers, and returns whether it is granted.
+/// Since 5.16 Linux saves these registers only for processes that ask.
 bool may_use_tiles() {
   constexpr unsigned leaf = 7, tiles_with_bfloat16 = 1u << 22 | 1u << 24;
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -68,7 +68,7 @@ std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked);
 /// Whether this many right sides of one A are taken by products with Q, not factored with A.
 bool pays_as_shared(index_t n, index_t right_sides);
 
-/// Describes a reading of B for messages: "m first, [m, ...]: 1200 right sides".
+/// Describes a way to read B's dimensions, for messages: "m first, [m, ...]: 1200 right sides".
 std::string describe(const RightSides& reading);
 
 }  // namespace qrtool

@@ -51,7 +51,7 @@ class CsvReader final : public ReaderOf<CsvReader> {
   };
 
   bool has_complex() const { return parser_.parts() == 2; }
-  /// Whether the name says that it is text, also behind .gz.
+  /// Whether the name of the file has the ending of a text format, possibly followed by .gz.
   bool has_text_name() const {
     const bool is_compressed = source_.file.ends_with(".gz");
     return has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)

@@ -63,8 +63,7 @@ class TextLines {
 
 /// The words of a line, which blanks and tabs separate.
 std::vector<std::string_view> words_of(std::string_view line);
-/// Returns their number. A text with millions of words where few are expected needs no memory for
-/// them.
+/// Returns the number of words in a line without storing them, because a line may have millions.
 index_t count_words(std::string_view line);
 
 }  // namespace qrtool

@@ -145,7 +145,8 @@ class DictionaryParser {
     return descr;
   }
 
-  /// Skips a string in which a backslash escapes the next character.
+  /// Skips a quoted string, in which a backslash escapes the next character, and returns its
+  /// content.
   std::string skip_string() {
     const std::size_t begin = at_ + 1;
     const char quote = text_[at_++];

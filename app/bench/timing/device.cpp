@@ -163,7 +163,7 @@ class DeviceShared final : public TimedRun {
   std::optional<ResidentShared<T>> resident_;
 };
 
-/// The number of entries of different systems. Further systems repeat them.
+/// At most this many random entries are drawn for distinct systems. Further systems repeat them.
 constexpr index_t most_drawn_entries = index_t{1} << 24;
 
 template <class T>

@@ -83,7 +83,8 @@ class GramRows : Lanes<T, C> {
   }
 
  private:
-  /// Adds the products of some rows to rows 4 left, .. and columns 4 right + q, .. of A'A.
+  /// Adds the products of some rows of A to the tile of A'A that begins at row 4 left and column 4
+  /// right + q.
   template <int columns>
   [[gnu::noinline]] void multiply_tile(index_t first, index_t rows, index_t left, index_t right,
                                        index_t q = 0) {

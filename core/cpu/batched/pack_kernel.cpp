@@ -76,7 +76,7 @@ class Factorization : Columns<T, C, parts> {
   using Gram = GramPack<T, C>;
   static constexpr bool has_gram = sizeof(T) == sizeof(C) && parts == 1;
 
-  /// Whether R may be computed from A'A, which gives a positive diagonal. Q must not be wanted.
+  /// Whether R is computed from A'A, which gives it a positive diagonal. Only if Q is not wanted.
   static bool uses_gram(const Shape& shape) {
     return shape.q_cols == 0 && !shape.is_raw && shape.is_positive && Gram::fits(shape.m, shape.n);
   }

@@ -66,8 +66,9 @@ class TallTree {
   static std::size_t bytes(const TallShape& shape);
 
   const TallShape& shape() const { return shape_; }
-  /// The place for R_i of the leaves first .. first + count - 1. After combine() with wants_z it
-  /// holds their Z_i, with k columns.
+  /// Combines the R of the leaves into R (k x n, exact +0 below the diagonal), with the signs that
+  /// the reflectors give. With wants_z it also forms the Z_i, the blocks by which the Q of each
+  /// leaf is multiplied. Returns false if R exceeds the range of T.
   MatrixView<T> nodes(index_t first, index_t count) const;
 
   /// Forms R (k x n, exact +0 below the diagonal), with the signs that the reflectors give, and

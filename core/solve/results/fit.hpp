@@ -175,8 +175,8 @@ struct ScaledFit {
   double a = 1, b = 1;
   std::vector<double> x;
 };
-/// Scales for a right side that needs them. largest_a: the largest |a_ij| that is finite; x: its n
-/// solutions.
+/// Returns scales for a right side whose sums would leave the range of float64. largest_a: the
+/// largest finite |a_ij|; x: its solution, n numbers.
 ScaledFit scaled_fit(const Spread& b, double largest_a, std::span<const double> x);
 /// Returns the largest finite |a_ij|, or `largest` if that is larger.
 template <class T>

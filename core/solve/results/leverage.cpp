@@ -45,7 +45,8 @@ Eigen::VectorXd scale_columns(Matrix<S>& a) {
   return factors;
 }
 
-/// R (k x n) of rows, with zeros below the diagonal, by reflectors with compensated sums.
+/// Returns the factor R (k x n) of the given rows, with zeros below the diagonal, computed by
+/// reflectors with compensated sums.
 template <class S>
 Matrix<S> triangle_of(Matrix<S> rows) {
   householder::Vector<S> tau;
