@@ -20,7 +20,7 @@ struct MatrixView {
 
   T& operator()(index_t i, index_t j) const { return data[i * ld + j]; }
 
-  /// The view of `count` rows, beginning with row `first`.
+  /// Returns the view of `count` rows, beginning with row `first`.
   MatrixView row_block(index_t first, index_t count) const {
     return {data + first * ld, count, cols, ld};
   }

@@ -22,7 +22,7 @@ std::string join(const Range& range, std::string_view separator) {
   return out;
 }
 
-/// The parts of a text between separators: one more than there are separators.
+/// Returns the parts of a text between separators: one more than there are separators.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {

@@ -14,8 +14,8 @@ namespace qrtool {
 
 namespace {
 
-/// The bytes of the UTF-8 character that `text` begins with; 0 where it begins with none. Source:
-/// Unicode 15, table 3-7.
+/// Returns the bytes of the UTF-8 character that `text` begins with; 0 where it begins with none.
+/// Source: Unicode 15, table 3-7.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -104,7 +104,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// Levenshtein distance.
+/// Returns the Levenshtein distance.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

@@ -18,10 +18,10 @@ std::string escape(std::string_view text);
 /// Formats bytes with three significant digits and binary units: "512 B", "1.4 KiB", "2.0 GiB".
 std::string format_bytes(std::uint64_t bytes);
 
-/// "2x3x64x64".
+/// Returns "2x3x64x64".
 std::string format_shape(std::span<const index_t> leading, index_t rows, index_t cols);
 
-/// "15,000".
+/// Returns "15,000".
 std::string format_count(index_t count);
 
 /// Formats seconds: "0.35 ms", "12.4 s".

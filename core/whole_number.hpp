@@ -9,8 +9,8 @@
 
 namespace qrtool {
 
-/// The number that all of `text` is, in decimal digits without a sign; nothing for any other text,
-/// and for numbers beyond 2^63 - 1.
+/// Returns the number that all of `text` is, in decimal digits without a sign; nothing for any
+/// other text, and for numbers beyond 2^63 - 1.
 inline std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t value = 0;
   const char* const all = text.data() + text.size();

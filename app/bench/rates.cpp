@@ -101,8 +101,8 @@ Problem sampled_problem(const Variant& variant, Problem p, const Limits& limits)
   return !variant.takes(p, limits).ok && variant.takes(of_lapack, limits).ok ? of_lapack : p;
 }
 
-/// The variants that a plan may choose for `p` and that have no sample of it in the table; with
-/// --variant that one alone.
+/// Returns the variants that a plan may choose for `p` and that have no sample of it in the table;
+/// with --variant that one alone.
 std::vector<const Variant*> unmeasured(const BenchSetup& setup, const CostTable& table,
                                        const Problem& p) {
   const Backend& backend = setup.backend;

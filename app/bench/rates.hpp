@@ -14,8 +14,8 @@ namespace qrtool {
 /// The rows and columns of a sample.
 using RateShape = std::pair<index_t, index_t>;
 
-/// The shapes of a table: multiples of the columns, powers of two, and both sides of the numbers of
-/// rows and columns at which the time of some kernel jumps.
+/// Returns the shapes of a table: multiples of the columns, powers of two, and both sides of the
+/// numbers of rows and columns at which the time of some kernel jumps.
 std::vector<RateShape> rate_shapes(bool is_cpu);
 
 /// Adds a sample of each shape for every variant that a plan may choose and that can run the shape,

@@ -25,7 +25,7 @@ struct CodeError {
 int failed(int code, std::string_view what) noexcept;
 /// A text, or as much of it as there is room for, and zeros.
 void copy_text(std::string_view text, std::span<char> to) noexcept;
-/// The code and the text of the exception that is being handled.
+/// Returns the code and the text of the exception that is being handled.
 int failed_by_exception() noexcept;
 
 /// Calls body(), which returns a code, and turns exceptions into codes.

@@ -36,7 +36,7 @@ Footprint::Footprint(const char* name, const void* data, std::size_t bytes,
   std::reverse(dimensions_.begin(), dimensions_.begin() + static_cast<index_t>(number_));
 }
 
-/// The bytes from the first to the last of a part.
+/// Returns the bytes from the first to the last of a part.
 index_t Footprint::reach(std::size_t next) const {
   index_t bytes = run_;
   for (; next < number_; ++next) bytes += (dimensions_[next].count - 1) * dimensions_[next].stride;

@@ -50,7 +50,7 @@ struct Systems {
   Strided<const T> b_of(index_t place) const { return b.slice(b.count == 1 ? 0 : place, 1); }
 };
 
-/// The number of places of a batch to which both belong.
+/// Returns the number of places of a batch to which both belong.
 index_t broadcast(index_t one, index_t other, const char* names) {
   if (one != other && one != 1 && other != 1)
     throw UsageError(

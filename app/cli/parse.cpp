@@ -196,7 +196,7 @@ const CommandEntry* find_command(std::string_view name) {
   return found == std::end(commands) ? nullptr : found;
 }
 
-/// The first word that is a command, and not the value of an option.
+/// Returns the first word that is a command, and not the value of an option.
 Args::const_iterator find_command_word(const Args& args) {
   const auto takes_next = [](const std::string& word) {
     return std::any_of(std::begin(commands), std::end(commands),

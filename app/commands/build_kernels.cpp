@@ -45,7 +45,7 @@ void add_problem(const Source& source, std::vector<Problem>& problems) {
   problems.push_back({.count = source.count(), .m = source.m, .n = source.n, .type = source.type});
 }
 
-/// The matrices of one dataset, or of every dataset of a file that holds some.
+/// Returns the matrices of one dataset, or of every dataset of a file that holds some.
 std::vector<Problem> problems_of_file(const std::string& path) {
   std::vector<Problem> problems;
   const Location location = split_location(path);

@@ -77,7 +77,7 @@ std::string stored_shapes(const StoredFactors& f) {
   return text;
 }
 
-/// How the errors were measured, and the worst ones, in lines.
+/// Returns how the errors were measured, and the worst ones, in lines.
 std::string head_of(const VerifyResult& result) {
   std::string text;
   const FactoredInput& input = result.input;

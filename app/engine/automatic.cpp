@@ -100,7 +100,7 @@ std::string cpu_text(double seconds, int threads) {
                      threads == 1 ? "" : "s");
 }
 
-/// The least time of a start that is to be expected.
+/// Returns the least time of a start that is to be expected.
 double least_start_seconds(const Timings& timings) {
   return process_seconds + timings.least_start_seconds().value_or(usual_start_seconds);
 }

@@ -48,7 +48,7 @@ Problem factored_on_device(const SolveProblem& problem, index_t systems);
 /// Returns the work of `systems` systems with `sides` right sides each for a device.
 Work work_of_systems(const SolveProblem& problem, index_t systems, index_t sides);
 
-/// The work of a run, for the choice of a backend.
+/// Returns the work of a run, for the choice of a backend.
 Work solve_work_of(const SystemsShape& shape, const SolveProblem& problem, const SolvePlan& plan);
 
 /// Sets in `device`, which has an OpenCL backend, how it solves the systems. `forced`: the variant;

@@ -74,7 +74,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, int threads
   return spec;
 }
 
-/// The lines of a text one after the other; the lines of a build log are indented.
+/// Returns the lines of a text one after the other; the lines of a build log are indented.
 std::string in_one_line(std::string_view text) {
   std::string line;
   for (const char c : text) {

@@ -43,7 +43,7 @@ class FactorRun {
   void refuse_columns() const;
   /// Prints the notes of --verbose and --explain.
   void say_plan() const;
-  /// Those of a run that begins when its outputs are created.
+  /// Creates the outputs of a run that begins then.
   Outputs create_outputs() const {
     return create_outputs_of(options_, input_.source(), backend_.limits().threads);
   }

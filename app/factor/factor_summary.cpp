@@ -28,7 +28,7 @@ std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const inde
   return shape;
 }
 
-/// "/Q", the member "Q" of an archive, or "/Q/NAME" in a file of several datasets.
+/// Returns "/Q", the member "Q" of an archive, or "/Q/NAME" in a file of several datasets.
 std::string path_of(std::string_view dataset, const FactorResult& result) {
   if (!result.name.empty()) return fmt::format("/{}/{}", dataset, escape(result.name));
   // Ranks that write nothing have no files.
@@ -37,7 +37,7 @@ std::string path_of(std::string_view dataset, const FactorResult& result) {
                      dataset);
 }
 
-/// The one file with the shapes of its datasets, or all files.
+/// Returns the one file with the shapes of its datasets, or all files.
 std::string written_places(const FactorResult& result) {
   const std::string files = written_files(result.files, "R");
   if (result.files.size() != 1 || is_standard_output(result.files.front())) return files;
@@ -74,8 +74,8 @@ std::string published_bars(const FactorResult& result) {
                      one("orthogonality", result.verdict.worst()[1].error));
 }
 
-/// "rank 64 of all", or "rank below 64 of 3 of 1,000, the least 12 (matrix 7)", and the worst
-/// condition.
+/// Returns "rank 64 of all", or "rank below 64 of 3 of 1,000, the least 12 (matrix 7)", and the
+/// worst condition.
 std::string rank_text(const FactorResult& result) {
   const RankSummary& ranks = result.verdict.ranks;
   const index_t k = result.plan.problem.k();
@@ -177,7 +177,7 @@ std::string summary(const FactorResult& result, bool verbose) {
   return text;
 }
 
-/// Schema qrtool.factor/1.
+/// Returns the document, of schema qrtool.factor/1.
 Json to_json(const FactorResult& result) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;

@@ -44,7 +44,7 @@ std::uint64_t size_of_file(const std::string& file) {
   return error ? 0 : bytes;
 }
 
-/// Why the stored dimensions are read in this order.
+/// Returns the reason why the stored dimensions are read in this order.
 std::string reason_of(const Source& source, const Format& format, Order asked) {
   if (asked != Order::automatic) return "as --order says";
   // The text in parentheses, which helps users who want another order, is cut off.
@@ -61,7 +61,7 @@ FoundDataset found(Entry entry, Source source, const Format& format, Order asked
       .entry = std::move(entry), .source = std::move(source), .order_reason = std::move(reason)};
 }
 
-/// A dataset that can be chosen by its name.
+/// Returns a dataset that can be chosen by its name.
 FoundDataset open_entry(const InfoOptions& o, const std::string& file, Entry entry) {
   InputSpec spec = spec_of(o);
   spec.path = file;
@@ -75,7 +75,7 @@ FoundDataset open_entry(const InfoOptions& o, const std::string& file, Entry ent
   }
 }
 
-/// The one array that was named, or that the file is.
+/// Returns the one array that was named, or that the file is.
 FoundDataset open_only(const InfoOptions& o, const Format& format) {
   try {
     Source source = open_input(spec_of(o))->source();
@@ -115,7 +115,7 @@ void try_to_read(const InfoOptions& o, FileContents& contents) {
   }
 }
 
-/// The entries of an output that is a set of files.
+/// Returns the entries of an output that is a set of files.
 std::vector<Entry> entries_of_set(const std::string& set, FileContents& contents) {
   std::vector<Entry> entries;
   for (const std::string& file : format_of_output(set).files_of_output(set)) {

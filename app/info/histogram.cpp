@@ -18,7 +18,8 @@ constexpr int bar_width = 20;
 // Double precision has no smaller ratio of an error to its bar that means anything.
 constexpr double least_edge = 1e-12, most_edge = 1e12;
 
-/// The rising edges from the last that is at most `least` to the first that is above `most`.
+/// Returns the rising edges from the last that is at most `least` to the first that is above
+/// `most`.
 std::vector<double> edges_between(double least, double most, std::span<const double> steps) {
   std::vector<double> edges;
   for (int power = -12; power <= 12; ++power)

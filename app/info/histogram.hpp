@@ -21,7 +21,7 @@ struct Histogram {
   std::vector<double> edges;  // rising; empty where there was no number
   std::vector<Column> columns;
 
-  /// Interval i in words: "below 0.01", "0.01 to 0.02", "from 1".
+  /// Returns interval i in words: "below 0.01", "0.01 to 0.02", "from 1".
   std::string range(std::size_t i) const;
 };
 

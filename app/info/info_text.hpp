@@ -13,7 +13,7 @@ namespace qrtool {
 /// `verbose` names every attribute of an output, and everything about how text is read.
 std::string text_of(const FileContents& contents, bool verbose);
 
-/// Schema qrtool.info/1.
+/// Returns the document, of schema qrtool.info/1.
 nlohmann::ordered_json to_json(const FileContents& contents);
 
 /// Returns a script for gnuplot that shows, for each error of each output, how many results have it

@@ -55,7 +55,7 @@ std::string terminal_of(const std::string& path, PictureSize size) {
       size.width, size.height);
 }
 
-/// A file without a name that holds the text and is read from its beginning.
+/// Returns a file without a name that holds the text and is read from its beginning.
 Descriptor file_with(const std::string& text) {
   Descriptor file = create_nameless(default_scratch());
   if (file < 0) throw_cannot(std::strerror(errno));

@@ -37,7 +37,7 @@ double ticks_of_process() {
   return static_cast<double>(ticks);
 }
 
-/// At least so much time has passed since the process was made.
+/// Returns the least time that has passed since the process was made.
 double seconds_before_main() {
   // The loader needs a hundredth of a second, and more if a disk must wake up. A process that is
   // older than this was another program before, which became this one by exec().

@@ -27,10 +27,10 @@ struct WallTime {
   double total = 0;
 };
 
-/// "start 21 ms, read 35.4 ms (905 MB/s), write 36.9 ms; overlap 20 ms, total 73.3 ms": the columns
-/// that are not zero.
+/// Returns "start 21 ms, read 35.4 ms (905 MB/s), write 36.9 ms; overlap 20 ms, total 73.3 ms": the
+/// columns that are not zero.
 std::string text_of(const WallTime& time);
-/// {"start": 0.021, ..., "overlap": 0.02, "total": 0.0733}: all columns.
+/// Returns {"start": 0.021, ..., "overlap": 0.02, "total": 0.0733}: all columns.
 nlohmann::ordered_json to_json(const WallTime& time);
 
 }  // namespace qrtool

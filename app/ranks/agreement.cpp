@@ -27,7 +27,7 @@ std::string text_of(const Params& params) {
   return parts.empty() ? "none" : join(parts, " ");
 }
 
-/// The options as lines of text, which can be compared and sent.
+/// Returns the options as lines of text, which can be compared and sent.
 std::string text_of(const std::vector<GivenOption>& options) {
   std::string text;
   for (const auto& [name, value] : options)
@@ -57,7 +57,7 @@ std::optional<std::pair<std::string, std::string>> first_difference(
   return std::nullopt;
 }
 
-/// A source in words, without its name, which may differ from rank to rank.
+/// Returns a source in words, without its name, which may differ from rank to rank.
 std::string shape_in_words(const Source& source) {
   return fmt::format("{} of {}x{} {}, {} order", source.count(), source.m, source.n,
                      source.stored_type, name_of(source.order));

@@ -26,7 +26,7 @@ namespace {
 /// The highest degree. Beyond it a fit is only rounding errors.
 constexpr int most_degree = 20;
 
-/// The place of a column by its name, or by its number in `numbers`.
+/// Returns the place of a column by its name, or by its number in `numbers`.
 index_t place_of(const std::string& column, const std::vector<std::string>& names,
                  const std::vector<index_t>& numbers, const std::string& file) {
   const auto found = std::find(names.begin(), names.end(), column);
@@ -110,7 +110,7 @@ class VectorReader final : public ReaderOf<VectorReader> {
   std::vector<std::unique_ptr<Reader>> vectors_;
 };
 
-/// FILE:/group/name of a name; in an archive of NumPy FILE.npz:name.
+/// Returns FILE:/group/name for a name, or FILE.npz:name in an archive of NumPy.
 std::string path_of(const std::string& file, const std::string& name) {
   const Location location = split_location(file);
   if (ending_of(location.file) == ".npz") return location.file + ":" + name;

@@ -25,7 +25,7 @@ struct SolveColumns {
 /// orthogonality if fits are wanted.
 std::vector<NumberDataset> solve_columns(const SolveColumns& columns);
 
-/// The datasets that the inputs' wishes name, in the shape of B, broadcast.
+/// Returns the datasets that the inputs' wishes name, in the shape of B, broadcast.
 std::vector<MatrixDataset> fit_datasets(const SolveInputs& inputs);
 
 }  // namespace qrtool

@@ -93,7 +93,7 @@ std::size_t width_of(std::span<const std::string> names, std::size_t least) {
   return least;
 }
 
-/// A line for each coefficient, as the file has it, in columns that people can read.
+/// Returns a line for each coefficient, as the file has it, in columns that people can read.
 std::string table_of(const SolveResult& result) {
   const CoefficientTable& table = result.table;
   const bool has_several = table.responses.size() > 1, has_se = !result.se.empty();
@@ -180,7 +180,7 @@ std::string summary(const SolveOptions& o, const SolveResult& result) {
   return shows_table ? text + table_of(result) : text;
 }
 
-/// Schema qrtool.solve/1.
+/// Returns the document, of schema qrtool.solve/1.
 Json to_json(const SolveOptions& o, const SolveResult& result) {
   return {{"schema", "qrtool.solve/1"},
           {"version", QRTOOL_VERSION},

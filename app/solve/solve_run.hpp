@@ -60,7 +60,7 @@ class SolveRun {
   bool is_table() const;
   CoefficientTable coefficients() const;
   std::string device() const;
-  /// The digest of the table by which variants were chosen.
+  /// Returns the digest of the table by which variants were chosen.
   std::string rates() const;
   bool has_report() const;
   Dims findings_dims() const;
@@ -88,7 +88,8 @@ void require_one_leverage(const SolveInputs& inputs, const SolveProblem& problem
 LeverageJob leverage_job(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits, std::span<const std::int32_t> ranks);
 
-/// The job of leverages that belong to right sides: a number means the matrix of that right side.
+/// Returns the job of leverages that belong to right sides: a number means the matrix of that right
+/// side.
 LeverageJob job_of_sides(const SolveInputs& inputs, const SolveProblem& problem,
                          const Limits& limits);
 

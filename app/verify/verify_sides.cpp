@@ -16,14 +16,14 @@
 namespace qrtool {
 namespace {
 
-/// The numbers from an entry of each axis to the next one.
+/// Returns the numbers from an entry of each axis to the next one.
 Dims strides_of(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   return strides;
 }
 
-/// The entry of an array that an item begins with.
+/// Returns the entry of an array that an item begins with.
 index_t start_of(index_t item, const Dims& extents, const Dims& strides) {
   index_t start = 0;
   for (std::size_t i = extents.size(); i-- > 0; item /= extents[i])

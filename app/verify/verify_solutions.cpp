@@ -240,7 +240,7 @@ void verify_typed(const VerifyOptions& o, const SolveJob& job, Verdict& verdict)
   run_solve_stages<T>(job, sink);
 }
 
-/// Schema qrtool.verify-solutions/1.
+/// Returns the document, of schema qrtool.verify-solutions/1.
 Json to_json(const VerifyOptions& o, const Verdict& verdict, const SolveInputs& inputs,
              double seconds) {
   Json listed = Json::array();

@@ -35,7 +35,7 @@ index_t sharing_threads(const Problem& p) {
   return std::min(threads_of_large_matrix, TallShape(p.m, p.n).leaves());
 }
 
-/// How many times as fast as one thread all of them are together.
+/// Returns how many times as fast as one thread all of them are together.
 double speed_of(const Problem& p, int threads) {
   const bool is_shared = p.count < threads;
   const index_t per_matrix = is_shared ? sharing_threads(p) : 1;

@@ -34,7 +34,7 @@ void fill_with_nan(const MatrixFactors<T>& out) {
   }
 }
 
-/// The report of a matrix that was factored and not measured.
+/// Returns the report of a matrix that was factored and not measured.
 inline MatrixReport report_of(const batched::Outcome& outcome) {
   MatrixReport report;
   report.scale = outcome.scale;

@@ -182,7 +182,7 @@ class TypedWorker : public EigenQr<T>::Worker {
     }
   }
 
-  /// The tau in the direction of `tau` with 2 Re tau = |tau|^2 vv.
+  /// Returns the tau in the direction of `tau` with 2 Re tau = |tau|^2 vv.
   static C tau_of_rounded(C tau, R vv) {
     if constexpr (is_complex_number<C>)
       return tau * (2 * tau.real() / (std::norm(tau) * vv));

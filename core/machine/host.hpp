@@ -12,15 +12,16 @@
 
 namespace qrtool {
 
-/// Bytes that can still be taken: the least of the machine's available memory, the room under the
-/// memory limits of the control groups, and the room under the limit of the address space.
+/// Returns bytes that can still be taken: the least of the machine's available memory, the room
+/// under the memory limits of the control groups, and the room under the limit of the address
+/// space.
 std::size_t free_memory_bytes();
 
 /// Returns the number of cores that this process is bound to, but no more than the quotas of its
 /// control groups pay for.
 int available_cores();
 
-/// Cores of the machine, whether this process may run on them or not.
+/// Returns cores of the machine, whether this process may run on them or not.
 int machine_cores();
 
 /// Returns --memory and --threads (0: not given), or half of the free memory and all cores.

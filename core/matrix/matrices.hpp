@@ -54,7 +54,7 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// A standard normal number that depends only on its arguments.
+/// Returns a standard normal number that depends only on its arguments.
 double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
 }  // namespace qrtool

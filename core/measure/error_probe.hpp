@@ -83,7 +83,7 @@ class ErrorProbe {
   std::unique_ptr<State> state_;
 };
 
-/// The errors that the true ones exceed with a probability of 1e-9 each.
+/// Returns the errors that the true ones exceed with a probability of 1e-9 each.
 Errors upper_bounds(const Errors& estimates);
 
 /// Finds the errors of matrices of one shape, one after another, for Check::full or Check::probe:

@@ -84,7 +84,7 @@ struct Layout {
   int threads;
 };
 
-/// The columns and rows of a meter in real numbers.
+/// Returns the columns and rows of a meter in real numbers.
 inline Layout layout_of(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads,
                         bool is_complex) {
   const index_t parts = is_complex ? 2 : 1;

@@ -28,7 +28,7 @@ struct Kernels {
 extern const Kernels generic_probe;
 extern const Kernels avx2_probe, avx512_probe;  // x86-64
 
-/// The kernels that this processor can run, the fastest first.
+/// Returns the kernels that this processor can run, the fastest first.
 std::span<const Kernels* const> kernels();
 
 }  // namespace qrtool::probe

@@ -22,7 +22,7 @@ struct Kernels {
 extern const Kernels generic_scan;
 extern const Kernels avx2_scan, avx512_scan;  // x86-64
 
-/// The kernels for the instruction sets of this processor, the widest first.
+/// Returns the kernels for the instruction sets of this processor, the widest first.
 std::span<const Kernels* const> kernels();
 
 }  // namespace qrtool::scan

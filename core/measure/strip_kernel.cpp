@@ -175,7 +175,8 @@ template <int N>
   }
 }
 
-/// The first vector of columns that rows p to p + 7 of V'C need, in whole tiles of two vectors.
+/// Returns the first vector of columns that rows p to p + 7 of V'C need, in whole tiles of two
+/// vectors.
 int first_vector(const Gram& g, index_t p) {
   return g.on_diagonal ? static_cast<int>(p / (2 * lanes) * 2) : 0;
 }

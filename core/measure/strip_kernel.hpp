@@ -88,7 +88,7 @@ struct Kernels {
 extern const Kernels generic_strips;
 extern const Kernels avx2_strips, avx512_strips;  // x86-64
 
-/// The kernels for the instruction sets of this processor, the widest first.
+/// Returns the kernels for the instruction sets of this processor, the widest first.
 std::span<const Kernels* const> kernels();
 
 }  // namespace qrtool::strips

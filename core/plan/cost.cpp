@@ -28,13 +28,13 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 double log_of(index_t extent) { return std::log(static_cast<double>(extent)); }
 
-/// The value at x on the straight line between two logarithms.
+/// Returns the value at x on the straight line between two logarithms.
 double between(index_t x, index_t from, double at_from, index_t to, double at_to) {
   const double share = (log_of(x) - log_of(from)) / (log_of(to) - log_of(from));
   return (1 - share) * at_from + share * at_to;
 }
 
-/// The logarithm of the seconds of `count` matrices.
+/// Returns the logarithm of the seconds of `count` matrices.
 double at_count(const std::vector<BatchTime>& times, index_t count) {
   const auto above = std::ranges::lower_bound(times, count, {}, &BatchTime::count);
   if (above == times.end())
@@ -45,7 +45,7 @@ double at_count(const std::vector<BatchTime>& times, index_t count) {
                  std::log(above->seconds));
 }
 
-/// `p` with other extents.
+/// Returns `p` with other extents.
 Problem with_extents(Problem p, index_t count, index_t m, index_t n) {
   p.count = count;
   p.m = m;
@@ -53,7 +53,7 @@ Problem with_extents(Problem p, index_t count, index_t m, index_t n) {
   return p;
 }
 
-/// How much longer p.m x p.n takes than m x n by its operations, as a logarithm.
+/// Returns, as a logarithm, how much longer p.m x p.n takes than m x n by its operations.
 double more_operations(const Problem& p, index_t m, index_t n) {
   return std::log(operations(with_extents(p, 1, p.m, p.n))) -
          std::log(operations(with_extents(p, 1, m, n)));
@@ -165,7 +165,7 @@ Lines equal_lines(Lines lines, const Key& wanted, KeyOf key) {
   return lines.substr(0, bytes_before(lines, [&](const Sample& s) { return key(s) == wanted; }));
 }
 
-/// The samples of a variant with the type of `p`, with Q or without it.
+/// Returns the samples of a variant with the type of `p`, with Q or without it.
 Lines of_kind(Lines all, CostTable::Reach reach, std::string_view variant, const Problem& p) {
   return equal_lines(all, std::tuple(reach, variant, p.type, p.wants_q()), kind_of);
 }
@@ -188,7 +188,8 @@ double at_extent(Lines samples, index_t (*extent)(const Sample&), index_t x, At 
   return between(x, extent(low), at(low), extent(high), at(high));
 }
 
-/// The logarithm of the seconds of p.count matrices of p.m rows, from samples of p.n columns.
+/// Returns the logarithm of the seconds of p.count matrices of p.m rows, from samples of p.n
+/// columns.
 double at_rows(Lines samples, const Problem& p) {
   const auto at = [&](const Sample& s) { return at_count(times_of(s), p.count); };
   return at_extent(samples, rows_of, p.m, at, [&](const Sample& s) {
@@ -197,7 +198,7 @@ double at_rows(Lines samples, const Problem& p) {
   });
 }
 
-/// The logarithm of the seconds of `p`, from samples of one kind.
+/// Returns the logarithm of the seconds of `p`, from samples of one kind.
 double at_columns(Lines kind, const Problem& p) {
   const auto at = [&](index_t n, index_t count) {
     return at_rows(equal_lines(kind, n, columns_of), with_extents(p, count, p.m, n));
@@ -209,7 +210,7 @@ double at_columns(Lines kind, const Problem& p) {
       });
 }
 
-/// The sample of the very shape; none where it is no sample.
+/// Returns the sample of the very shape; none if it is no sample.
 std::optional<Sample> find_own(Lines all, std::string_view variant, const Problem& p) {
   for (const auto reach : {CostTable::Reach::shape, CostTable::Reach::grid}) {
     const Lines own =

@@ -48,8 +48,8 @@ class CostTable {
   /// Views a table that is compiled in, which lives as long as the program: text() of another one,
   /// and its digest. Its lines are read when a plan asks for them, a few of thousands.
   static CostTable view(std::string_view text, std::string_view digest);
-  /// A line with the device, a line with the names of the columns, and a line for each sample,
-  /// times in microseconds with four digits.
+  /// Returns the table as text: a line with the device, a line with the names of the columns, and a
+  /// line for each sample, with times in microseconds of four digits.
   std::string text() const;
 
   /// The device that was measured.
@@ -64,15 +64,15 @@ class CostTable {
   /// Whether there is a sample of this shape, type and mode, whatever the number of matrices.
   bool has(std::string_view name, const Problem& problem) const;
 
-  /// The estimated seconds of a problem, without copies and check; infinity where there is no
-  /// sample of the type and of R alone, or of Q too, under this name.
+  /// Returns the estimated seconds of a problem, without copies and check; infinity where there is
+  /// no sample of the type and of R alone, or of Q too, under this name.
   double seconds(std::string_view name, const Problem& problem) const;
 
-  /// The seconds of the nearest sample of the type and mode, in proportion to the operations: for
-  /// samples that are too few for a grid. Infinity where there is none.
+  /// Returns the seconds of the nearest sample of the type and mode, in proportion to the
+  /// operations: for samples that are too few for a grid. Infinity where there is none.
   double nearest_seconds(std::string_view name, const Problem& problem) const;
 
-  /// 16 hexadecimal digits that two tables share only where they have the same text.
+  /// Returns 16 hexadecimal digits that two tables share only where they have the same text.
   std::string digest() const;
 
  private:

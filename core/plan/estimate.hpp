@@ -12,7 +12,7 @@ namespace qrtool {
 /// What a run does: it factors, or it solves least squares with A = QR.
 struct Work {
   Work(const Problem& factored, index_t sides = 0) : problem(factored), right_sides(sides) {}
-  /// Why the CPU alone does it; empty where a device may.
+  /// Returns the reason why only the CPU can do it, or an empty text if a device may.
   std::string objection_to_devices() const {
     return right_sides > 0 && is_complex(problem.type) ? "A is complex" : "";
   }

@@ -59,7 +59,7 @@ Choice find_forced(const Problem& problem, std::span<const Variant> variants, co
                    fmt::format("variants: {}", fmt::join(names, ", ")));
 }
 
-/// The estimate, without copies and check; empty where nothing is known.
+/// Returns the estimate, without copies and check; empty if nothing is known.
 std::string time_text(const Variant& variant, const Problem& problem, const Limits& limits) {
   const double seconds = variant.seconds(problem, limits);
   return std::isfinite(seconds) ? "about " + format_seconds(seconds) : std::string();
@@ -164,7 +164,7 @@ bool fit_memory(Plan& plan, const Limits& limits) {
   return true;
 }
 
-/// The bytes of one matrix on the device.
+/// Returns the bytes of one matrix on the device.
 std::size_t bytes_on_device(const Variant& variant, const Problem& p) {
   return p.input_bytes() + p.output_bytes() + variant.device_workspace_bytes(p);
 }
@@ -192,7 +192,7 @@ bool fit_pieces(Plan& plan, const Limits& limits) {
   return true;
 }
 
-/// The variant that takes the problem by rows: the forced one, or the first.
+/// Returns the variant that takes the problem by rows: the forced one, or the first.
 const Variant* find_row_variant(const Problem& problem, std::span<const Variant> variants,
                                 const Limits& limits, std::string_view forced) {
   for (const Variant& variant : variants) {
@@ -288,7 +288,7 @@ bool is_worth_a_team(const Plan& plan, const Limits& limits) {
   return plan.variant->seconds(one, limits) >= least_seconds;
 }
 
-/// What goes through the pipeline at once, for people.
+/// Returns what goes through the pipeline at once, for people.
 std::string chunk_text(const Plan& plan) {
   if (plan.in_pieces()) return format_bytes(plan.piece_bytes) + " of a matrix";
   if (plan.by_rows()) return format_count(plan.chunk_rows) + " rows of a matrix";

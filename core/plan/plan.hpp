@@ -33,32 +33,32 @@ struct Plan {
   bool by_rows() const { return chunk_rows > 0; }
   bool in_pieces() const { return piece_bytes > 0; }
 
-  /// The tree over the rows of one matrix.
+  /// Returns the tree over the rows of one matrix.
   TallShape row_shape() const;
 
   int all_threads() const { return threads * threads_per_matrix; }
 
-  /// The arithmetic that runs, as the output's attribute states it.
+  /// Returns the arithmetic that runs, as the output's attribute states it.
   std::string arithmetic() const {
     return variant->tuned_arithmetic != nullptr ? variant->tuned_arithmetic(problem, params)
                                                 : variant->arithmetic(problem);
   }
 };
 
-/// The variant with the least estimate of those that take the problem, and that `may_run` allows;
-/// of equal ones the first of the list. Baselines are left out. Null: none takes it.
+/// Returns the variant with the least estimate of those that take the problem, and that `may_run`
+/// allows; of equal ones the first of the list. Baselines are left out. Null: none takes it.
 const Variant* least_costly(const Problem& problem, std::span<const Variant> variants,
                             const Limits& limits,
                             const std::function<bool(const Variant&)>& may_run = {});
 
-/// The plan with the least costly variant, or with the one that `forced` names.
-/// A matrix that does not fit the memory goes by rows where a variant can do that. Errors:
-/// UsageError where the forced variant is unknown or does not fit; LimitError where one matrix does
-/// not fit the host memory, with the bytes that it needs.
+/// Returns the plan with the least costly variant, or with the one that `forced` names. A matrix
+/// that does not fit the memory goes by rows where a variant can do that. Errors: UsageError where
+/// the forced variant is unknown or does not fit; LimitError where one matrix does not fit the host
+/// memory, with the bytes that it needs.
 Plan make_plan(const Problem& problem, std::span<const Variant> variants, const Limits& limits,
                std::string_view forced = {});
 
-/// The plan in a few lines for --explain.
+/// Returns the plan in a few lines for --explain.
 std::string explain(const Plan& plan, const Limits& limits);
 
 }  // namespace qrtool

@@ -10,13 +10,13 @@
 
 namespace qrtool {
 
-/// The bytes that a RankAndOrder (core/factor/rank_and_order.hpp) takes.
+/// Returns the bytes that a RankAndOrder (core/factor/rank_and_order.hpp) takes.
 std::size_t ranking_bytes(const Problem& problem);
 
-/// The bytes that a worker of RankedBackend (core/factor/ranked_backend.hpp) takes.
+/// Returns the bytes that a worker of RankedBackend (core/factor/ranked_backend.hpp) takes.
 std::size_t ranked_worker_bytes(const Problem& problem, int threads_per_matrix);
 
-/// What such a worker measures.
+/// Returns the kind of factors that such a worker measures.
 ErrorFinder::Shape measured_shape(const Problem& problem, int threads);
 
 /// Whether such a worker may factor a matrix again. Q of pivoted columns is a product of two

@@ -73,8 +73,8 @@ struct Variant {
                                               : "takes complex matrices alone"};
     return fits(problem, limits);
   }
-  /// The estimated seconds of a problem, without copies and check; infinity where they are not
-  /// known.
+  /// Returns the estimated seconds of a problem, without copies and check; infinity where they are
+  /// not known.
   double seconds(const Problem& problem, const Limits& limits) const {
     if (costs == nullptr) return std::numeric_limits<double>::infinity();
     const double own = costs(limits).seconds(name, problem);
@@ -83,7 +83,7 @@ struct Variant {
     real.type = real_of(problem.type);
     return complex_cost * costs(limits).seconds("cpu/eigen", real);
   }
-  /// The digest of the table by which the variant was chosen.
+  /// Returns the digest of the table by which the variant was chosen.
   std::string rates(const Limits& limits) const {
     return costs != nullptr ? costs(limits).digest() : std::string();
   }

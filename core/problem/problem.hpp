@@ -109,7 +109,7 @@ struct Problem {
   bool ranks() const { return pivots || wants_condition; }
   bool is_empty() const { return count == 0 || m == 0 || n == 0; }
 
-  /// The bytes of one input matrix, and of the factors of one matrix, in `type`.
+  /// Returns the bytes of one input matrix, and of the factors of one matrix, in `type`.
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
 };

@@ -47,12 +47,12 @@ struct Errors {
   int scale = 0;
 };
 
-/// The bars of qrtool: u min(max(m, 16), 30 k) for residual and orthogonality, k = min(m, n), and
-/// m u for lower. The bar of the residual is larger by sqrt(mn) times the smallest denormal over
-/// ||A||, the rounding error of denormal numbers.
+/// Returns the bars of qrtool: u min(max(m, 16), 30 k) for residual and orthogonality, k = min(m,
+/// n), and m u for lower. The bar of the residual is larger by sqrt(mn) times the smallest denormal
+/// over ||A||, the rounding error of denormal numbers.
 Bars standard_bars(index_t m, index_t n, Precision precision, const Errors& errors);
 
-/// The published bars to the letter: m 2^-23 for all three errors, for both types.
+/// Returns the published bars to the letter: m 2^-23 for all three errors, for both types.
 Bars m_eps_bars(index_t m);
 
 /// Returns ok or above_bar. An error that is NaN fails. Without Q the orthogonality is not judged.
@@ -62,7 +62,7 @@ Status judge(const Errors& errors, const Bars& bars, bool has_q);
 /// to its line of the report.
 void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& report);
 
-/// The errors in a line of the report, which does not hold ||A||.
+/// Returns the errors in a line of the report, which does not hold ||A||.
 Errors errors_of(const MatrixReport& line);
 
 /// Judges the errors in a line by the precision of `problem`, if other arithmetic has made and

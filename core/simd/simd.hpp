@@ -83,7 +83,7 @@ struct Lanes {
     return x;
   }
 
-  /// 2^e, where 2^e is a normal number.
+  /// Returns 2^e, where 2^e is a normal number.
   static V power_of_two(Int e) {
     return reinterpret_cast<V>((e + Format<C>::bias) << Format<C>::mantissa);
   }
@@ -98,7 +98,7 @@ struct Lanes {
     factors[1] = power_of_two(within);
   }
 
-  /// The exponent e with |x| in [2^(e-1), 2^e), or 0 for x = 0; `bits` are the bits of |x|.
+  /// Returns the exponent e with |x| in [2^(e-1), 2^e), or 0 for x = 0; `bits` are the bits of |x|.
   static IntT exponent_of(IntT bits) {
     using F = Format<T>;
     constexpr int raise = F::mantissa + 1;  // makes a denormal number normal

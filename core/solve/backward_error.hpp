@@ -44,8 +44,8 @@ double karlson_walden(const SolutionNorms& norms, MatrixView<const S> r, const s
 /// If a bound is below this fraction of the bar, no closer bound is computed.
 constexpr double clear_of_bar = 0.5;
 
-/// u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52 of the parts of `type`: the largest backward
-/// error that passes.
+/// Returns u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52 of the parts of `type`: the largest
+/// backward error that passes.
 double solution_bar(ElementType type, index_t m, index_t n);
 
 }  // namespace qrtool

@@ -29,7 +29,7 @@ std::optional<Dims> broadcast(const Dims& a, const Dims& b) {
   return out;
 }
 
-/// The place in `leading` that belongs to a place of the broadcast dimensions.
+/// Returns the place in `leading` that belongs to a place of the broadcast dimensions.
 index_t place_in(const Dims& leading, const Dims& batch, index_t item) {
   index_t place = 0, stride = 1;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -46,7 +46,7 @@ index_t place_in(const Dims& leading, const Dims& batch, index_t item) {
 
 using Reading = std::optional<RightSides>;
 
-/// [..., m]
+/// Reads B as [..., m].
 Reading read_last(const SystemShapes& s) {
   if (s.b_dims.empty() || s.b_dims.back() != s.m) return {};
   const Dims leading(s.b_dims.begin(), s.b_dims.end() - 1);
@@ -62,7 +62,7 @@ Reading read_last(const SystemShapes& s) {
   return out;
 }
 
-/// [m, ...]
+/// Reads B as [m, ...].
 Reading read_first(const SystemShapes& s) {
   if (s.b_dims.size() < 2 || s.b_dims.front() != s.m || !s.a_leading.empty()) return {};
   RightSides out{.rows = RowsOfB::first, .m = s.m};
@@ -73,7 +73,7 @@ Reading read_first(const SystemShapes& s) {
   return out;
 }
 
-/// [..., m, p]
+/// Reads B as [..., m, p].
 Reading read_matrix(const SystemShapes& s) {
   if (s.b_dims.size() < 2) return {};
   index_t rows = s.b_dims[s.b_dims.size() - 2], cols = s.b_dims.back();

@@ -81,8 +81,8 @@ std::string solve_comments(const OutputSpec& spec) {
   return comments;
 }
 
-/// The names and words of the first comments of a set that begin with `marker`. They are in the
-/// last of its files.
+/// Returns the names and words of the first comments of a set that begin with `marker`. They are in
+/// the last of its files.
 TextPairs comments_of_set(const std::string& path, std::string_view marker) {
   TextPairs pairs;
   for (const char* dataset :

@@ -85,8 +85,8 @@ bool CsvReader::is_preface(std::string_view line) {
   return is_single_ || separator != 0;
 }
 
-/// The next lines of the matrix, which say whether the line above them is a header. The place in
-/// the text stays.
+/// Returns the next lines of the matrix, which say whether the line above them is a header. The
+/// place in the text stays.
 std::vector<std::string> CsvReader::lines_below() {
   constexpr std::size_t most = 20, most_bytes = 1 << 16;
   std::vector<std::string> below;

@@ -48,7 +48,7 @@ struct FactorCodec {
 /// factors must agree with them. Errors: InputError, also if the files come from different runs.
 StoredFactors open_factor_set(const std::string& path, const FactorCodec& codec, int threads);
 
-/// The factor of this name, one of factor_names (io/write/factor_files.hpp).
+/// Returns the factor of this name, one of factor_names (io/write/factor_files.hpp).
 std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name);
 
 /// Returns the NumberHash of all numbers, row by row, in the type in which they were written.

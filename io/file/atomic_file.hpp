@@ -77,7 +77,7 @@ class AtomicFile {
   int slot_ = -1;  // in the list that the signal handler walks
 };
 
-/// The temporary files of this process that are not yet committed.
+/// Returns the temporary files of this process that are not yet committed.
 std::vector<std::string> live_temporary_files();
 /// Makes remove_temporary_files also remove this temporary file of another process. Ranks call it
 /// for the files of rank 0, which may be killed.

@@ -59,7 +59,8 @@ std::string hint_for_missing(const std::string& path) {
                      escape(path.substr(colon + 1)));
 }
 
-/// The bytes from `position` on: fewer than `size` at the end of the file. Errors: InputError.
+/// Returns the bytes from `position` on: fewer than `size` at the end of the file. Errors:
+/// InputError.
 std::string bytes_at(int descriptor, std::uint64_t position, std::size_t size,
                      const std::string& shown) {
   std::string bytes(size, '\0');

@@ -18,7 +18,7 @@ constexpr std::size_t longest_line = std::size_t{1} << 30;
 // The buffer of a line, the smaller one before it, and a copy.
 constexpr std::size_t bytes_of_line = 4;
 
-/// The most columns that a piece of a line can have.
+/// Returns the most columns that a piece of a line can have.
 std::size_t columns_of(std::string_view piece) {
   std::ptrdiff_t most = 0;
   for (const char separator : {',', ';', '\t', ' '})

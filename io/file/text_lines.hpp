@@ -61,7 +61,7 @@ class TextLines {
   std::uint64_t offset_ = 0;
 };
 
-/// The words of a line, which blanks and tabs separate.
+/// Returns the words of a line, which blanks and tabs separate.
 std::vector<std::string_view> words_of(std::string_view line);
 /// Returns the number of words in a line without storing them, because a line may have millions.
 index_t count_words(std::string_view line);

@@ -68,7 +68,7 @@ struct Interleaved {
   std::vector<index_t> middle_dims;
   index_t count() const { return first * middle * last; }
 
-  /// The position in C order of the middle index that is at `position` in Fortran order.
+  /// Returns the position in C order of the middle index that is at `position` in Fortran order.
   index_t c_position(index_t position) const {
     index_t before = 0, stride = middle;
     for (const index_t extent : middle_dims) {

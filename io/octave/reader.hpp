@@ -17,7 +17,7 @@ namespace qrtool::octave {
 /// names file, line and column.
 std::unique_ptr<Reader> open_variable(const InputSpec& spec);
 
-/// The variables of a file, as "/name". Errors: InputError.
+/// Returns the variables of a file, as "/name". Errors: InputError.
 std::vector<Entry> list_entries(const std::string& file);
 
 }  // namespace qrtool::octave

@@ -9,15 +9,15 @@
 
 namespace qrtool {
 
-/// The formats in the order in which they are asked. The last one accepts every name and every
-/// content.
+/// Returns the formats in the order in which they are asked. The last one accepts every name and
+/// every content.
 std::span<const Format* const> formats();
 
 /// Returns the format of an input file, or of standard input for "-". Errors: InputError if there
 /// is no readable file of this name.
 const Format& format_of_input(const std::string& file);
 
-/// The format of an output, from the ending of its name.
+/// Returns the format of an output, from the ending of its name.
 const Format& format_of_output(const std::string& path);
 
 }  // namespace qrtool

@@ -16,7 +16,8 @@ namespace qrtool {
 /// disk; the message states the bytes needed and free.
 std::unique_ptr<Writer> create_output(const OutputSpec& spec);
 
-/// The bytes that the writer of this output allocates, without the arrays that the caller passes.
+/// Returns the bytes that the writer of this output allocates, without the arrays that the caller
+/// passes.
 std::size_t output_workspace_bytes(const OutputSpec& spec);
 
 /// Creates the temporary file with the path and the attributes of `root`, and reserves space for

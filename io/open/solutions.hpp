@@ -10,8 +10,8 @@
 
 namespace qrtool {
 
-/// The solutions X that this tool or another program has stored: X or x, or the only dataset of
-/// an HDF5 file or a .npz; out.X.csv for out.csv (also .npy, .mtx), or the file itself.
+/// Returns the solutions X that this tool or another program has stored: X or x, or the only
+/// dataset of an HDF5 file or a .npz; out.X.csv for out.csv (also .npy, .mtx), or the file itself.
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1,
                                        std::size_t memory_bytes = SIZE_MAX);
 /// Opens the dataset `name` that a run of `solve` of this tool wrote beside X. Returns null if

@@ -77,7 +77,7 @@ std::unique_ptr<Reader> SelectedReader::another() const {
   return std::make_unique<SelectedReader>(std::move(inner), ranges_, text_);
 }
 
-/// The number that a selected matrix has in the inner reader.
+/// Returns the number that a selected matrix has in the inner reader.
 index_t SelectedReader::inner_matrix(index_t matrix) const {
   const std::vector<index_t>& extents = inner_->source().leading;
   index_t number = 0, below = 1;

@@ -47,7 +47,8 @@ class SpooledReader : public ReaderOf<SpooledReader> {
   /// `shown`: the file's name in messages.
   explicit SpooledReader(const std::string& shown) : shown_(shown), spool_(shown) {}
 
-  /// A part (0, or of complex numbers 0 and 1) of entry (i, j) of a matrix, found in spool_.
+  /// Returns a part (0, or of complex numbers 0 and 1) of entry (i, j) of a matrix, found in
+  /// spool_.
   virtual double element(index_t matrix, index_t i, index_t j, index_t part) const = 0;
 
   std::string shown_;

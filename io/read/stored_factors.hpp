@@ -32,7 +32,7 @@ struct StoredFactors {
   std::vector<std::uint8_t> tries;
 };
 
-/// The name of a dataset in an output of several: /Q/NAME, /R/NAME, /report/NAME.
+/// Returns the name of a dataset in an output of several: /Q/NAME, /R/NAME, /report/NAME.
 std::string name_in_output(const std::string& source);
 
 }  // namespace qrtool

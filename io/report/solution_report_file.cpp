@@ -120,7 +120,8 @@ void SolutionReportFile::write_csv() {
 
 namespace {
 
-/// Values of a column as JSON, which has no NaN and no infinity. A comma precedes each of them.
+/// Returns values of a column as JSON, which has no NaN and no infinity. A comma precedes each of
+/// them.
 std::string json_values(NumberKind kind, std::span<const double> values) {
   std::string text;
   const auto to = std::back_inserter(text);

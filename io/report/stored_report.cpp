@@ -39,7 +39,7 @@ std::string_view field_in(std::string_view line, std::size_t number) {
   return line.substr(0, line.find(','));
 }
 
-/// The place of a column in the header of a report in CSV.
+/// Returns the place of a column in the header of a report in CSV.
 std::optional<std::size_t> place_of(std::string_view column, std::string_view header) {
   for (std::size_t place = 0; !header.empty(); ++place) {
     const std::size_t end = std::min(header.find(','), header.size());

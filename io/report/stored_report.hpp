@@ -35,7 +35,7 @@ bool is_of_other_files(const std::string& described, const std::string& set);
 /// Returns the report beside the files of `set`, such as out.npy; empty if it does not exist or
 /// belongs to other files.
 StoredReport read_report_of_set(const std::string& set);
-/// Some attributes of that report, as recorded_attributes() gives them.
+/// Returns some attributes of that report, as recorded_attributes() gives them.
 std::vector<std::string> attributes_of_set(const std::string& set,
                                            const std::vector<const char*>& names);
 /// Returns the input that this report records.

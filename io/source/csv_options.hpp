@@ -42,7 +42,8 @@ inline constexpr std::array csv_option_names{"csv_delimiter", "csv_decimal",    
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
-/// The options as names and words, for the attributes of an output; automatic ones are left out.
+/// Returns the options as names and words, for the attributes of an output; automatic ones are left
+/// out.
 TextPairs to_text(const CsvOptions& options);
 
 /// Refuses options for CSV that are given for another format; `shown` is the file's name. Errors:

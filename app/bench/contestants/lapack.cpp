@@ -73,7 +73,7 @@ class LapackRun final : public TimedRun {
   }
 
  private:
-  /// Memory of the input, the work array and R.
+  /// Returns memory of the input, the work array and R.
   static std::size_t bytes_per_matrix(const Problem& p) {
     return 2 * p.input_bytes() + size_of(p.type) * static_cast<std::size_t>(p.k() * p.n);
   }

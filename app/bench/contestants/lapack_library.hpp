@@ -35,7 +35,8 @@ struct LapackLibrary {
     const std::string full = letters[sizeof(Real<T>) == 4 ? 0 : 1] + std::string(name) + "_";
     if (!find(full, function)) throw_missing(full);
   }
-  /// "OpenBLAS 0.3.21, libopenblas.so.0", whether it is the reference, and `about`; or "not found".
+  /// Returns "OpenBLAS 0.3.21, libopenblas.so.0", whether it is the reference, and `about`; or "not
+  /// found".
   std::string text(std::string_view about = {}) const;
   /// Errors: DeviceError, which names `functions`, if no library was found; LimitError if there are
   /// more rows or columns than 32 bits can count.

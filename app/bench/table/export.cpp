@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The value of --precision, or the name of a complex type.
+/// Returns the value of --precision, or the name of a complex type.
 std::string_view precision_name(ElementType type) {
   if (is_complex(type)) return name_of(type);
   return type == ElementType::float32 ? "single" : "double";

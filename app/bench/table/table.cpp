@@ -192,7 +192,7 @@ std::string matrices_text(const BenchHeader& h) {
   return text;
 }
 
-/// How often each time was taken, and which runs were checked.
+/// Returns how often each time was taken, and which runs were checked.
 std::string repeats_text(const BenchHeader& h) {
   std::string text = fmt::format("median of {} after {} warm-up{}", h.repeats.timed,
                                  h.repeats.warm_up, h.repeats.warm_up == 1 ? "" : "s");

@@ -79,7 +79,8 @@ struct BenchResult {
   bool has_failed() const;
 };
 
-/// Numbers that follow from a row, for all forms of the table. `row` has a time of the tool.
+/// Returns numbers that follow from a row, for all forms of the table. `row` has a time of the
+/// tool.
 double gflops(const BenchHeader& header, const BenchRow& row);
 double speed_up(const BenchRow& row, const Timing& baseline);
 /// Returns the number of CPU threads that the tool may use.
@@ -89,8 +90,8 @@ int threads_of(const BenchHeader& header, const BenchRow& row);
 /// "12.34", "1234".
 std::string format_figure(double value, int digits = 4);
 
-/// The parts of a table that is printed row by row: everything above the first row, one row, and
-/// everything below the last.
+/// Returns the parts of a table that is printed row by row: everything above the first row, one
+/// row, and everything below the last.
 std::string text_head(const BenchResult& result);
 std::string text_row(const BenchResult& result, const BenchRow& row);
 std::string text_notes(const BenchResult& result);

@@ -43,7 +43,7 @@ std::vector<BenchCase> tall_sweep();
 /// Returns square, tall and wide shapes, with one matrix of each and with as many as have a million
 /// entries. They show which variant is fastest.
 std::vector<BenchCase> shapes_sweep();
-/// The part of the published table that two CPU cores can measure within a minute.
+/// Returns the part of the published table that two CPU cores can measure within a minute.
 std::vector<BenchCase> quick_sweep();
 
 /// Returns the cases of a sweep of least squares; with `quick` those that take a minute.

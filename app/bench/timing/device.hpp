@@ -53,8 +53,8 @@ std::vector<SampledBody> sampled_bodies(const Backend& backend, const SolveProbl
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const SolveProblem& problem,
                                                index_t sides, std::uint64_t seed);
 
-/// Bytes per second that the device of `backend`, which is an OpenCL backend, moves in a copy of
-/// `bytes`. Errors: DeviceError.
+/// Returns bytes per second that the device of `backend`, which is an OpenCL backend, moves in a
+/// copy of `bytes`. Errors: DeviceError.
 double device_rate(Backend& backend, std::size_t bytes);
 
 /// Empties the caches of the device of `backend`, which is an OpenCL backend. Errors: DeviceError.

@@ -86,11 +86,11 @@ struct Timing {
   bool has_outlier() const;
 };
 
-/// The middle one, or the mean of the two in the middle. `values` is not empty.
+/// Returns the middle one, or the mean of the two in the middle. `values` is not empty.
 double median_of(std::vector<double> values);
 
-/// Half the width of the interval of one standard deviation around the median, which follows from
-/// the order of the values alone, divided by the median.
+/// Returns half the width of the interval of one standard deviation around the median, which
+/// follows from the order of the values alone, divided by the median.
 double standard_error_of_median(std::vector<double> values);
 
 /// Actions before and after the runs.

@@ -53,7 +53,7 @@ bool is_started(const std::shared_ptr<Backend>& backend, const DeviceInfo& devic
          its.has_scratch == limits.has_scratch;
 }
 
-/// `before` with its queues and buffers, or a new backend.
+/// Returns `before` with its queues and buffers, or a new backend.
 std::shared_ptr<Backend> started(const DeviceInfo& device, const Limits& limits,
                                  const std::shared_ptr<Backend>& before) {
   if (is_started(before, device, limits)) return before;

@@ -32,8 +32,8 @@ void require_named_device(const BackendRequest& request);
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                            const std::shared_ptr<Backend>& before = nullptr);
 
-/// A place for the backend of the only run of a process. It is never destroyed: the end of the
-/// process frees the buffers and queues of a device sooner.
+/// Returns a place for the backend of the only run of a process. It is never destroyed: the end of
+/// the process frees the buffers and queues of a device sooner.
 std::shared_ptr<Backend>& backend_until_exit();
 
 /// Calls make_backend(). With `says_why`, it prints which backend was chosen, and why.
@@ -43,8 +43,8 @@ BackendChoice choose_backend(const BackendRequest& request, const Work& work, co
 /// Prints a note after a run if copies to the device were slow because no memory could be locked.
 void note_slow_copies(const Backend& backend);
 
-/// The device of a backend for the line of a summary: "cpu", "NVIDIA H200"; an OpenCL device that
-/// is a CPU is said to be one.
+/// Returns the device of a backend for the line of a summary: "cpu", "NVIDIA H200"; an OpenCL
+/// device that is a CPU is said to be one.
 std::string name_of_device(const Backend& backend);
 
 }  // namespace qrtool

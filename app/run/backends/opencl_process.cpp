@@ -18,7 +18,7 @@ namespace {
 /// process that wants them follow. Users have no need of it.
 constexpr std::string_view build_option = "--build-kernels";
 
-/// The thread of start_opencl(). Never destroyed, because exit() must not wait for it.
+/// Returns the thread of start_opencl(). Never destroyed, because exit() must not wait for it.
 std::future<void>& starting() {
   static auto& future = *new std::future<void>;
   return future;

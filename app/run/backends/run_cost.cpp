@@ -119,8 +119,8 @@ double time_reading(Reader& reader, index_t passes) {
   return watch.seconds() * parts * static_cast<double>(passes);
 }
 
-/// The estimate from the table of a measured device. A sample of one large matrix is a smaller one,
-/// which the host would measure again, and so it says too much.
+/// Returns the estimate from the table of a measured device. A sample of one large matrix is a
+/// smaller one, which the host would measure again, and so it says too much.
 std::optional<double> known_seconds(const Backend& backend, const Problem& problem) {
   const std::optional<DeviceInfo> device = started_device(backend);
   if (!device) return std::nullopt;
@@ -165,7 +165,7 @@ std::string seconds_text(double seconds) {
   return std::isnan(seconds) ? "not measured" : format_seconds(seconds);
 }
 
-/// "kernels   3 of 5 programs were not built before: about 3.6 s".
+/// Returns "kernels   3 of 5 programs were not built before: about 3.6 s".
 std::string text_of(const ProgramsEstimate& programs) {
   if (programs.unseen == 0) return "kernels   all were built before\n";
   return fmt::format("kernels   {} of {} programs {} not built before: about {}\n", programs.unseen,

@@ -39,7 +39,7 @@ std::string read_file(const std::string& path) {
   return read_text(path).value_or("");
 }
 
-/// The measurements of this process that are not in the file.
+/// Returns the measurements of this process that are not in the file.
 std::vector<std::pair<DeviceInfo, KeptSample>>& new_samples() {
   static auto& samples = *new std::vector<std::pair<DeviceInfo, KeptSample>>;
   return samples;

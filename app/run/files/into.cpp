@@ -46,7 +46,7 @@ std::optional<FileNumber> number_of(const std::string& name) {
   return FileNumber{info.st_dev, info.st_ino};
 }
 
-/// The files that an output may have, and its name, by which it is found again.
+/// Returns the files that an output may have, and its name, by which it is found again.
 std::vector<std::string> names_of(const std::string& output) {
   std::vector<std::string> names = format_of_output(output).files_of_output(output);
   if (std::ranges::find(names, output) == names.end()) names.push_back(output);

@@ -28,7 +28,7 @@ void print_other_reading(const std::string& output, const RecordedInput& recorde
 /// Prints a note if a selection is empty. Python selects nothing without a word.
 void note_empty_selection(const Source& source);
 
-/// "delimiter comma, header yes": how text was read; empty for other formats.
+/// Returns how text was read, "delimiter comma, header yes", or an empty text for other formats.
 std::string details_text(const Source& source);
 /// Prints how text was read: separators, header, columns (--verbose).
 void print_source_details(const Source& source);

@@ -40,9 +40,9 @@ struct LeverageJob {
   }
 };
 
-/// The dataset: a number for each row of every A.
+/// Returns the dataset: a number for each row of every A.
 MatrixDataset leverage_dataset(const std::vector<index_t>& leading, index_t m, ElementType type);
-/// The column of the report: one number for each A.
+/// Returns the column of the report: one number for each A.
 NumberDataset leverage_column(const std::vector<index_t>& leading, const SolveProblem& problem);
 
 /// Reads every A again, and writes its leverages and their errors. Returns how many A have an

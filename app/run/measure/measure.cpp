@@ -27,7 +27,7 @@ std::size_t bytes_of(const FactoredInput& input, index_t rows, index_t cols) {
          size_of(input.is_complex() ? ElementType::complex128 : ElementType::float64);
 }
 
-/// The stored dimensions of a vector, which is read as matrices of one row.
+/// Returns the stored dimensions of a vector, which is read as matrices of one row.
 std::vector<index_t> vector_dims(const Reader& reader) {
   std::vector<index_t> dims = reader.source().leading;
   dims.push_back(reader.source().n);

@@ -48,7 +48,7 @@ Outcome attempt(const std::string& dataset, const std::function<Outcome()>& body
 /// Prints the document of several outcomes, with --json, and returns their highest exit code.
 ExitCode finish_several(const PrintOptions& options, std::string_view schema,
                         std::span<const Outcome> outcomes);
-/// Schema qrtool.error/1.
+/// Returns the document, of schema qrtool.error/1.
 nlohmann::ordered_json to_json(const Failure& failure);
 
 /// The matrices or solutions of one status, in words for one and for more.
@@ -64,7 +64,7 @@ std::vector<Complaint> complaints_of(const Verdict& verdict, const std::string& 
 /// Adds a complaint if the leverages of some matrices miss their bar.
 void complain_of_leverages(const std::string& file, index_t wrong, std::vector<Complaint>& all);
 
-/// {"file", "dataset", "shape", "type"}
+/// Returns {"file", "dataset", "shape", "type"}
 nlohmann::ordered_json input_json(const Source& source);
 /// Returns "a.Q.npy, a.R.npy", or "R to standard output".
 std::string written_files(std::span<const std::string> files, std::string_view what);

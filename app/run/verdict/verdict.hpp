@@ -113,7 +113,7 @@ class Verdict {
   index_t all() const { return all_; }
   index_t count(Status status) const { return counts_[static_cast<std::size_t>(status)]; }
   index_t first(Status status) const { return firsts_[static_cast<std::size_t>(status)]; }
-  /// Above the bar, not finite, or too large for the type.
+  /// Returns the number of results that are above the bar, not finite, or too large for the type.
   index_t failed() const;
   const std::array<MeasuredError, 3>& worst() const { return worst_; }
   std::span<const Judged> listed() const { return listed_; }

@@ -24,7 +24,7 @@ std::string_view words_of(Status status, const Subject& subject);
 /// Returns "worst residual 3.1e-16 (0.05 of its bar, matrix 17), orthogonality ...", or an empty
 /// text if nothing was measured.
 std::string worst_line(const Verdict& verdict);
-/// "matrix 12 fails: residual 3.1e-03 (8.7e+11 of its bar), orthogonality ..."
+/// Returns "matrix 12 fails: residual 3.1e-03 (8.7e+11 of its bar), orthogonality ..."
 std::string line_of(const Judged& one, const Verdict& verdict);
 /// Returns "all 9 pass", "the matrix passes", or "3 of 9 pass, 4 above the bar, 2 not finite"; in
 /// red if some fail and `may_be_red`.
@@ -39,18 +39,19 @@ inline constexpr std::string_view estimates_line =
     "these errors are estimates, except those of matrices close to a bar\n";
 std::string r_alone_line(std::string_view how = {});
 
-/// "9,998 by A'A in one pass, 1 in two passes, 0 in further passes, 1 by reflectors, 0 in a second
-/// try"
+/// Returns "9,998 by A'A in one pass, 1 in two passes, 0 in further passes, 1 by reflectors, 0 in a
+/// second try"
 std::string route_text(const RouteCounts& routes);
 
-/// {"only", "first_pass", "second_pass", "further_passes", "reflectors", "second_try"}
+/// Returns {"only", "first_pass", "second_pass", "further_passes", "reflectors", "second_try"}
 nlohmann::ordered_json to_json(const RouteCounts& routes);
-/// {"error", "ratio"}, and where it was measured under the key `place`, if that is not empty; null
-/// where it was not measured. NaN is printed as null.
+/// Returns {"error", "ratio"}, and where it was measured under the key `place`, if that is not
+/// empty; null where it was not measured. NaN is printed as null.
 nlohmann::ordered_json to_json(const MeasuredError& measured, std::string_view place);
-/// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}
+/// Returns {"matrices", "passed", "failed", "status": {...}, "worst": {...}}
 nlohmann::ordered_json to_json(const Verdict& verdict);
-/// The factors that are listed: {"matrix", "status", "residual": {"error", "ratio"}, ...} for each.
+/// Returns the factors that are listed: {"matrix", "status", "residual": {"error", "ratio"}, ...}
+/// for each.
 nlohmann::ordered_json listed_json(const Verdict& verdict);
 
 }  // namespace qrtool

@@ -49,7 +49,7 @@ std::string summary(const SolveOptions& o, const GroupResult& result) {
                             v.all() == 1 ? "" : "s");
 }
 
-/// Schema qrtool.solve-by/1.
+/// Returns the document, of schema qrtool.solve-by/1.
 Json to_json(const SolveOptions& o, const GroupResult& result) {
   const KeyedInput& input = result.input;
   const std::string& path = input.table.path;

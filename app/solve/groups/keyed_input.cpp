@@ -177,7 +177,7 @@ std::uint64_t ArrayRows::bytes() const {
   return static_cast<std::uint64_t>(m() * (width() + 1)) * sizeof(double);
 }
 
-/// A number of --groups as text. Large integers keep all digits.
+/// Returns a number of --groups as text. Large integers keep all digits.
 std::string ArrayRows::key_of(double group, double remainder) const {
   if (std::isnan(group)) return "NaN";
   const bool is_large = std::abs(group) >= 0x1p53 && std::abs(group) <= 0x1p64;

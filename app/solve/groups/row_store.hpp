@@ -71,7 +71,7 @@ class RowStore {
   void load(const Part& part);
   /// Returns the memory that rows use now.
   std::size_t memory_bytes() const;
-  /// The rows of a group of the part that was loaded last.
+  /// Returns the rows of a group of the part that was loaded last.
   GroupRows rows_of(index_t group) const;
 
   /// The bytes of scratch files; 0: all rows are in memory.

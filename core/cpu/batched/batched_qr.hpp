@@ -14,8 +14,8 @@
 
 namespace qrtool {
 
-/// The kernels for the instruction sets of this processor, the widest first. The generic kernels
-/// are always among them.
+/// Returns the kernels for the instruction sets of this processor, the widest first. The generic
+/// kernels are always among them.
 std::span<const batched::Kernels* const> batched_kernels();
 
 /// Factors packs of real or complex matrices of one shape, one pack after another. Not thread-safe:
@@ -49,7 +49,7 @@ bool complex_takes_packs(index_t m, index_t n);
 
 /// Returns the workspace of one BatchedQr, in bytes.
 std::size_t batched_qr_workspace_bytes(const Problem& problem);
-/// The number of matrices in a pack on this processor.
+/// Returns the number of matrices in a pack on this processor.
 index_t batched_qr_lanes(const Problem& problem);
 
 }  // namespace qrtool

@@ -28,7 +28,7 @@ class Columns : protected Lanes<T, C> {
   V& r_at(index_t i, index_t j) const {
     return i / width == j / row_vectors ? top_[i * row_vectors + j % row_vectors] : at(i, j);
   }
-  /// Row i of R in panel p, in the panel that holds its diagonal or right of it.
+  /// Returns row i of R in panel p, in the panel that holds its diagonal or right of it.
   V* upper_row(index_t i, index_t p) const {
     return p == i / width ? top_ + i * row_vectors : row_of(p, i);
   }

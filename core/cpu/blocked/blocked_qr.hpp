@@ -12,8 +12,8 @@
 
 namespace qrtool {
 
-/// The kernels for the instruction sets of this processor, the widest first. The generic kernels
-/// are always among them.
+/// Returns the kernels for the instruction sets of this processor, the widest first. The generic
+/// kernels are always among them.
 std::span<const blocked::Kernels* const> blocked_kernels();
 
 /// Returns the first kernels whose arithmetic the problem allows: --arithmetic strict has no
@@ -49,7 +49,7 @@ class BlockedQr {
   HostMemory workspace_;
 };
 
-/// The workspace of one BlockedQr on all threads of this machine that would get work.
+/// Returns the workspace of one BlockedQr on all threads of this machine that would get work.
 std::size_t blocked_qr_workspace_bytes(const Problem& problem);
 
 }  // namespace qrtool

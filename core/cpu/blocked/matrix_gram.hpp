@@ -240,7 +240,8 @@ class GramR {
     return true;
   }
 
-  /// ||D R^-1||^2 from the strips of Y = R^-T: R_ss' Y_s = E_s - sum over l < s of R_ls' Y_l.
+  /// Returns ||D R^-1||^2 from the strips of Y = R^-T: R_ss' Y_s = E_s - sum over l < s of R_ls'
+  /// Y_l.
   [[gnu::noinline]] C squared_condition() {
     C sum = 0;
     for (index_t t = 0; t < strips_; ++t) {
@@ -257,7 +258,7 @@ class GramR {
     return sum;
   }
 
-  /// The sum of the squares of Y D for one strip.
+  /// Returns the sum of the squares of Y D for one strip.
   C sum_of_squares(index_t rows, const C* d) const {
     V squares[row_vectors] = {};
     for (index_t i = 0; i < rows; ++i) {

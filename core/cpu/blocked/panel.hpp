@@ -161,7 +161,7 @@ class PanelQr : Lanes<C, C> {
     return most;
   }
 
-  /// The largest sum of |w_lc| over the 16 rows l of W, for its 16 columns.
+  /// Returns the largest sum of |w_lc| over the 16 rows l of W, for its 16 columns.
   static C largest_sum(const C* w) {
     C most = 0;
     for (index_t c = 0; c < leaf; ++c) {

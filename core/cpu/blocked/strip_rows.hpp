@@ -53,7 +53,7 @@ class StripRows : protected Lanes<T, C> {
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
   static constexpr index_t strips_of(index_t count) { return (count + columns - 1) / columns; }
-  /// The numbers of a row of strip s of a matrix of `count` columns.
+  /// Returns the numbers of a row of strip s of a matrix of `count` columns.
   static index_t numbers_of(index_t count, index_t s) {
     return parts * lesser(columns, count - s * columns);
   }
@@ -80,7 +80,7 @@ class StripRows : protected Lanes<T, C> {
     return largest;
   }
 
-  /// The outcome after all strips, or all up to one that is not finite.
+  /// Returns the outcome after all strips, or all up to one that is not finite.
   Outcome found() const {
     Bits largest = 0;
     bool r_fits = true;

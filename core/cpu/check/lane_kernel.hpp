@@ -50,7 +50,7 @@ struct Kernels {
 extern const Kernels generic_check_lanes;
 extern const Kernels avx2_check_lanes, avx512_check_lanes;  // x86-64
 
-/// The kernels for the instruction sets of this processor, the widest first.
+/// Returns the kernels for the instruction sets of this processor, the widest first.
 std::span<const Kernels* const> kernels();
 
 }  // namespace qrtool::check_lanes

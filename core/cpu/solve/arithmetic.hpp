@@ -25,7 +25,7 @@ struct SolveArithmetic : Lanes<T, double> {
   static V smaller(V x, V y) { return x < y ? x : y; }
   static V size_of(V x) { return x < 0 ? -x : x; }
 
-  /// 2^e for |e| <= most_shift; other exponents are in no lane that is used.
+  /// Returns 2^e for |e| <= most_shift; other exponents are in no lane that is used.
   static V power(Int e) {
     e = e > most_shift ? Int{} + most_shift : e;
     return SolveArithmetic::power_of_two(e < -most_shift ? Int{} - most_shift : e);

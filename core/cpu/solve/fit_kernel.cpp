@@ -92,7 +92,7 @@ class FitKernel : Lanes<double, double> {
       use(c, i, __builtin_convertvector(x, V));
     }
   }
-  /// The rows of a vector that begins with row i.
+  /// Returns the rows of a vector that begins with row i.
   index_t rows_from(index_t i) const {
     return rows_.rows - i < lanes ? rows_.rows - i : index_t{lanes};
   }

@@ -39,7 +39,7 @@ struct Kernels {
 extern const Kernels generic_gram;
 extern const Kernels avx2_gram, avx512_gram;  // x86-64
 
-/// The kernels for the instruction sets of this processor, the widest first.
+/// Returns the kernels for the instruction sets of this processor, the widest first.
 std::span<const Kernels* const> kernels();
 
 }  // namespace qrtool::gram

@@ -62,7 +62,7 @@ template <class T>
 class TallTree {
  public:
   explicit TallTree(const TallShape& shape, const AllocateHost& allocate = allocate_host);
-  /// The bytes that the constructor allocates.
+  /// Returns the bytes that the constructor allocates.
   static std::size_t bytes(const TallShape& shape);
 
   const TallShape& shape() const { return shape_; }

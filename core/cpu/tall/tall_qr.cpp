@@ -31,8 +31,8 @@ MatrixView<T> part(MatrixView<T> a, Range rows) {
   return a.row_block(rows.first, rows.count);
 }
 
-/// The rows that the R factors of `rows` rows from row `first` on have in the stack of all R
-/// factors, where rows are cut into blocks of block_rows.
+/// Returns the rows that the R factors of `rows` rows from row `first` on have in the stack of all
+/// R factors, where rows are cut into blocks of block_rows.
 Range stack_range(const TallShape& shape, index_t first, index_t rows, index_t block_rows) {
   return {shape.stacked_rows(first, block_rows), shape.stacked_rows(rows, block_rows)};
 }

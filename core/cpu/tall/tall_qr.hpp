@@ -34,7 +34,7 @@ class CpuLeaves final : public LeafQr<T> {
     return shape.stacked_rows(shape.m(), shape.block_rows());
   }
 
-  /// The most bytes that one thread needs.
+  /// Returns the most bytes that one thread needs.
   static std::size_t workspace_bytes(const TallShape& shape);
 
  private:

@@ -12,8 +12,8 @@
 
 namespace qrtool {
 
-/// The kernels for the instruction sets of this processor, the widest first. The generic kernels
-/// are always among them.
+/// Returns the kernels for the instruction sets of this processor, the widest first. The generic
+/// kernels are always among them.
 std::span<const systems::Kernels* const> systems_kernels();
 
 /// Whether systems with p right sides each should be solved in packs that factor A themselves, even

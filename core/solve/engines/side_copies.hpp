@@ -70,7 +70,7 @@ class SideCopies {
     });
   }
 
-  /// The bytes of the copies of a right side.
+  /// Returns the bytes of the copies of a right side.
   static std::size_t bytes_of_side(const SolveProblem& p) {
     return static_cast<std::size_t>(2 * p.m + p.n * (p.wants_se ? 2 : 1)) * sizeof(T) +
            sizeof(SolutionReport) + sizeof(MatrixFindings);

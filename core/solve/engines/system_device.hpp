@@ -39,7 +39,7 @@ class SystemDevice {
   /// about a matrix come with its first right side. With weights or missing rows every matrix has
   /// one right side. Errors: DeviceError, LimitError.
   virtual std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) = 0;
-  /// The time that all runs took so far: on the device with its copies; on the host.
+  /// Returns the time that all runs took so far: on the device with its copies; on the host.
   virtual SolveSeconds seconds() const = 0;
 };
 
@@ -67,7 +67,7 @@ class SharedDevice {
   /// that the device does not solve. The results of all others are complete, except findings about
   /// A. Errors: DeviceError, LimitError.
   virtual std::vector<index_t> run(const RightSideBlock<T>& block) = 0;
-  /// The time that all runs took so far, on the device with its copies.
+  /// Returns the time that all runs took so far, on the device with its copies.
   virtual double seconds() const = 0;
 };
 

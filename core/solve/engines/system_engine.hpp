@@ -32,7 +32,7 @@ class SystemEngine {
   /// engine.
   SystemEngine(const SolveProblem& problem, Backend& backend, const Plan& plan, int threads);
 
-  /// The shape and type that the plan is made for.
+  /// Returns the shape and type that the plan is made for.
   static Problem factored_problem(const SolveProblem& problem, index_t systems, index_t p);
   /// Returns the bytes of a system in addition to the bytes that the plan counts.
   static std::size_t workspace_bytes(const SolveProblem& problem, index_t p);

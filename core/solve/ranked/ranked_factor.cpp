@@ -134,7 +134,7 @@ struct RankedFactor<S>::Complete {
     for (index_t j = 0; j < n.cols(); ++j) t[j] = conjugate_dot(n.col(j).data(), y.data(), rank());
     return t;
   }
-  /// t - N^H y. With many others N^H y is found by U and V, as x of least norm is.
+  /// Returns t - N^H y. With many others N^H y is found by U and V, as x of least norm is.
   std::vector<S> outside(const std::vector<S>& y, std::vector<S> t) const {
     if (wide) {
       std::vector<S> w = y;
@@ -166,7 +166,7 @@ struct RankedFactor<S>::Complete {
   void solve_u(std::vector<S>& c) const { solve_upper(u.view()[0], column(c)); }
   void solve_u_adjoint(std::vector<S>& c) const { solve_upper_adjoint(u.view()[0], column(c)); }
 
-  /// The entries of the independent columns, and of the others.
+  /// Returns the entries of the independent columns, and of the others.
   std::vector<S> basic_part(const std::vector<S>& x) const {
     std::vector<S> y(static_cast<std::size_t>(rank()));
     for (index_t i = 0; i < rank(); ++i) y[i] = x[place(i)];

@@ -87,13 +87,13 @@ class RankedFactor {
   /// independent columns. gradient(x) returns -A^H A x in r's columns.
   void correct_dependencies(const std::function<std::vector<S>(const std::vector<S>& x)>& gradient);
 
-  /// D x and D^-1 g, by which x is judged.
+  /// Returns D x and D^-1 g, by which x is judged.
   std::vector<S> times_sizes(std::vector<S> x) const;
   std::vector<S> over_sizes(std::vector<S> g) const;
   /// Returns ||R^-H g||, and infinity without full column rank.
   double adjoint_solution_norm(const std::vector<S>& g) const;
-  /// ||D^-1 (x - A^H w)|| / (||A D^-1|| ||w||) for the w that makes it least. 0 with full column
-  /// rank, and for basic solutions. A bound up to `clear` is not sharpened.
+  /// Returns ||D^-1 (x - A^H w)|| / (||A D^-1|| ||w||) for the w that makes it least. 0 with full
+  /// column rank, and for basic solutions. A bound up to `clear` is not sharpened.
   double least_norm_error(const S* x, double clear = 0) const;
   /// Returns the norm of each row of R^-1. R must have full column rank.
   std::vector<double> inverse_row_norms() const;

@@ -35,7 +35,7 @@ struct LeverageReport {
 /// Whether a matrix of this shape is small.
 bool is_small_for_leverage(index_t m, index_t n);
 
-/// The rows of one matrix that are factored in a block.
+/// Returns the rows of one matrix that are factored in a block.
 index_t leverage_block_rows(index_t n);
 
 /// Gives access to the rows of a large matrix. One thread calls `read` before each group of blocks,

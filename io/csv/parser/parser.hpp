@@ -105,7 +105,7 @@ class CsvParser {
     set(change);
     return change;
   }
-  /// Ways out of a doubt about the first line.
+  /// Returns ways out of a doubt about the first line.
   std::vector<WayOut> header_or_not() const;
   /// Returns notes for the user about the text, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -150,7 +150,7 @@ std::vector<WayOut> CsvParser::ways_to_pipe(std::string_view text) const {
            .change = change_}};
 }
 
-/// Ways to a header that is not the first line.
+/// Returns ways to a header that is not the first line.
 std::vector<WayOut> CsvParser::ways_to_names() const {
   if (asked_.skip_rows > 0 || !change_.left_out.empty()) return {};
   std::vector<WayOut> ways;

@@ -230,7 +230,7 @@ bool CsvParser::is_short_header(std::string_view row) const {
                       .change = change_}}});
 }
 
-/// The names of a header that fits a row, or that has one name less.
+/// Returns the names of a header that fits a row, or that has one name less.
 std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t width) {
   if (header_.empty()) return {};
   std::vector<std::string> names = names_of(header_, separator_);

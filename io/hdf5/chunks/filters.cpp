@@ -30,7 +30,7 @@ constexpr std::size_t elements_at = 2, kind_at = 3, bytes_at = 4, bits_at = 6;
 bool keeps_size(H5Z_filter_t id) { return id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32; }
 bool compresses(H5Z_filter_t id) { return id == H5Z_FILTER_DEFLATE || id == filter_lzf; }
 
-/// The first four bytes, which HDF5 stores in little-endian order.
+/// Returns the first four bytes, which HDF5 stores in little-endian order.
 std::uint32_t first_word(std::span<const std::byte> bytes) {
   std::uint32_t word = 0;
   if (bytes.size() >= sizeof word) std::memcpy(&word, bytes.data(), sizeof word);

@@ -45,7 +45,7 @@ class Stretches {
   Stretch operator[](index_t i) const;
   /// Returns the chunk that holds an element.
   index_t containing(index_t element) const;
-  /// The index of chunk i's first element, by which HDF5 names the chunk.
+  /// Returns the index of chunk i's first element, by which HDF5 names the chunk.
   std::vector<hsize_t> offset(index_t i) const;
 
  private:

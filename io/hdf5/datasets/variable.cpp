@@ -72,7 +72,7 @@ std::optional<double> as_stored(const StoredType& stored, const Variable& variab
   return is_unsigned ? value + span : value - span;
 }
 
-/// The bits of the integers of 64 bits that an attribute of whole numbers names.
+/// Returns the bits of the integers of 64 bits that an attribute of whole numbers names.
 std::vector<std::uint64_t> long_numbers(const InputFile& file, hid_t dataset, const char* name,
                                         std::size_t count) {
   const Attribute attribute(file, dataset, name);

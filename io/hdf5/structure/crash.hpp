@@ -11,8 +11,8 @@ bool is_in_library() noexcept;
 /// else may write to it. Async-signal-safe.
 int message_descriptor() noexcept;
 
-/// The name, escaped, of the HDF5 file that this thread was reading inside the library; null
-/// outside the library. HDF5 1.10 crashes on some damaged files. Async-signal-safe.
+/// Returns the name, escaped, of the HDF5 file that this thread was reading inside the library;
+/// null outside the library. HDF5 1.10 crashes on some damaged files. Async-signal-safe.
 const char* file_in_library() noexcept;
 
 }  // namespace qrtool::hdf5

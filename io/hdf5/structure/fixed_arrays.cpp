@@ -18,7 +18,7 @@ constexpr std::string_view signature("FAHD\0", 5);  // with the version
 /// page. A number has at most `widest` bytes.
 constexpr std::size_t before = signature.size() + 3, size_at = signature.size() + 1, widest = 8;
 
-/// The recorded numbers of entries, by descriptor.
+/// Returns the recorded numbers of entries, by descriptor.
 std::map<int, std::set<std::uint64_t>>& noted() {
   static std::map<int, std::set<std::uint64_t>> entries;
   return entries;

@@ -58,7 +58,7 @@ class HeapWalk {
   std::size_t page_bytes_ = 0;
 };
 
-/// A number of the heap, `at` bytes after its begin.
+/// Returns a number of the heap, `at` bytes after its begin.
 std::optional<std::uint64_t> HeapWalk::number_of_heap(std::uint64_t at, std::size_t width) {
   if (at < page_start_ || at - page_start_ + width > page_bytes_) {
     page_start_ = at;

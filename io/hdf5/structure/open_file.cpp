@@ -38,7 +38,7 @@ namespace {
           : "");
 }
 
-/// The number that follows `key` in an error text of HDF5.
+/// Returns the number that follows `key` in an error text of HDF5.
 std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return {};

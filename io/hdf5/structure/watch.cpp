@@ -31,7 +31,8 @@ double most_seconds() {
   return least + static_cast<double>(largest_file.load()) / bytes_per_second;
 }
 
-/// The processor time that the thread in the library has used; negative where there is none.
+/// Returns the processor time that the thread in the library has used; negative where there is
+/// none.
 double seconds_inside() {
   timespec used{};
   if (!is_inside || is_reading_numbers || clock_gettime(clock_inside, &used) != 0) return -1;

@@ -75,7 +75,7 @@ void read_coordinates(const InputFile& file, const std::string& path, Dimension&
       dimension.attributes.emplace_back(name, std::move(text));
 }
 
-/// A text of fixed length, as the specification asks for.
+/// Returns a text of fixed length, as the specification asks for.
 bool add_text(hid_t object, const char* name, const std::string& text) {
   const Handle type(H5Tcopy(H5T_C_S1), H5Tclose), space(H5Screate(H5S_SCALAR), H5Sclose);
   if (H5Tset_size(type, text.size() + 1) < 0) return false;

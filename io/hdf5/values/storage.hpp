@@ -39,7 +39,7 @@ class Storage {
   /// Cuts a part into parts that are contiguous in memory and have elements of at most `most`
   /// chunks. A part has elements of more chunks if it would otherwise share one with the next part.
   std::vector<Part> cut(Part part, hsize_t most) const;
-  /// The memory of HDF5 for the places of the chunks.
+  /// Returns the memory of HDF5 for the places of the chunks.
   std::size_t index_bytes() const;
 
   /// Whether the chunks can be unpacked without HDF5.

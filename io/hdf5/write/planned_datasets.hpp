@@ -29,18 +29,18 @@ struct Output {
   std::optional<ChunkWriter> chunks;  // empty for a dataset without elements
 };
 
-/// The datasets of factors or solutions, in the order of OutputSpec::datasets.
+/// Returns the datasets of factors or solutions, in the order of OutputSpec::datasets.
 std::vector<Output> plan_matrices(const OutputSpec& spec);
-/// The datasets of a report of solutions, in the order of OutputSpec::numbers.
+/// Returns the datasets of a report of solutions, in the order of OutputSpec::numbers.
 std::vector<Output> plan_numbers(const OutputSpec& spec);
 /// Returns the datasets of the report of every matrix, in the order of OutputSpec::report_columns;
 /// none without a report.
 std::vector<Output> plan_columns(const OutputSpec& spec);
 
-/// The bytes of the datasets in the file, without their headers.
+/// Returns the bytes of the datasets in the file, without their headers.
 std::uint64_t file_bytes_of(std::span<const Output> outputs);
 
-/// The bytes that an output needs in a file of several, with its headers.
+/// Returns the bytes that an output needs in a file of several, with its headers.
 std::uint64_t planned_bytes(const OutputSpec& spec);
 
 }  // namespace qrtool::hdf5

@@ -145,7 +145,7 @@ void gather(bool is_transposed, MatrixView<const T> values, index_t row, MatrixV
   }
 }
 
-/// The type of real numbers, or of the parts of complex ones.
+/// Returns the type of real numbers, or of the parts of complex ones.
 hid_t stored_type(const MatrixDataset& dataset) {
   if (dataset.is_whole) return H5T_STD_I32LE;
   return real_of(dataset.type) == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
