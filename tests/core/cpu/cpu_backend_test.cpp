@@ -475,6 +475,19 @@ TEST(CpuPlanTest, EveryVariantThatIsChosenUnforcedMeetsTheBar) {
   EXPECT_EQ(variants_of_the_plan<double>(), all);
 }
 
+template <class... Runs>
+std::set<std::string_view> names_of(testing::Types<Runs...>) {
+  return {Runs::variant...};
+}
+
+TEST(CpuPlanTest, EveryVariantOfTheListIsTested) {
+  std::set<std::string_view> tested = names_of(Types());
+  tested.insert({"cpu/complex", "cpu/tall"});  // by complex_qr_test and tall_test
+  std::set<std::string_view> listed;
+  for (const Variant& variant : cpu_variants()) listed.insert(variant.name);
+  EXPECT_EQ(tested, listed);
+}
+
 /// Three matrices of several leaves, of which the second has a singular one: their routes for R
 /// alone.
 template <class T>
