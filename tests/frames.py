@@ -1,46 +1,40 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""frames.py PROGRAM cpu|opencl: the functions between run_factor and the first multiplication on
-the CPU, or the first launch of a kernel on a device.
-
-PROGRAM is a debug build of qrtool, in which nothing is inlined. It factors a few matrices on one
-thread under gdb, which stops where the first panel is reflected, or where the driver is asked to
-launch. Functions of the standard library and of the driver do not count, but lambdas do. The stack
-of a thread that another function has started goes on with the stack of this function."""
+"""frames.py PROGRAM cpu|opencl: the functions from run_factor to the one that multiplies first on
+the CPU, or that launches the first kernel. PROGRAM is a debug build, whose kernels have frames of
+inlined functions, too; it factors a few matrices on one thread under gdb. Lambdas count, and
+functions of the standard library do not."""
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-STOPS = {"cpu": "core/cpu/batched/panel.hpp", "opencl": "clEnqueueNDRangeKernel"}
+PANEL = "core/cpu/batched/panel.hpp"
+FIRST_PRODUCT = "tail = sum_of_squares<0>()"
 
 
-def backtrace(program, stop, backend):
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([program, "generate", "--shape", "8x24x12", "--precision", "double", "-q",
-                        f"{folder}/in.npy"], check=True)
-        lines = ["set breakpoint pending on", "set pagination off", "set print frame-arguments none",
-                 stop, "run", "thread apply all backtrace", "kill"]
-        options = [part for line in lines for part in ("-ex", line)]
-        done = subprocess.run(
-            ["gdb", "--batch", *options, "--args", program, "factor", f"{folder}/in.npy",
-             f"{folder}/out.npz", "--backend", backend, "--threads", "1"],
-            capture_output=True, text=True, check=False)
-        return done.stdout
-
-
-def ours(text):
-    """The functions of each thread that are in the namespace qrtool, the innermost first."""
-    for thread in re.split(r"^Thread \d+ ", text, flags=re.M)[1:]:
-        names = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S.*?) \(", thread, re.M)
-        yield [name for name in names if name.startswith("qrtool::")]
+def stop_of(backend):
+    if backend == "opencl":
+        return "qrtool::Launcher::launch"
+    lines = (pathlib.Path(__file__).parent.parent / PANEL).read_text().splitlines()
+    return f"{PANEL}:{next(i for i, line in enumerate(lines, 1) if FIRST_PRODUCT in line)}"
 
 
 def main():
     program, backend = sys.argv[1:3]
-    stop = f"rbreak {STOPS['cpu']}:." if backend == "cpu" else f"break {STOPS['opencl']}"
-    for names in ours(backtrace(program, stop, backend)):
-        print(len(names), *names, sep="\n  ")
+    with tempfile.TemporaryDirectory() as folder:
+        data = f"{folder}/in.npy"
+        subprocess.run([program, "generate", "--shape", "8x24x12", "-q", data], check=True)
+        steps = ["set breakpoint pending on", f"break {stop_of(backend)}", "run", "backtrace"]
+        command = ["gdb", "--batch", *(part for step in steps for part in ("-ex", step)), "--args",
+                   program, "factor", data, f"{folder}/out.npz", "--threads", "1", "--backend",
+                   backend]
+        text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    names = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?((?:qrtool::|operator\(\)).*?) \(", text, re.M)
+    ends = [i for i, name in enumerate(names) if name.startswith("qrtool::run_factor")]
+    names = names[: ends[0] + 1] if ends else []
+    print(*reversed(names), f"{len(names)} functions", sep="\n")
 
 
 if __name__ == "__main__":
