@@ -9,7 +9,7 @@ namespace qrtool {
 
 /// runs.csv: processor time of one thread for a matrix with its check, of Q and R ("run/factor"),
 /// of R alone, and of the solution for one right side ("run/solve"). Intel Xeon (Sapphire Rapids,
-/// AVX-512), 2026-11-23. `qrtool_cpu_rates` (tests/app/bench) writes the table again.
+/// AVX-512), 2026-11-23. `qrtool_cpu_rates` (tests/peers) writes the table again.
 const CostTable& cpu_runs();
 
 /// Returns the seconds in which `threads` threads do the work and measure its errors, by the rate
