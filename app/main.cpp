@@ -153,7 +153,7 @@ bool may_have_failed_write(ExitCode code) { return code >= ExitCode::output; }
   end_at_once(code);
 }
 
-/// Returns the command line as it can be given again, but for quotes.
+/// Returns the command line in a form that can be given again, apart from quotes.
 std::string line_of(int argc, char** argv) {
   std::string line = "$";
   for (int i = 0; i < argc; ++i) line += fmt::format(" {}", escape(argv[i]));

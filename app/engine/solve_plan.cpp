@@ -103,10 +103,6 @@ Plan plan_factors(const Problem& factored, const Limits& limits, std::string_vie
 
 }  // namespace
 
-std::string_view name_of(SolveRoute route) {
-  return route == SolveRoute::each ? "each" : route == SolveRoute::shared ? "shared" : "tall";
-}
-
 Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
                  std::string_view forced) {
   const Problem factored = with_type(problem.type, [&](auto zero) {

@@ -27,7 +27,6 @@ struct SystemsShape {
 /// The way of a run. each: R of [A b] for every system; shared: one QR of A, and products for all
 /// right sides; tall: one system after another, all threads on its rows.
 enum class SolveRoute { each, shared, tall };
-std::string_view name_of(SolveRoute route);
 
 /// The plan of a run. A group is read and written together: the right sides of one place of the
 /// batch or, if right sides of one A are rows in the file, one right side.

@@ -33,7 +33,7 @@ struct SolveResult {
   const RightSides& sides;
   ElementType type = ElementType::float64;
   double bar = 0, fit_bar = 0;
-  std::string route = {}, backend = "cpu", device = {}, variant = {};
+  std::string backend = "cpu", device = {}, variant = {};
   int threads = 1;
   std::vector<std::string> files = {};
   Verdict verdict = {subject_of_solve, named_by(sides.solution_dims)};

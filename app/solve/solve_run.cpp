@@ -155,7 +155,6 @@ void SolveRun::make_plan(const std::shared_ptr<Backend>& before) {
       plan_solve(inputs_.shape(), problem_, limits_, variant.starts_with("cpu/") ? variant : "");
   device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_, before);
   if (device_) take_device(inputs_.shape(), problem_, limits_, plan_);
-  result_.route = std::string(name_of(plan_.route));
   result_.variant = device_ ? device_->variant()
                     : plan_.route == SolveRoute::shared
                         ? (problem_.weighs_each ? "a Gram matrix for each" : "one QR for all")

@@ -26,7 +26,7 @@ constexpr index_t rows_of_tall = 32;
 /// The rate of a thread for the products of further right sides.
 constexpr double side_flops_per_second = 8e9;
 
-/// Returns the number of threads that share one matrix. Those of a tall matrix share its leaves.
+/// Returns the number of threads that share one matrix. For a tall matrix they share its leaves.
 index_t sharing_threads(const Problem& p) {
   Problem one = p;
   one.count = 1;

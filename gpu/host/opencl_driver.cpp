@@ -181,8 +181,8 @@ class OpenclContext final : public DeviceContext {
     return {program(), clReleaseProgram};
   }
 
-  /// The device runs a kernel that was built for groups of its own (reqd_work_group_size) in these,
-  /// whatever it says of others: NVIDIA's driver says 256 of kernels that it has built for 512
+  /// A kernel with a fixed group size (reqd_work_group_size) runs in groups of this size, whatever
+  /// limit the driver reports: NVIDIA's reports 256 for kernels that it has built for 512
   /// work-items, and runs.
   Kernel kernel(const Program& program, const char* name) const override {
     cl_int code = CL_SUCCESS;

@@ -27,7 +27,7 @@ std::vector<WantedKernels> wanted_by_systems(const SolveProblem& problem, index_
                                              const Limits& limits, SystemRoute route,
                                              bool shares_a);
 
-/// What is the same for all sub-chunks. `given` and `plan` outlive it.
+/// The data that all sub-chunks share. `given` and `plan` must outlive it.
 struct SystemSetup {
   SystemSetup(FactorEngine& used, const SolveProblem& problem, const Plan& of_r,
               std::string_view body = {});
