@@ -137,7 +137,8 @@ typedef struct qrtool_context qrtool_context;
 typedef struct qrtool_context_options {
   size_t size;
   /* "auto" or NULL: for each call the CPU, or the first GPU where that is expected to be faster;
-   * "cpu"; or an OpenCL device by its index or a part of its name. Copied. */
+   * "cpu"; an OpenCL device by its index or a part of its name; or "cuda:N", the NVIDIA GPU with
+   * this number in CUDA, by its CUDA driver. Copied. */
   const char* device;
   /* Bytes of memory for workspaces and copies, below 2^63. 0: half of what is free when the context
    * is opened. A device takes 48 MiB more, through which it copies arrays. */
@@ -150,6 +151,11 @@ typedef struct qrtool_context_options {
    * never. */
   int (*keep_going)(void* user);
   void* user;
+  /* Where the work memory of calls on device arrays comes from: `bytes` of device memory that may
+   * be used in the order of `stream` (see "Device arrays"); allocate gives NULL where there is
+   * none. Called by the calling thread with `user`. Both NULL: from memory of the library. */
+  void* (*allocate)(void* user, size_t bytes, void* stream);
+  void (*deallocate)(void* user, void* memory, void* stream);
 } qrtool_context_options;
 
 /* *context := a new context; NULL where that fails. options: NULL for the usual ones. */
@@ -202,6 +208,10 @@ typedef struct qrtool_factor_options {
   int32_t mode, sign, check, arithmetic; /* the enums above */
   int32_t pivoting;                      /* 1: A[:, p] = Q R, |r_ii| falling */
   int32_t condition;                     /* 1: reports get rank and condition */
+  /* For device arrays alone (see "Device arrays"). */
+  void* stream;
+  int32_t no_wait; /* 1: the call returns when its work is in the stream */
+  int32_t reserved;
 } qrtool_factor_options;
 
 /* The places for factors, of A's type, and for what is found. A place that the mode does not give
@@ -229,6 +239,7 @@ typedef struct qrtool_verify_options {
   int32_t criteria; /* 0: the bars of factor; 1: m 2^-23 for each error */
   int32_t mixed;    /* 1: the factors are those of QRTOOL_MIXED */
   int32_t reserved;
+  void* stream; /* for device arrays alone (see "Device arrays") */
 } qrtool_verify_options;
 
 /* Factors that are given: q (m x k or m x m) and r (k x n or m x n); r alone; or v (m x n) and tau
@@ -273,6 +284,7 @@ typedef struct qrtool_solve_options {
   int32_t basic;         /* 1: zeros in place of the solution of least norm */
   int32_t skip_missing;  /* 1: a row with NaN in A or b is left out */
   int32_t least_norm;    /* 1: x of least norm where too few rows count; 0: NaN and a status */
+  void* stream;          /* for device arrays alone (see "Device arrays") */
 } qrtool_solve_options;
 
 /* The places for x (n x p for each place of the batch), its standard errors, and what is found. */
@@ -293,6 +305,33 @@ typedef struct qrtool_solutions {
 QRTOOL_API int qrtool_solve(qrtool_context* context, const qrtool_matrices* a,
                             const qrtool_matrices* b, const qrtool_matrices* weights,
                             const qrtool_solve_options* options, const qrtool_solutions* out);
+
+/* ---- Device arrays ----
+ *
+ * In a context of the device "cuda:N", all matrices and places of a call may be device memory of
+ * that GPU (of cuMemAlloc and its kind, or managed) in place of host memory. Reports, solutions, p
+ * and weights... */
+
+/* *bytes := the work memory that qrtool_factor takes for such matrices, whose data may be NULL.
+ * Where there is less, the call works in parts. */
+QRTOOL_API int qrtool_workspace(qrtool_context* context, const qrtool_matrices* a,
+                                const qrtool_factor_options* options, uint64_t* bytes);
+
+/* Gives back the memory that the context and its device keep from call to call. */
+QRTOOL_API int qrtool_release(qrtool_context* context);
+
+/* *memory := `bytes` of device memory, for use in the order of `stream`; qrtool_free gives it back
+ * in the order of a stream. */
+QRTOOL_API int qrtool_allocate(qrtool_context* context, size_t bytes, void* stream, void** memory);
+QRTOOL_API int qrtool_free(qrtool_context* context, void* memory, void* stream);
+
+/* *managed := a DLManagedTensor of DLPack, or where `versioned` is 1 a DLManagedTensorVersioned of
+ * version 1.0, that owns `memory`, which qrtool_allocate has given: its deleter frees it in the
+ * order of `stream`, also after the context was closed. strides: in elements; NULL: packed by
+ * rows. */
+QRTOOL_API int qrtool_export(qrtool_context* context, void* memory, void* stream, int32_t type,
+                             int32_t dimensions, const int64_t* shape, const int64_t* strides,
+                             int32_t versioned, void** managed);
 
 #ifdef __cplusplus
 }

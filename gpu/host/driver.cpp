@@ -29,7 +29,7 @@ double seconds_of(std::span<const Event> events) {
   return std::max(0.0, events.front()->seconds_to_end(Command::Moment::start, *events.back()));
 }
 
-Buffer DeviceContext::grown(Buffer& kept, std::size_t bytes) const {
+Buffer DeviceMemory::grown(Buffer& kept, std::size_t bytes) const {
   if (!kept || kept.bytes() < bytes) {
     kept = {};  // frees it first
     kept = allocate(bytes);

@@ -47,6 +47,15 @@ class Buffer {
   /// `memory` is the handle of the driver, and frees it.
   Buffer(std::shared_ptr<void> memory, std::size_t bytes)
       : memory_(std::move(memory)), handle_(memory_.get()), bytes_(bytes) {}
+  /// Device memory of a caller, for drivers whose handles are addresses.
+  static Buffer of_caller(void* address, std::size_t bytes) {
+    return {std::shared_ptr<void>(std::shared_ptr<void>(), address), bytes};
+  }
+  /// A part of the memory, which stays as long as the part; for drivers whose handles are
+  /// addresses.
+  Buffer part(std::size_t offset, std::size_t bytes) const {
+    return {std::shared_ptr<void>(memory_, static_cast<std::byte*>(handle_) + offset), bytes};
+  }
 
   explicit operator bool() const { return handle_ != nullptr; }
   std::size_t bytes() const { return bytes_; }
@@ -155,15 +164,63 @@ class Queue {
                          Event* done) = 0;
 };
 
-/// What a process has of a device. Errors of all calls: DeviceFailure.
-class DeviceContext {
+/// Where buffers come from. Errors of all calls: DeviceFailure.
+class DeviceMemory {
  public:
-  virtual ~DeviceContext() = default;
+  virtual ~DeviceMemory() = default;
 
   /// At least 64 bytes, because OpenCL does not allow a buffer of none.
   virtual Buffer allocate(std::size_t bytes) const = 0;
   /// Makes a buffer larger where it has fewer bytes; then its numbers are lost. Returns it.
   Buffer grown(Buffer& kept, std::size_t bytes) const;
+};
+
+/// Memory for one call after another, in the order of the stream of each call. Its buffers are gone
+/// when their call ends.
+class StreamMemory : public DeviceMemory {
+ public:
+  virtual void begin_call(void* stream) = 0;
+  /// Frees what the call has allocated, in the order of its stream. No error goes out.
+  virtual void end_call() noexcept = 0;
+};
+
+/// The functions of a caller that give memory in the order of a stream, or null.
+struct StreamAllocator {
+  void* (*allocate)(void* user, std::size_t bytes, void* stream) = nullptr;
+  void (*deallocate)(void* user, void* memory, void* stream) = nullptr;
+  void* user = nullptr;
+};
+
+/// What an address of a caller belongs to.
+enum class AddressKind { host, device, other_device, other_context };
+
+/// What calls on arrays of a caller need of a device, beside its context: streams and addresses. A
+/// stream is the handle of its driver; null is the usual one. Errors of all calls: DeviceFailure.
+class CallerArrays {
+ public:
+  virtual ~CallerArrays() = default;
+
+  virtual AddressKind kind_of(const void* address) const = 0;
+  /// Commands go to a stream of the caller, which outlives the queue.
+  virtual std::unique_ptr<Queue> queue_on(void* stream) const = 0;
+  /// Whether commands of the stream are being recorded, not executed.
+  virtual bool is_recording(void* stream) const = 0;
+  /// Whether the stream belongs to the context of this device.
+  virtual bool is_own_stream(void* stream) const = 0;
+  /// Memory of `allocator`, or of the device where its functions are null.
+  virtual std::unique_ptr<StreamMemory> stream_memory(const StreamAllocator& allocator) const = 0;
+  /// Device memory in the order of a stream; not null.
+  virtual void* allocate_on(void* stream, std::size_t bytes) const = 0;
+  virtual void free_on(void* stream, void* memory) const = 0;
+  /// Gives the system what free_on() keeps for later.
+  virtual void release() const = 0;
+};
+
+/// What a process has of a device. Errors of all calls: DeviceFailure.
+class DeviceContext : public DeviceMemory {
+ public:
+  /// Null where the driver cannot work on arrays of a caller.
+  virtual const CallerArrays* caller_arrays() const { return nullptr; }
   /// Host memory that the device copies from and to at full speed.
   virtual HostMemory page_locked(std::size_t bytes) const = 0;
   virtual std::unique_ptr<Queue> queue() const = 0;
