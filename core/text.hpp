@@ -33,4 +33,10 @@ std::string format_seconds(double seconds);
 /// first candidate that contains it is taken.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
+/// FNV-1a, 64 bits. Another start than the usual one gives another hash.
+constexpr std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 }  // namespace qrtool

@@ -307,9 +307,7 @@ CostTable CostTable::from_text(std::string_view text, const std::string& shown) 
 
 std::string CostTable::digest() const {
   if (!digest_.empty()) return std::string(digest_);
-  std::uint64_t state = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : text()) state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("{:016x}", state);
+  return fmt::format("{:016x}", hash_of(text()));
 }
 
 }  // namespace qrtool

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace qrtool::cuda {
 
@@ -22,8 +23,7 @@ using Pool = struct Pool_*;
 
 // Results.
 inline constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3,
-                        deinitialized = 4, invalid_context = 201, illegal_address = 700,
-                        launch_failed = 719;
+                        deinitialized = 4, invalid_context = 201, capture_implicit = 906;
 // Attributes of devices, functions and pointers.
 inline constexpr int pci_bus = 33, pci_device = 34, pci_domain = 50, capability_major = 75,
                      capability_minor = 76, has_memory_pools = 115;
@@ -131,11 +131,21 @@ struct PoolProperties {
     (unsigned count, int* attributes, void** values, Pointer pointer))                           \
   F(error_name, cuGetErrorName, (Result result, const char** name))
 
+/// The name of the symbol of each function, for messages.
+namespace symbol {
+#define QRTOOL_CUDA_SYMBOL(name, symbol, parameters) inline constexpr const char name[] = #symbol;
+QRTOOL_CUDA_FUNCTIONS(QRTOOL_CUDA_SYMBOL)
+#undef QRTOOL_CUDA_SYMBOL
+}  // namespace symbol
+
 struct Api {
 #define QRTOOL_CUDA_MEMBER(name, symbol, parameters) Result(*name) parameters = nullptr;
   QRTOOL_CUDA_FUNCTIONS(QRTOOL_CUDA_MEMBER)
 #undef QRTOOL_CUDA_MEMBER
 };
+
+/// Such as "cuMemAlloc_v2, CUDA_ERROR_OUT_OF_MEMORY".
+std::string text_of(const Api& api, std::string_view call, Result result);
 
 /// The library, opened and initialised once in a process; null if that fails. `why` becomes the
 /// reason in a sentence.

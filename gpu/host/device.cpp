@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.cpp: lists and chooses OpenCL devices.
+// device.cpp: lists and chooses devices.
 #include "gpu/host/device.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,144 +10,18 @@
 #include <cctype>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <iterator>
-#include <map>
-#include <mutex>
-#include <sstream>
 
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
 #include "core/text.hpp"
+#include "gpu/host/cuda_driver.hpp"
 #include "gpu/host/opencl_driver.hpp"
-#include "gpu/host/probe.hpp"
 #include "gpu/host/session.hpp"
 #include "gpu/host/start_session.hpp"
-#include "gpu/host/tuning.hpp"
 
 namespace qrtool {
 namespace {
-
-/// PoCL has no devices if it cannot write to its cache ($XDG_CACHE_HOME/pocl or ~/.cache/pocl). In
-/// this case it gets a private folder, which is removed at exit.
-class PrivateCache {
- public:
-  PrivateCache() {
-    if (std::getenv("POCL_CACHE_DIR") != nullptr || default_is_writable()) return;
-    std::string folder = (std::filesystem::temp_directory_path() / "qrtool-pocl-XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) return;
-    folder_ = folder;
-    setenv("POCL_CACHE_DIR", folder_.c_str(), 1);
-  }
-  ~PrivateCache() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-
- private:
-  static bool default_is_writable() {
-    namespace fs = std::filesystem;
-    const char* cache = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    if (cache == nullptr && home == nullptr) return false;
-    const fs::path base = cache != nullptr ? fs::path(cache) : fs::path(home) / ".cache";
-    std::error_code error;
-    const fs::path folder = base / "pocl" / "kcache";
-    fs::create_directories(folder, error);
-    return access(folder.c_str(), W_OK | X_OK) == 0;
-  }
-
-  std::string folder_;
-};
-
-std::string trimmed(std::string text) {
-  while (!text.empty() &&
-         (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back())) != 0)) {
-    text.pop_back();
-  }
-  return escape(text);
-}
-
-bool has_extension(const std::string& extensions, std::string_view name) {
-  return (" " + extensions + " ").find(fmt::format(" {} ", name)) != std::string::npos;
-}
-
-/// NVIDIA's compute capability (10 major + minor); 0 for other devices.
-int compute_capability(const cl::Device& device, const std::string& extensions) {
-  if (!has_extension(extensions, "cl_nv_device_attribute_query")) return 0;
-  constexpr cl_device_info major_nv = 0x4000, minor_nv = 0x4001;
-  cl_uint major = 0, minor = 0;
-  clGetDeviceInfo(device(), major_nv, sizeof(major), &major, nullptr);
-  clGetDeviceInfo(device(), minor_nv, sizeof(minor), &minor, nullptr);
-  return static_cast<int>(10 * major + minor);
-}
-
-/// What QRTOOL_PRETEND, a list of words for tests, changes in what a device says of itself:
-/// no-float64, no-denormals, local-memory=BYTES, piece=BYTES.
-void pretend(DeviceInfo& info) {
-  const char* words = std::getenv("QRTOOL_PRETEND");
-  if (words == nullptr) return;
-  std::istringstream list{words};
-  for (std::string word; std::getline(list, word, ',');) {
-    constexpr std::string_view local = "local-memory=", piece = "piece=";
-    if (word == "no-float64") info.limits.has_float64 = false;
-    if (word == "no-denormals") info.has_denormals = false;
-    if (word.starts_with(local)) info.limits.local_bytes = std::stoul(word.substr(local.size()));
-    if (word.starts_with(piece)) info.piece_bytes = std::stoul(word.substr(piece.size()));
-  }
-}
-
-DeviceInfo describe(const cl::Device& device, const std::string& platform, int index) {
-  DeviceInfo info;
-  info.index = index;
-  info.platform = platform;
-  info.name = trimmed(device.getInfo<CL_DEVICE_NAME>());
-  info.vendor = trimmed(device.getInfo<CL_DEVICE_VENDOR>());
-  info.driver = trimmed(device.getInfo<CL_DRIVER_VERSION>());
-  info.version = trimmed(device.getInfo<CL_DEVICE_VERSION>());
-  info.memory_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
-  info.cache_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>();
-  info.limits.device_bytes = info.memory_bytes / 100 * tuning::device_memory_percent;
-  info.limits.max_allocation_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
-  info.limits.local_bytes = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
-  info.limits.max_group = static_cast<int>(
-      std::min<std::size_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>(), 1 << 20));
-  info.limits.compute_units = static_cast<int>(device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
-  // An accelerator that is no GPU is treated as a CPU, and so is what calls itself all three.
-  const cl_device_type type = device.getInfo<CL_DEVICE_TYPE>();
-  info.limits.is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0 || (type & CL_DEVICE_TYPE_GPU) == 0;
-  const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
-  info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
-  const int capability = compute_capability(device, extensions);
-  info.limits.has_nvidia_mma = capability >= 80;
-  const cl_device_fp_config single = device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
-  info.exact_division = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
-  info.has_denormals = (single & CL_FP_DENORM) != 0;
-  info.piece_bytes = tuning::piece_bytes;
-  pretend(info);
-  settle_bodies(info, [&] { return open_opencl(device); },
-                {.capability = capability,
-                 .has_shuffles = has_extension(extensions, "cl_khr_subgroups") &&
-                                 has_extension(extensions, "cl_khr_subgroup_shuffle")});
-  return info;
-}
-
-/// The same, found once in a process: the bodies may take small programs to find.
-const DeviceInfo& described(const cl::Device& device, const std::string& platform, int index) {
-  static std::mutex mutex;
-  static std::map<cl_device_id, DeviceInfo> known;
-  const std::lock_guard lock(mutex);
-  const auto found = known.find(device());
-  if (found != known.end()) return found->second;
-  return known.emplace(device(), describe(device, platform, index)).first->second;
-}
-
-/// Whether kernels can be built for the device and run on it.
-bool is_usable(const cl::Device& device) {
-  return device.getInfo<CL_DEVICE_AVAILABLE>() != CL_FALSE &&
-         device.getInfo<CL_DEVICE_COMPILER_AVAILABLE>() != CL_FALSE;
-}
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -183,33 +56,46 @@ std::vector<DeviceInfo> find_devices(std::span<const DeviceInfo> devices, std::s
   });
 }
 
-/// Asks every platform.
-std::vector<DeviceHandle> ask_for_devices() {
+/// The number in "cuda:N"; of "cuda" 0.
+std::optional<int> cuda_ordinal_in(std::string_view wanted) {
+  constexpr std::string_view cuda = "cuda";
+  if (wanted == cuda) return 0;
+  if (!wanted.starts_with(cuda) || wanted.substr(cuda.size(), 1) != ":") return std::nullopt;
+  int ordinal = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto [stop, error] = std::from_chars(wanted.data() + cuda.size() + 1, end, ordinal);
+  return error == std::errc() && stop == end ? std::optional(ordinal) : std::nullopt;
+}
+
+/// Indices differ: CUDA_VISIBLE_DEVICES hides devices of CUDA, and a part of a GPU (MIG) is none of
+/// OpenCL.
+bool are_one(const DeviceInfo& device, const CudaDevice& of_cuda) {
+  if (!device.uuid.empty()) return device.uuid == of_cuda.uuid;
+  return !device.pci.empty() && device.pci == of_cuda.pci;
+}
+
+DeviceInfo cuda_device(std::span<const DeviceInfo> devices, int ordinal) {
   const DriverScope driver;
-  std::vector<DeviceHandle> handles;
-  std::vector<cl::Platform> platforms;
-  // Without a platform the loader returns an error, and a platform may have no devices.
-  try {
-    cl::Platform::get(&platforms);
-  } catch (const cl::Error&) {
-    return handles;
-  }
-  for (const cl::Platform& platform : platforms) {
-    std::vector<cl::Device> devices;
-    try {
-      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
-      const std::string name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
-      for (const cl::Device& device : devices) {
-        if (!is_usable(device)) continue;
-        const int index = static_cast<int>(handles.size());
-        handles.push_back(
-            {described(device, name, index), [device] { return open_opencl(device); }});
-      }
-    } catch (const cl::Error&) {
-      continue;
-    }
-  }
-  return handles;
+  std::string why;
+  const std::vector<CudaDevice> of_cuda = cuda_devices(&why);
+  const std::string hint = "'qrtool devices' lists what there is";
+  if (of_cuda.empty()) throw DeviceError(fmt::format("cuda:{}: {}", ordinal, why), hint);
+  const auto found = std::ranges::find(of_cuda, ordinal, &CudaDevice::ordinal);
+  if (found == of_cuda.end())
+    throw DeviceError(
+        fmt::format("there is no device 'cuda:{}'; CUDA lists {}", ordinal, of_cuda.size()), hint);
+  const auto same = std::ranges::find_if(
+      devices, [&](const DeviceInfo& device) { return are_one(device, *found); });
+  if (same == devices.end())
+    throw DeviceError(
+        fmt::format("cuda:{} ({}) is not among OpenCL's devices, and OpenCL's compiler makes the "
+                    "kernels",
+                    ordinal, found->name),
+        "a part of a GPU (MIG) is none; else install NVIDIA's OpenCL driver "
+        "(libnvidia-opencl.so.1)");
+  DeviceInfo info = *same;
+  info.cuda_ordinal = ordinal;
+  return info;
 }
 
 /// Zero until the devices were asked for.
@@ -244,12 +130,10 @@ std::optional<bool> has_fast_float64(std::string_view name, int capability) {
   return std::nullopt;
 }
 
-void prepare_drivers() { static const PrivateCache cache; }
-
 std::vector<DeviceHandle> device_handles() {
   prepare_drivers();
   const auto start = std::chrono::steady_clock::now();
-  std::vector<DeviceHandle> handles = ask_for_devices();
+  std::vector<DeviceHandle> handles = devices_of_opencl();
   double none = 0;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   listing_seconds.compare_exchange_strong(none, seconds.count());
@@ -258,7 +142,33 @@ std::vector<DeviceHandle> device_handles() {
 
 double first_listing_seconds() { return listing_seconds; }
 
-std::string DeviceInfo::text() const { return fmt::format("{} (driver {})", name, driver); }
+OpenDevice how_to_open(const DeviceHandle& handle, const DeviceInfo& info) {
+  if (info.cuda_ordinal < 0) return handle.open;
+  return [info, compile = handle.compile] {
+    for (CudaDevice& device : cuda_devices()) {
+      if (device.ordinal != info.cuda_ordinal) continue;
+      device.driver = info.driver;
+      return open_cuda(device, compile);
+    }
+    throw DeviceFailure("CUDA lists it no more", /*is_short=*/false);
+  };
+}
+
+std::string cuda_name_of(const DeviceInfo& device) {
+  const DriverScope driver;
+  std::string why;
+  try {
+    for (const CudaDevice& of_cuda : cuda_devices(&why))
+      if (are_one(device, of_cuda)) return fmt::format("cuda:{}", of_cuda.ordinal);
+  } catch (const DeviceFailure& failure) {
+    return failure.what();
+  }
+  return why.empty() ? "CUDA does not list it" : why;
+}
+
+std::string DeviceInfo::text() const {
+  return fmt::format("{} ({}driver {})", name, cuda_ordinal < 0 ? "" : "CUDA, ", driver);
+}
 
 std::vector<DeviceInfo> list_devices() {
   std::vector<DeviceInfo> devices;
@@ -268,7 +178,7 @@ std::vector<DeviceInfo> list_devices() {
 
 std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
                                        std::string_view wanted) {
-  if (devices.empty()) {
+  if (devices.empty() && !cuda_ordinal_in(wanted)) {
     throw DeviceError("no OpenCL platform with a device found",
                       "install an OpenCL driver (pocl-opencl-icd runs on any CPU), or set "
                       "OCL_ICD_VENDORS to where the drivers are listed");
@@ -279,6 +189,8 @@ std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
     std::ranges::stable_partition(gpus, [](const DeviceInfo& d) { return d.limits.has_float64; });
     return gpus.empty() ? std::vector(devices.begin(), devices.end()) : gpus;
   }
+  if (const std::optional<int> ordinal = cuda_ordinal_in(wanted))
+    return {cuda_device(devices, *ordinal)};
   const std::vector<DeviceInfo> found = find_devices(devices, wanted);
   if (found.empty()) {
     throw DeviceError(fmt::format("there is no OpenCL device '{}'", escape(wanted)),

@@ -36,6 +36,11 @@ struct DeviceInfo {
   Float64Body float64_body = Float64Body::plain;
   bool has_denormals = true;    // float32 numbers below 2^-126 are not taken as 0
   bool exact_division = false;  // correctly rounded float32 division and square root are possible
+  /// Where the GPU is: its UUID, and its address on the PCI bus, in hexadecimal digits; empty where
+  /// the driver does not say so.
+  std::string uuid, pci;
+  /// The number by which CUDA's driver is to reach the GPU; -1: by OpenCL.
+  int cuda_ordinal = -1;
 
   /// Name and driver, such as "NVIDIA H200 (driver 580.65)".
   std::string text() const;
@@ -65,11 +70,14 @@ std::optional<bool> has_fast_float64(std::string_view name, int capability);
 /// Every device of every platform in OpenCL's order; an empty list without OpenCL.
 std::vector<DeviceInfo> list_devices();
 
-/// The devices that `wanted` names, in their order, at least one. `wanted` is an index, or a part
-/// of a name, where upper and lower case are equal; the result has all devices with that part. If
-/// it is empty, the result is all GPUs, those with float64 first, or all devices if there is no
-/// GPU. Errors: DeviceError if there is no device at all, or none with this name; the message lists
-/// the devices.
+/// How CUDA's driver reaches an OpenCL device: as "cuda:0", or why not, in a sentence.
+std::string cuda_name_of(const DeviceInfo& device);
+
+/// The devices that `wanted` names, in their order, at least one. `wanted` is an index; or a part
+/// of a name, where upper and lower case are equal, for all devices with that part; or "cuda:N" for
+/// the GPU with this number in CUDA, which CUDA's driver is to reach. If it is empty, the result is
+/// all GPUs, those with float64 first, or all devices if there is no GPU. Errors: DeviceError if
+/// there is no device at all, or none with this name; the message lists the devices.
 std::vector<DeviceInfo> choose_devices(std::string_view wanted);
 /// The same for a given list; an index is a position in `devices`.
 std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,

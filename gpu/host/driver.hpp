@@ -229,5 +229,8 @@ class DeviceContext : public DeviceMemory {
 };
 
 using OpenDevice = std::function<std::unique_ptr<DeviceContext>()>;
+/// Makes what a compiler makes of a kernel text with options. Errors: DeviceFailure.
+using CompileKernels =
+    std::function<std::string(const std::string& text, const std::string& options)>;
 
 }  // namespace qrtool

@@ -232,4 +232,15 @@ std::unique_ptr<DeviceContext> open_opencl(const cl::Device& device) {
   return std::make_unique<OpenclContext>(device);
 }
 
+std::string binary_of(const Program& program, const cl::Device& device) {
+  const cl::Program made(static_cast<cl_program>(program.get()), /*retainObject=*/true);
+  return called([&] {
+    const auto devices = made.getInfo<CL_PROGRAM_DEVICES>();
+    const auto binaries = made.getInfo<CL_PROGRAM_BINARIES>();
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      if (devices[i]() == device()) return std::string(binaries[i].begin(), binaries[i].end());
+    return std::string();
+  });
+}
+
 }  // namespace qrtool

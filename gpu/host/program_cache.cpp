@@ -47,12 +47,6 @@ std::string options_for(const DeviceInfo& info, const Defines& defines) {
   return options;
 }
 
-/// FNV-1a, 64 bits.
-std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 /// The first lines of a build log that are not blank, indented.
 std::string first_lines(std::string_view log, int lines) {
   std::string text;
@@ -73,7 +67,8 @@ std::string first_lines(std::string_view log, int lines) {
 BuilderLimits builders_for(const DeviceInfo& info) {
   const char* is_off = std::getenv("CUDA_CACHE_DISABLE");
   const bool has_cache = is_off == nullptr || std::strcmp(is_off, "0") == 0;
-  if (info.limits.is_cpu || info.sub_groups != SubGroups::nvidia_ptx || !has_cache) return {};
+  const bool is_other = info.sub_groups != SubGroups::nvidia_ptx || info.cuda_ordinal >= 0;
+  if (info.limits.is_cpu || is_other || !has_cache) return {};
   const std::size_t by_memory = info.limits.host_bytes / tuning::builder_bytes;
   const int most = std::min(tuning::most_builders, info.limits.threads - 1);
   return {.command = builder_command(),

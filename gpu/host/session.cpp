@@ -26,10 +26,10 @@ struct Entry {
 
 struct Sessions {
   std::mutex mutex;
-  std::map<std::tuple<int, SubGroups, Float64Body>, Entry> list;
+  std::map<std::tuple<int, int, SubGroups, Float64Body>, Entry> list;
 
   Entry& of(const DeviceInfo& info) {
-    return list[{info.index, info.sub_groups, info.float64_body}];
+    return list[{info.index, info.cuda_ordinal, info.sub_groups, info.float64_body}];
   }
 };
 
@@ -46,7 +46,7 @@ std::unique_ptr<Session> make_session(const DeviceInfo& info) {
   if (index >= handles.size()) throw DeviceError(fmt::format("{} is gone", info.text()));
   std::unique_ptr<Session> session;
   try {
-    session = std::make_unique<Session>(info, handles[index].open);
+    session = std::make_unique<Session>(info, how_to_open(handles[index], info));
   } catch (const DeviceFailure& failure) {
     throw DeviceError(fmt::format("{}: no context ({})", info.text(), failure.what()));
   }

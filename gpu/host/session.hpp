@@ -12,9 +12,12 @@ namespace qrtool {
 struct DeviceHandle {
   DeviceInfo info;
   OpenDevice open;
+  CompileKernels compile;  // its compiler, for another driver of the device
 };
 /// The devices of list_devices with their handles.
 std::vector<DeviceHandle> device_handles();
+/// How the device of `handle` is opened by the driver that `info` names.
+OpenDevice how_to_open(const DeviceHandle& handle, const DeviceInfo& info);
 /// The seconds of the first call of device_handles() in this process, in which drivers are loaded.
 double first_listing_seconds();
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda_driver.hpp: driver.hpp for CUDA's driver interface. Private to gpu/host.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/host/driver.hpp"
+
+namespace qrtool {
+
+/// A GPU that CUDA lists.
+struct CudaDevice {
+  int ordinal = 0;
+  std::string name;
+  std::string uuid;          // 32 hexadecimal digits
+  std::string pci;           // "domain:bus:device" in hexadecimal digits
+  std::string architecture;  // "sm_90"
+  std::string driver;        // "CUDA 13.0"
+};
+
+/// The GPUs; an empty list without CUDA, and `why` becomes the reason in a sentence. Errors:
+/// DeviceFailure.
+std::vector<CudaDevice> cuda_devices(std::string* why = nullptr);
+
+/// The primary context of a GPU. `compile` makes PTX, for programs that the cache on disk does
+/// not have. Errors: DeviceFailure.
+std::unique_ptr<DeviceContext> open_cuda(const CudaDevice& device, CompileKernels compile);
+
+}  // namespace qrtool
