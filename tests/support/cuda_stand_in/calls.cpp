@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // calls.cpp: the functions of the library that gpu/host calls.
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -130,6 +131,16 @@ Event known_event(Event event, Context context) {
   return event;
 }
 
+/// Of a struct the bytes are too many, and some of them may not be there.
+void copy_argument(const void* argument, std::vector<std::byte>& bytes) {
+  if (bytes.size() != most_bytes_of_struct) {
+    std::memcpy(bytes.data(), argument, bytes.size());
+    return;
+  }
+  const iovec to{bytes.data(), bytes.size()}, from{const_cast<void*>(argument), bytes.size()};
+  if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) <= 0) broken("an argument cannot be read");
+}
+
 std::vector<Value> values_of(const Function_& function, void** arguments, Stream stream) {
   std::vector<Value> values;
   for (const Parameter& parameter : function.parameters) {
@@ -137,7 +148,7 @@ std::vector<Value> values_of(const Function_& function, void** arguments, Stream
     if (argument == nullptr) broken("an argument has no address");
     Value value;
     value.bytes.resize(parameter.bytes);
-    std::memcpy(value.bytes.data(), argument, parameter.bytes);
+    copy_argument(argument, value.bytes);
     Pointer pointer = 0;
     if (parameter.is_pointer) std::memcpy(&pointer, argument, sizeof(pointer));
     if (pointer != 0) {
@@ -676,9 +687,11 @@ Result cuGetErrorName(Result result, const char** name) {
         {invalid_ptx, "CUDA_ERROR_INVALID_PTX"},
         {not_found, "CUDA_ERROR_NOT_FOUND"},
         {not_ready, "CUDA_ERROR_NOT_READY"},
-        {illegal_address, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {context_is_lost, "CUDA_ERROR_ILLEGAL_ADDRESS"},
         {too_many_threads, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
-        {launch_failed, "CUDA_ERROR_LAUNCH_FAILED"},
+        {719, "CUDA_ERROR_LAUNCH_FAILED"},
+        {801, "CUDA_ERROR_NOT_SUPPORTED"},
+        {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
         {999, "CUDA_ERROR_UNKNOWN"}};
     const auto found = names.find(result);
     *name = found == names.end() ? nullptr : found->second;

@@ -79,11 +79,16 @@ T argument_info(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what) {
   return answer;
 }
 
-/// By trial: a device takes the right number of bytes alone.
+/// By trial: a device takes the right number of bytes alone. But PoCL takes any number for a
+/// struct, of which a kernel reads what it knows.
 std::size_t bytes_of_value(cl_kernel kernel, cl_uint index) {
   constexpr std::array<char, 256> zeros{};
-  for (const std::size_t bytes : {4, 8, 1, 2, 12, 16, 24, 32, 40, 48, 64, 128, 256})
-    if (clSetKernelArg(kernel, index, bytes, zeros.data()) == CL_SUCCESS) return bytes;
+  const auto takes = [&](std::size_t bytes) {
+    return clSetKernelArg(kernel, index, bytes, zeros.data()) == CL_SUCCESS;
+  };
+  if (takes(3)) return most_bytes_of_struct;
+  for (const std::size_t bytes : {4, 8, 1, 2, 16, 32, 64, 128, 256})
+    if (takes(bytes)) return bytes;
   broken("argument " + std::to_string(index) + " of a kernel has an unknown size");
 }
 

@@ -66,7 +66,7 @@ Result refusal(const char* symbol, Needs needs) {
   State& s = state();
   const std::uint64_t call = ++s.calls[symbol];
   if (is_forked() || (needs != Needs::nothing && !s.is_initialised)) return not_initialized;
-  if (s.is_dead && needs == Needs::context) return illegal_address;
+  if (s.is_dead && needs == Needs::context) return context_is_lost;
   for (const Failure& failure : s.words.failures)
     if (failure.symbol == symbol && call >= failure.from && call <= failure.to) return failure.code;
   return success;

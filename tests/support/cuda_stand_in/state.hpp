@@ -45,6 +45,8 @@ QRTOOL_CUDA_FUNCTIONS(QRTOOL_CUDA_DECLARED)
 
 namespace qrtool::cuda {
 
+inline constexpr Result context_is_lost = 700;
+
 /// Ends the process with the words of a rule that the current call has broken.
 [[noreturn]] void broken(const std::string& rule);
 
@@ -91,9 +93,12 @@ struct Module_ {
   std::map<std::string, Function> functions;
 };
 
+/// PoCL does not know the size of a parameter that is a struct.
+inline constexpr std::size_t most_bytes_of_struct = 512;
+
 struct Parameter {
   bool is_pointer = false, is_read_only = false;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  // of a struct most_bytes_of_struct
 };
 
 struct Function_ {
