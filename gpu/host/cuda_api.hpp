@@ -147,8 +147,8 @@ struct Api {
 /// Such as "cuMemAlloc_v2, CUDA_ERROR_OUT_OF_MEMORY".
 std::string text_of(const Api& api, std::string_view call, Result result);
 
-/// The library, opened and initialised once in a process; null if that fails. `why` becomes the
-/// reason in a sentence.
+/// The library, opened once in a process, but not initialised; null if that fails. `why` becomes
+/// the reason in a sentence.
 const Api* api(std::string* why = nullptr);
 
 }  // namespace qrtool::cuda
