@@ -113,6 +113,7 @@ DeviceInfo cuda_device(std::span<const DeviceInfo> devices, int ordinal) {
         "(libnvidia-opencl.so.1)");
   DeviceInfo info = *same;
   info.cuda_ordinal = ordinal;
+  info.platform = "CUDA";  // its times are not those of OpenCL's driver
   return info;
 }
 
