@@ -83,6 +83,7 @@ struct PoolProperties {
   F(retain_context, cuDevicePrimaryCtxRetain, (Context * context, Device device))                \
   F(push_context, cuCtxPushCurrent_v2, (Context context))                                        \
   F(pop_context, cuCtxPopCurrent_v2, (Context * context))                                        \
+  F(finish_context, cuCtxSynchronize, ())                                                        \
   F(load_module, cuModuleLoadDataEx,                                                             \
     (Module * module, const void* image, unsigned options, int* names, void** values))           \
   F(unload_module, cuModuleUnload, (Module module))                                              \
