@@ -83,6 +83,7 @@ struct PoolProperties {
   F(retain_context, cuDevicePrimaryCtxRetain, (Context * context, Device device))                \
   F(push_context, cuCtxPushCurrent_v2, (Context context))                                        \
   F(pop_context, cuCtxPopCurrent_v2, (Context * context))                                        \
+  F(finish_context, cuCtxSynchronize, ())                                                        \
   F(load_module, cuModuleLoadDataEx,                                                             \
     (Module * module, const void* image, unsigned options, int* names, void** values))           \
   F(unload_module, cuModuleUnload, (Module module))                                              \
@@ -147,8 +148,8 @@ struct Api {
 /// Such as "cuMemAlloc_v2, CUDA_ERROR_OUT_OF_MEMORY".
 std::string text_of(const Api& api, std::string_view call, Result result);
 
-/// The library, opened and initialised once in a process; null if that fails. `why` becomes the
-/// reason in a sentence.
+/// The library, opened once in a process, but not initialised; null if that fails. `why` becomes
+/// the reason in a sentence.
 const Api* api(std::string* why = nullptr);
 
 }  // namespace qrtool::cuda
