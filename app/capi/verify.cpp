@@ -9,6 +9,7 @@
 
 #include "app/capi/arrays.hpp"
 #include "app/capi/context.hpp"
+#include "app/capi/device_calls.hpp"
 #include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 #include "app/engine/factors_meter.hpp"
@@ -223,6 +224,51 @@ void run(const qrtool_context& context, const Given& given, Check wanted, const 
   }
 }
 
+/// Calls body(name, matrices, typed matrices) for each array of the call.
+template <class Body>
+void for_each_array(Given& given, Body body) {
+  const auto call = [&](const char* name, qrtool_matrices& matrices) {
+    with_type(type_of(matrices, name),
+              [&](auto zero) { body(name, matrices, strided<decltype(zero)>(matrices)); });
+  };
+  call("a", given.a);
+  if (given.q) call("q", *given.q);
+  if (given.r) call("r", *given.r);
+  if (given.v) call("v", *given.v);
+  if (given.tau) call("tau", *given.tau);
+}
+
+void measure_on_host(qrtool_context& context, const Given& given, Check check,
+                     const BarsOf& bars_of, Reports& reports) {
+  const std::lock_guard lock(context.mutex);
+  context.note_work();
+  if (is_complex(type_of(given.a, "a")))
+    run<std::complex<double>>(context, given, check, bars_of, reports);
+  else
+    run<double>(context, given, check, bars_of, reports);
+}
+
+void measure(qrtool_context& context, Given given, Check check, const BarsOf& bars_of, void* stream,
+             Reports& reports) {
+  std::vector<CallArray> arrays;
+  for_each_array(given, [&](const char* name, auto&, const auto& strided_array) {
+    arrays.push_back(call_array(name, strided_array));
+  });
+  const CallArray of_host[] = {{"reports", reports.first(), true},
+                               {"p", given.p, given.a.columns > 0}};
+  if (context.are_on_device(arrays, of_host, stream)) {
+    const DeviceCalls::Engine engine(context.device_calls());
+    HostCopies copies(engine, stream);
+    for_each_array(given, [&](const char*, qrtool_matrices& matrices, const auto& strided_array) {
+      matrices.data = copies.input(strided_array).data;
+      matrices.row_stride = matrices.column_stride = matrices.matrix_stride = 0;
+    });
+    measure_on_host(context, given, check, bars_of, reports);
+    return;
+  }
+  measure_on_host(context, given, check, bars_of, reports);
+}
+
 }  // namespace
 }  // namespace qrtool::capi
 
@@ -248,11 +294,7 @@ int qrtool_verify(qrtool_context* context, const qrtool_matrices* a,
                              : standard_bars(a->rows, a->columns, precision, errors);
     };
     const Check check = o.check == QRTOOL_PROBE ? Check::probe : Check::full;
-    c.note_work();
-    if (is_complex(type_of(*a, "a")))
-      run<std::complex<double>>(c, given, check, bars_of, lines);
-    else
-      run<double>(c, given, check, bars_of, lines);
+    measure(c, given, check, bars_of, o.stream, lines);
     return lines.code();
   });
 }
