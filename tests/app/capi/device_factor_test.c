@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
   o.size = sizeof o;
   o.device = "cuda:0";
   if (qrtool_open(&o, &context) != QRTOOL_OK) {
-    printf("%s\n", qrtool_error());
+    fprintf(stderr, "%s\n", qrtool_error());
     return 77;
   }
   for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i) {
@@ -201,6 +201,5 @@ int main(int argc, char** argv) {
     tests[i].run();
   }
   qrtool_close(context);
-  EXPECT(cuda.pop(&primary_context) == 0);
-  return wrong_claims > 0;
+  return close_cuda();
 }

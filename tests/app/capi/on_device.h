@@ -36,6 +36,7 @@ struct cuda {
 static struct cuda cuda;
 static void* primary_context = NULL;
 
+/* Makes the primary context current, until close_cuda(). */
 static inline int open_cuda(void) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return 0;
@@ -62,7 +63,13 @@ static inline int open_cuda(void) {
   FIND(stand_in_bytes, "qrtool_stand_in_bytes");
 #undef FIND
   if (cuda.init(0) != 0 || cuda.retain(&primary_context, 0) != 0) return 0;
+  setvbuf(stdout, NULL, _IOLBF, 0);
   return cuda.push(primary_context) == 0;
+}
+/* Returns the program's exit code. */
+static inline int close_cuda(void) {
+  EXPECT(cuda.pop(&primary_context) == 0);
+  return wrong_claims > 0;
 }
 
 /* A copy on the device, with the bytes between its entries. Its address is `shift` bytes behind
