@@ -132,11 +132,12 @@ void add_backend_options(CommandLine& line, BackendRequest& request) {
       "what computes; auto: a GPU where there is one and the work is worth its start; gpu: a "
       "GPU or nothing; opencl: also a CPU that OpenCL runs on",
       backends);
-  line.value("--device", "DEVICE",
-             "OpenCL device by number or part of its name, see qrtool devices: the first of that "
-             "name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
-             "the first; default: the first GPU",
-             [&request](const std::string& text) { request.device = text; });
+  line.value(
+      "--device", "DEVICE",
+      "OpenCL device by number or part of its name, or cuda:N, see qrtool devices: the first "
+      "of that name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
+      "the first; default: the first GPU",
+      [&request](const std::string& text) { request.device = text; });
   line.value("--variant", "BACKEND/NAME", "forces a variant; --explain names the planned one",
              [&request](const std::string& text) { request.variant = text; });
   line.suggest("--device", device_candidates);

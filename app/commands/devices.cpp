@@ -24,6 +24,8 @@ using Json = nlohmann::ordered_json;
 struct Processor {
   std::string title;
   std::string limits_text;
+  std::string drivers_text = {};  // by which drivers it is reached; empty: there is one
+  std::string cuda_name = {};     // "cuda:0"; empty: not by CUDA
   std::span<const Variant> variants;
   Limits limits;
 };
@@ -48,7 +50,17 @@ Processor cpu_processor(const Limits& host) {
           .limits = host};
 }
 
+/// The drivers that reach a GPU of NVIDIA. Others have one alone.
+std::string drivers_of(const DeviceInfo& device, const CudaReach& cuda) {
+  if (device.uuid.empty() && device.pci.empty()) return {};
+  return cuda.name.empty()
+             ? fmt::format("by OpenCL, not by CUDA: {}", cuda.why_not)
+             : fmt::format("by OpenCL, and by CUDA as {}, which takes arrays on the device",
+                           cuda.name);
+}
+
 Processor device_processor(const DeviceInfo& device, const Limits& host) {
+  const CudaReach cuda = cuda_reach(device);
   Limits limits = device.limits;
   limits.host_bytes = host.host_bytes;
   limits.threads = host.threads;
@@ -60,6 +72,8 @@ Processor device_processor(const DeviceInfo& device, const Limits& host) {
               format_bytes(device.memory_bytes), format_bytes(limits.max_allocation_bytes),
               format_bytes(limits.local_bytes), limits.compute_units,
               limits.has_float64 ? "float64" : "no float64", name_of(device.sub_groups)),
+          .drivers_text = drivers_of(device, cuda),
+          .cuda_name = cuda.name,
           .variants = list_opencl_variants(),
           .limits = limits};
 }
@@ -67,6 +81,7 @@ Processor device_processor(const DeviceInfo& device, const Limits& host) {
 /// Describes a processor and, if `is_verbose`, the purpose of each variant.
 std::string describe(const Processor& processor, const Problem& problem, bool is_verbose) {
   std::string text = fmt::format("{}\n     {}\n", processor.title, processor.limits_text);
+  if (!processor.drivers_text.empty()) text += fmt::format("     {}\n", processor.drivers_text);
   for (const Variant& variant : processor.variants) {
     const Fit fit = variant.takes(problem, processor.limits);
     text += fmt::format("     {} {:<16} {}{}\n", fit.ok ? "+" : "-", variant.name, fit.reason,
@@ -86,7 +101,10 @@ Json to_json(const Processor& processor, const Problem& problem) {
                         {"reason", fit.reason},
                         {"only_when_forced", variant.only_when_forced}});
   }
-  return {{"name", processor.title}, {"limits", processor.limits_text}, {"variants", variants}};
+  return {{"name", processor.title},
+          {"limits", processor.limits_text},
+          {"cuda", processor.cuda_name.empty() ? Json() : Json(processor.cuda_name)},
+          {"variants", variants}};
 }
 
 std::string automatic_text(const AutomaticChoice& choice) {
@@ -180,6 +198,9 @@ ExitCode run_devices(const DevicesOptions& o) {
   for (const Processor& processor : processors)
     write_stdout(describe(processor, problem, o.verbose));
   if (devices.empty()) write_stdout("no OpenCL device; the CPU does everything\n");
+  for (const std::string& name : cuda_devices_beside(devices))
+    write_stdout(
+        fmt::format("{}: not among OpenCL's devices, whose compiler makes the kernels\n", name));
   write_stdout(fmt::format("for {} of {}x{}, {} (+ takes it, - does not):\n  {}\n",
                            format_count(problem.count), problem.m, problem.n, name_of(problem.type),
                            automatic_text(choice)));

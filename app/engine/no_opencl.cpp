@@ -11,6 +11,10 @@ std::vector<DeviceInfo> list_devices() { return {}; }
 
 std::vector<DeviceTimes> device_times() { return {}; }
 
+CudaReach cuda_reach(const DeviceInfo&) { return {{}, "this build has no OpenCL"}; }
+
+std::vector<std::string> cuda_devices_beside(std::span<const DeviceInfo>) { return {}; }
+
 std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo>, std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }

@@ -445,6 +445,14 @@ class CudaContext final : public DeviceContext, public CallerArrays {
       QRTOOL_CUDA(primary_, free, address);
   }
 
+  void free_when_idle(void* memory) const override {
+    {
+      const Current current(primary_);
+      QRTOOL_CUDA(primary_, finish_context);
+    }
+    free_on(nullptr, memory);
+  }
+
   void release() const override {
     const Current current(primary_);
     if (primary_.pool != nullptr) QRTOOL_CUDA(primary_, pool_trim, primary_.pool, 0);
@@ -489,10 +497,20 @@ class CudaContext final : public DeviceContext, public CallerArrays {
 
 }  // namespace
 
-std::vector<CudaDevice> cuda_devices(std::string* why) {
-  const cuda::Api* const found = cuda::api(why);
+std::vector<CudaDevice> cuda_devices(std::string& why, bool& is_forked) {
+  const cuda::Api* const found = cuda::api(&why);
   if (found == nullptr) return {};
   const PrimaryContext of_all{.api = *found};
+  const cuda::Result result = found->init(0);
+  is_forked = result == cuda::not_initialized;
+  if (is_forked) {
+    why = "CUDA does not work in a child of a process that has used it";
+    return {};
+  }
+  if (result != cuda::success) {
+    why = fmt::format("the CUDA driver does not start ({})", text_of(*found, "cuInit", result));
+    return {};
+  }
   int count = 0, version = 0;
   QRTOOL_CUDA(of_all, device_count, &count);
   QRTOOL_CUDA(of_all, driver_version, &version);
@@ -518,7 +536,7 @@ std::vector<CudaDevice> cuda_devices(std::string* why) {
                                                    attribute(cuda::capability_minor)),
                        .driver = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10)});
   }
-  if (devices.empty() && why != nullptr) *why = "the CUDA driver lists no GPU";
+  if (devices.empty()) why = "the CUDA driver lists no GPU";
   return devices;
 }
 

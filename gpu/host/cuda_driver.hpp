@@ -20,9 +20,9 @@ struct CudaDevice {
   std::string driver;        // "CUDA 13.0"
 };
 
-/// The GPUs; an empty list without CUDA, and `why` becomes the reason in a sentence. Errors:
-/// DeviceFailure.
-std::vector<CudaDevice> cuda_devices(std::string* why = nullptr);
+/// The GPUs; an empty list without CUDA, and `why` becomes the reason in a sentence. is_forked: the
+/// reason is that CUDA was used before this process was forked. Errors: DeviceFailure.
+std::vector<CudaDevice> cuda_devices(std::string& why, bool& is_forked);
 
 /// The primary context of a GPU. `compile` makes PTX, for programs that the cache on disk does
 /// not have. Errors: DeviceFailure.

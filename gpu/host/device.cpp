@@ -74,11 +74,29 @@ bool are_one(const DeviceInfo& device, const CudaDevice& of_cuda) {
   return !device.pci.empty() && device.pci == of_cuda.pci;
 }
 
-DeviceInfo cuda_device(std::span<const DeviceInfo> devices, int ordinal) {
+struct CudaList {
+  std::vector<CudaDevice> devices;
+  std::string why_none;
+  bool is_forked = false;
+};
+
+CudaList list_cuda() {
   const DriverScope driver;
-  std::string why;
-  const std::vector<CudaDevice> of_cuda = cuda_devices(&why);
+  CudaList list;
+  try {
+    list.devices = cuda_devices(list.why_none, list.is_forked);
+  } catch (const DeviceFailure& failure) {
+    list.why_none = failure.what();
+  }
+  return list;
+}
+
+DeviceInfo cuda_device(std::span<const DeviceInfo> devices, int ordinal) {
+  const auto& [of_cuda, why, is_forked] = list_cuda();
   const std::string hint = "'qrtool devices' lists what there is";
+  if (is_forked)
+    throw ForkError(fmt::format("cuda:{}: {}", ordinal, why),
+                    "start processes by spawn, not by fork");
   if (of_cuda.empty()) throw DeviceError(fmt::format("cuda:{}: {}", ordinal, why), hint);
   const auto found = std::ranges::find(of_cuda, ordinal, &CudaDevice::ordinal);
   if (found == of_cuda.end())
@@ -95,6 +113,7 @@ DeviceInfo cuda_device(std::span<const DeviceInfo> devices, int ordinal) {
         "(libnvidia-opencl.so.1)");
   DeviceInfo info = *same;
   info.cuda_ordinal = ordinal;
+  info.platform = "CUDA";  // its times are not those of OpenCL's driver
   return info;
 }
 
@@ -145,7 +164,7 @@ double first_listing_seconds() { return listing_seconds; }
 OpenDevice how_to_open(const DeviceHandle& handle, const DeviceInfo& info) {
   if (info.cuda_ordinal < 0) return handle.open;
   return [info, compile = handle.compile] {
-    for (CudaDevice& device : cuda_devices()) {
+    for (CudaDevice& device : list_cuda().devices) {
       if (device.ordinal != info.cuda_ordinal) continue;
       device.driver = info.driver;
       return open_cuda(device, compile);
@@ -154,16 +173,20 @@ OpenDevice how_to_open(const DeviceHandle& handle, const DeviceInfo& info) {
   };
 }
 
-std::string cuda_name_of(const DeviceInfo& device) {
-  const DriverScope driver;
-  std::string why;
-  try {
-    for (const CudaDevice& of_cuda : cuda_devices(&why))
-      if (are_one(device, of_cuda)) return fmt::format("cuda:{}", of_cuda.ordinal);
-  } catch (const DeviceFailure& failure) {
-    return failure.what();
-  }
-  return why.empty() ? "CUDA does not list it" : why;
+CudaReach cuda_reach(const DeviceInfo& device) {
+  if (device.uuid.empty() && device.pci.empty()) return {{}, "it is no GPU of NVIDIA"};
+  const CudaList list = list_cuda();
+  for (const CudaDevice& of_cuda : list.devices)
+    if (are_one(device, of_cuda)) return {fmt::format("cuda:{}", of_cuda.ordinal), {}};
+  return {{}, list.why_none.empty() ? "CUDA does not list it" : list.why_none};
+}
+
+std::vector<std::string> cuda_devices_beside(std::span<const DeviceInfo> devices) {
+  std::vector<std::string> names;
+  for (const CudaDevice& of_cuda : list_cuda().devices)
+    if (std::ranges::none_of(devices, [&](const auto& each) { return are_one(each, of_cuda); }))
+      names.push_back(fmt::format("cuda:{} ({})", of_cuda.ordinal, escape(of_cuda.name)));
+  return names;
 }
 
 std::string DeviceInfo::text() const {

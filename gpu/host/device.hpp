@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/problem/problem.hpp"
 
 namespace qrtool {
@@ -70,8 +71,20 @@ std::optional<bool> has_fast_float64(std::string_view name, int capability);
 /// Every device of every platform in OpenCL's order; an empty list without OpenCL.
 std::vector<DeviceInfo> list_devices();
 
-/// How CUDA's driver reaches an OpenCL device: as "cuda:0", or why not, in a sentence.
-std::string cuda_name_of(const DeviceInfo& device);
+/// Whether CUDA's driver reaches a device: by which name ("cuda:0"), or why not, in a sentence.
+struct CudaReach {
+  std::string name, why_not;
+};
+CudaReach cuda_reach(const DeviceInfo& device);
+/// The GPUs that CUDA lists and that none of `devices` is, as "cuda:1 (NVIDIA A100)". Kernels are
+/// built by OpenCL's compiler, so that they cannot be used.
+std::vector<std::string> cuda_devices_beside(std::span<const DeviceInfo> devices);
+
+/// The error of a driver that was used before this process was forked.
+class ForkError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
 
 /// The devices that `wanted` names, in their order, at least one. `wanted` is an index; or a part
 /// of a name, where upper and lower case are equal, for all devices with that part; or "cuda:N" for
