@@ -445,6 +445,14 @@ class CudaContext final : public DeviceContext, public CallerArrays {
       QRTOOL_CUDA(primary_, free, address);
   }
 
+  void free_when_idle(void* memory) const override {
+    {
+      const Current current(primary_);
+      QRTOOL_CUDA(primary_, finish_context);
+    }
+    free_on(nullptr, memory);
+  }
+
   void release() const override {
     const Current current(primary_);
     if (primary_.pool != nullptr) QRTOOL_CUDA(primary_, pool_trim, primary_.pool, 0);

@@ -212,6 +212,8 @@ class CallerArrays {
   /// Device memory in the order of a stream; not null.
   virtual void* allocate_on(void* stream, std::size_t bytes) const = 0;
   virtual void free_on(void* stream, void* memory) const = 0;
+  /// Waits for all work of the device first, for memory that others may use on streams of theirs.
+  virtual void free_when_idle(void* memory) const = 0;
   /// Gives the system what free_on() keeps for later.
   virtual void release() const = 0;
 };
