@@ -58,7 +58,7 @@ MOST_LINES = {
     "app/info": 950,
     "app/options": 300,
     "app/process": 1000,
-    "app/python": 650,
+    "app/python": 1500,
     "app/ranks": 500,
     "app/run": 5050,
     "app/solve": 4700,

@@ -99,6 +99,8 @@ struct Problem {
   bool pivots = false;           // factors A[:, P] with the permutation P that orders R's diagonal
   bool wants_condition = false;  // an estimate of the condition number of A
 
+  bool operator==(const Problem&) const = default;
+
   index_t k() const { return std::min(m, n); }
   bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }
   /// Returns the number of columns of Q, or 0 if Q is not asked for.

@@ -40,12 +40,17 @@ bool is_finite_r(MatrixView<const T> r, index_t k) {
 
 }  // namespace
 
+MatrixReport unchecked_report(const DeviceErrors& found) {
+  if (found.magnitude == MAGNITUDE_NON_FINITE) return failed_report(Status::non_finite, 0);
+  const int scale = found.magnitude == MAGNITUDE_ZERO ? 0 : found.magnitude;
+  return failed_report(found.r_is_finite == 0 ? Status::r_overflows : Status::unchecked, scale);
+}
+
 MatrixReport judge_device(const Problem& problem, const DeviceErrors& device) {
-  if (device.magnitude == MAGNITUDE_NON_FINITE) return failed_report(Status::non_finite, 0);
-  const int scale = device.magnitude == MAGNITUDE_ZERO ? 0 : device.magnitude;
-  if (device.r_is_finite == 0) return failed_report(Status::r_overflows, scale);
+  const MatrixReport unchecked = unchecked_report(device);
+  if (unchecked.status != Status::unchecked) return unchecked;
   return report_of(problem, {device.residual, device.orthogonality, device.lower,
-                             device.diagonal_ratio, device.norm, scale});
+                             device.diagonal_ratio, device.norm, unchecked.scale});
 }
 
 template <class T>

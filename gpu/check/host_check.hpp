@@ -16,6 +16,9 @@ namespace qrtool {
 /// Returns the line of the report for the errors that the device measured.
 MatrixReport judge_device(const Problem& problem, const DeviceErrors& errors);
 
+/// Returns the line where no errors were measured (range.hpp).
+MatrixReport unchecked_report(const DeviceErrors& found);
+
 /// The line of the report of matrix b where nothing is checked: it says only whether A and R are
 /// finite.
 template <class T>

@@ -11,7 +11,6 @@
 #include "core/text.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
-#include "gpu/pipeline/tuning.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
@@ -65,14 +64,29 @@ std::size_t MatrixBytes::slots_buffer(index_t count) const {
   return std::max(slots.total_bytes(count), shared_work() * static_cast<std::size_t>(count));
 }
 
-MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
+std::size_t MatrixBytes::total(index_t count) const {
+  return (sum(io) + own_work() + sum(check)) * static_cast<std::size_t>(count) +
+         slots_buffer(count);
+}
+
+std::vector<std::size_t> matrix_io_bytes(const Problem& p) {
   const std::size_t element = size_of(p.type);
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
   const auto k = static_cast<std::size_t>(p.k()), q_cols = static_cast<std::size_t>(p.q_cols());
   const bool is_raw = p.mode == Mode::raw;
   const std::size_t r = is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows()) * n;
-  return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
-           is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors), SumLayout(p).bytes()},
+  return {element * m * n,
+          element * m * q_cols,
+          r,
+          is_raw ? element * m * n : 0,
+          is_raw ? element * k : 0,
+          sizeof(int),
+          sizeof(DeviceErrors),
+          SumLayout(p).bytes()};
+}
+
+MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
+  return {matrix_io_bytes(p),
           variant.workspace(p),
           check_workspace(p),
           variant.slots != nullptr ? variant.slots(p) : Slots{},
@@ -82,7 +96,7 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
-                    std::size_t wanted_bytes) {
+                    std::size_t wanted_bytes, int most_sets) {
   const std::size_t io = sum(bytes.io), work = bytes.own_work() + sum(bytes.check);
   const std::size_t one_buffer = largest(bytes);
   if (one_buffer > limits.max_allocation_bytes) {
@@ -98,7 +112,7 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
   const std::size_t own_slot = has_all_slots ? 0 : bytes.slots.bytes;
 
   SubChunks cut;
-  cut.sets = tuning::buffer_sets;
+  cut.sets = most_sets;
   const auto fitting = [&](std::size_t available) {
     const std::size_t per_matrix = static_cast<std::size_t>(cut.sets) * io + work;
     const std::size_t beside_slots = available - std::min(available, of_slots);
@@ -122,7 +136,7 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
 
 Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
   if (entries_.size() <= entry) entries_.resize(entry + 1);
-  return context_.grown(entries_[entry], bytes);
+  return memory_.grown(entries_[entry], bytes);
 }
 
 std::size_t BufferPool::bytes_beside_refused() const {

@@ -8,6 +8,7 @@
 #include "core/problem/problem.hpp"
 #include "gpu/host/driver.hpp"
 #include "gpu/model/gpu_variant.hpp"
+#include "gpu/pipeline/tuning.hpp"
 
 namespace qrtool {
 
@@ -29,10 +30,14 @@ struct MatrixBytes {
   /// Of a matrix, in the shared buffer, and in all other buffers of `work`.
   std::size_t shared_work() const { return shared == 0 ? 0 : work[shared]; }
   std::size_t own_work() const;
+  /// Of all buffers of a sub-chunk of `count` matrices that is alone on the device.
+  std::size_t total(index_t count) const;
   /// Of the buffer of the slots in a sub-chunk of `count` matrices.
   std::size_t slots_buffer(index_t count) const;
 };
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
+/// Its `io`, which is the same for all variants.
+std::vector<std::size_t> matrix_io_bytes(const Problem& problem);
 
 /// A chunk is cut into sub-chunks of `matrices` matrices; `sets` sub-chunks are on the device at
 /// once.
@@ -45,7 +50,7 @@ struct SubChunks {
 /// output each, within the device's memory and largest allocation.
 /// Errors: LimitError if a single matrix does not fit; the message has the bytes that it needs.
 SubChunks cut_chunk(const Problem& problem, const MatrixBytes& bytes, const Limits& limits,
-                    index_t count, std::size_t wanted_bytes);
+                    index_t count, std::size_t wanted_bytes, int most_sets = tuning::buffer_sets);
 
 /// The buffers of a sub-chunk on the device.
 struct DeviceBuffers {
@@ -57,7 +62,7 @@ struct DeviceBuffers {
 /// Buffers that grow if needed and are kept for the next chunks.
 class BufferPool {
  public:
-  explicit BufferPool(const DeviceContext& context) : context_(context) {}
+  explicit BufferPool(const DeviceMemory& memory) : memory_(memory) {}
 
   /// Returns the buffers of set `set` for `count` matrices. Problem and params must outlive the
   /// result.
@@ -72,6 +77,8 @@ class BufferPool {
     Buffer slots, list;
   };
   std::optional<OfRefused> of_refused(std::size_t slots_bytes, std::size_t list_bytes);
+  /// Memory for one copy after another.
+  Buffer staging(std::size_t bytes) { return grown(0, bytes); }
   /// The bytes of all other buffers.
   std::size_t bytes_beside_refused() const;
 
@@ -86,7 +93,7 @@ class BufferPool {
   /// matrices, then the buffers of the sets.
   static constexpr std::size_t most_shared = 64, refused_entry = most_shared - 2;
 
-  const DeviceContext& context_;
+  const DeviceMemory& memory_;
   std::vector<Buffer> entries_;
 };
 

@@ -11,8 +11,8 @@ namespace qrtool {
 namespace {
 
 /// A, Q, R, V and tau, and the magnitudes, in the order of MatrixBytes.
-constexpr std::array arrays{&FactorJob::a, &FactorJob::q,   &FactorJob::r,
-                            &FactorJob::v, &FactorJob::tau, &FactorJob::magnitudes};
+constexpr std::array own_arrays{&FactorJob::a, &FactorJob::q,   &FactorJob::r,
+                                &FactorJob::v, &FactorJob::tau, &FactorJob::magnitudes};
 
 /// The kernels that enqueue(launcher) would launch.
 template <class Enqueue>
@@ -57,29 +57,32 @@ const Buffer& buffer_of(const DeviceBuffers& buffers, Summed which) {
   return *all[static_cast<std::size_t>(which)];
 }
 
-FactorEngine::FactorEngine(const DeviceInfo& device_info, Session& device_session)
+FactorEngine::FactorEngine(const DeviceInfo& device_info, Session& device_session,
+                           const DeviceMemory* from)
     : info(device_info),
       session(device_session),
+      memory(from == nullptr ? *device_session.context : *from),
       upload(session.context->queue()),
       compute(session.context->queue()),
       download(session.context->queue()),
-      pool(*session.context),
+      pool(memory),
       ring([this](std::size_t bytes) { return allocate(bytes); }) {}
 
-void FactorEngine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers,
-                           bool is_checked) {
+void FactorEngine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
+                           bool is_copied) {
   if (!session.programs.has_parts()) return;
   const FactorJob& job = buffers.job;
   std::vector<WantedKernels> wanted;
   add_wanted(variant, job, wanted);
-  if (is_checked) {
-    const CheckProgram program = program_of_check(variant, job.problem);
-    wanted.push_back(
-        wanted_by({program.file, program.defines, "the check"}, heavy_check_kernels,
-                  [&](Launcher& launch) { enqueue_errors(variant, buffers, launch); }));
-  }
-  wanted.push_back(wanted_sums());
+  if (is_checked) wanted.push_back(wanted_by_check(buffers, variant.checks_by_vectors));
+  if (is_copied) wanted.push_back(wanted_sums());
   session.programs.prepare(wanted);
+}
+
+WantedKernels FactorEngine::wanted_by_check(const DeviceBuffers& buffers, bool by_vectors) const {
+  const CheckProgram program = program_of_check(buffers.job.problem, by_vectors);
+  return wanted_by({program.file, program.defines, "the check"}, heavy_check_kernels,
+                   [&](Launcher& launch) { enqueue_errors(buffers, by_vectors, launch); });
 }
 
 void FactorEngine::add_wanted(const GpuVariant& variant, const FactorJob& job,
@@ -96,20 +99,15 @@ void FactorEngine::add_wanted(const GpuVariant& variant, const FactorJob& job,
   });
 }
 
-void FactorEngine::factor(const GpuVariant& variant, const FactorJob& job, Event& after,
-                          bool leaves_refused) {
+void FactorEngine::factor(const GpuVariant& variant, const FactorJob& job, bool leaves_refused) {
   Launcher launch = launcher(source_of(variant, job.problem, job.params));
   variant.enqueue(job, launch);
   with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
-    Event factored;
-    factor(inner, made, factored, variant.inner.leaves_refused);
+    factor(inner, made, variant.inner.leaves_refused);
     variant.inner.enqueue(job, made, launch);
   });
-  after = compute->mark();
-  if (variant.enqueue_rest != nullptr && enqueue_rest(variant, job, launch))
-    after = compute->mark();
-  if (variant.again != nullptr && enqueue_again(variant, job, leaves_refused))
-    after = compute->mark();
+  if (variant.enqueue_rest != nullptr) enqueue_rest(variant, job, launch);
+  if (variant.again != nullptr) enqueue_again(variant, job, leaves_refused);
 }
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
@@ -123,34 +121,32 @@ void FactorEngine::poison(const DeviceBuffers& buffers) const {
   }
 }
 
-CheckProgram FactorEngine::program_of_check(const GpuVariant& variant,
-                                            const Problem& problem) const {
-  return variant.checks_by_vectors ? vector_check_program(problem)
-                                   : check_program(problem, info.limits);
+CheckProgram FactorEngine::program_of_check(const Problem& problem, bool by_vectors) const {
+  return by_vectors ? vector_check_program(problem) : check_program(problem, info.limits);
 }
 
-void FactorEngine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+void FactorEngine::enqueue_errors(const DeviceBuffers& buffers, bool by_vectors,
                                   Launcher& launch) const {
-  if (variant.checks_by_vectors) {
+  if (by_vectors) {
     enqueue_vector_check(buffers.job, buffers.errors, launch);
   } else {
     enqueue_check(buffers.job, info.limits, buffers.check_work, buffers.errors, launch);
   }
 }
 
-void FactorEngine::check(const GpuVariant& variant, const DeviceBuffers& buffers, Event& after) {
+void FactorEngine::check(const DeviceBuffers& buffers, bool by_vectors) {
   poison(buffers);
-  const CheckProgram program = program_of_check(variant, buffers.job.problem);
+  const CheckProgram program = program_of_check(buffers.job.problem, by_vectors);
   Launcher launch = launcher({program.file, program.defines, "the check"});
-  enqueue_errors(variant, buffers, launch);
-  after = compute->mark();
+  enqueue_errors(buffers, by_vectors, launch);
 }
 
 void FactorEngine::run(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
                        JobRun& run) {
   sum(buffers, std::array{Summed::a});
   run.begun = compute->mark();
-  factor(variant, buffers.job, run.factored);
+  factor(variant, buffers.job);
+  run.factored = compute->mark();
   const Buffer* routes = variant.routes == nullptr ? nullptr : variant.routes(buffers.job);
   run.routes.resize(routes == nullptr ? 0 : static_cast<std::size_t>(buffers.job.count));
   // This read is in the queue of the kernels, because the kernels of the next job overwrite the
@@ -158,7 +154,10 @@ void FactorEngine::run(const GpuVariant& variant, const DeviceBuffers& buffers, 
   if (routes != nullptr)
     compute->start_read(*routes, run.routes.data(), {0, sizeof(int) * run.routes.size()},
                         &run.routed);
-  if (is_checked) check(variant, buffers, run.checked);
+  if (is_checked) {
+    check(buffers, variant.checks_by_vectors);
+    run.checked = compute->mark();
+  }
   sum(buffers, summed_factors);
   if (is_checked) sum(buffers, std::array{Summed::errors});
 }
@@ -175,44 +174,42 @@ std::vector<int> FactorEngine::read_routes(const Buffer& routes, index_t count) 
   return compute->read_list<int>(routes, static_cast<std::size_t>(count));
 }
 
-bool FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+void FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
   const WantedKernels wanted =
       wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
                 [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
-  if (wanted.kernels.empty()) return false;
+  if (wanted.kernels.empty()) return;
   const FurtherRoute* further = further_route(variant, job.problem, info.limits);
   if (further != nullptr || !session.programs.has(wanted)) {
     const Buffer& buffer = *variant.routes(job);
     std::vector<int> routes = read_routes(buffer, job.count);
-    const bool has_refused =
-        further != nullptr && enqueue_further(*further, variant, job, buffer, routes);
+    if (further != nullptr) enqueue_further(*further, variant, job, buffer, routes);
     const auto is_done = [](int route) {
       return route == ROUTE_FIRST_PASS || route == ROUTE_FURTHER_PASSES;
     };
-    if (std::ranges::all_of(routes, is_done)) return has_refused;
+    if (std::ranges::all_of(routes, is_done)) return;
     session.programs.prepare({&wanted, 1});
   }
   variant.enqueue_rest(job, launch);
-  return true;
 }
 
-bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
+void FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& first,
                                    const FactorJob& job, const Buffer& routes,
                                    std::vector<int>& known) {
   std::vector<int> refused;
   for (std::size_t b = 0; b < known.size(); ++b) {
     if (known[b] == ROUTE_REFLECTORS) refused.push_back(static_cast<int>(b));
   }
-  if (refused.empty()) return false;
+  if (refused.empty()) return;
   const auto count = static_cast<index_t>(refused.size());
   const std::size_t list_bytes = sizeof(int) * refused.size();
   const std::size_t taken = pool.bytes_beside_refused() + list_bytes;
   const std::size_t free = info.limits.device_bytes - std::min(info.limits.device_bytes, taken);
   // Where not even one slot fits, reflectors factor these matrices, in memory that they have.
   const std::size_t slot_bytes = further_bytes(route, job.problem, info.limits, free, count);
-  const std::optional<BufferPool::OfRefused> memory = pool.of_refused(slot_bytes, list_bytes);
-  if (!memory) return false;
-  const auto& [slots, list] = *memory;
+  const std::optional<BufferPool::OfRefused> own = pool.of_refused(slot_bytes, list_bytes);
+  if (!own) return;
+  const auto& [slots, list] = *own;
   compute->write(list, refused.data(), list_bytes);
   const Params params = route.tune(job.problem, info.limits);
   const FurtherJob further{
@@ -236,7 +233,7 @@ bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& 
   if (static_cast<std::size_t>(count) * slot > slots.bytes()) {
     route.enqueue(further, all, launch);
     known = read_routes(routes, job.count);
-    return true;
+    return;
   }
   // A pass that no matrix needs costs more than reading the routes: 14 launches for 512 columns.
   for (PassRange range{0, usual}; range.first < most; range = {range.end, range.end + 1}) {
@@ -244,15 +241,14 @@ bool FactorEngine::enqueue_further(const FurtherRoute& route, const GpuVariant& 
     known = read_routes(routes, job.count);
     if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) break;
   }
-  return true;
 }
 
-bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
+void FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
                                   std::vector<int>& known) {
   const Problem& p = job.problem;
-  if (first.first_q == nullptr || real_of(p.type) != ElementType::float64) return false;
+  if (first.first_q == nullptr || real_of(p.type) != ElementType::float64) return;
   known = read_routes(job.work[0], job.count);
-  if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return false;
+  if (std::ranges::count(known, ROUTE_REFLECTORS) == 0) return;
   constexpr int range_group = 64;  // RANGE_GROUP
   Params parts;
   if (is_complex(p.type)) parts["ELEMENT_PARTS"] = 2;
@@ -261,7 +257,7 @@ bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
   scale("scale_refused", job.count, range_group, job.a, first.first_q(job), job.magnitudes,
         job.work[0], factor_shape(real_form(p), job.count));
   known = read_routes(job.work[0], job.count);
-  if (std::ranges::count(known, ROUTE_SCALED) == 0) return true;
+  if (std::ranges::count(known, ROUTE_SCALED) == 0) return;
   Params params = job.params;
   params["SCALED"] = 1;
   const FactorJob scaled{p,     params,  job.count,      job.a,    job.q,    job.r,
@@ -275,20 +271,19 @@ bool FactorEngine::enqueue_scaled(const GpuVariant& first, const FactorJob& job,
   Launcher launch = launcher(source);
   first.enqueue(scaled, launch);
   known = read_routes(job.work[0], job.count);
-  return true;
 }
 
-bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
+void FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
                                  bool leaves_refused) {
   const FurtherRoute* further = further_route(first, job.problem, info.limits);
   std::vector<int> routes;
-  bool had_refused = enqueue_scaled(first, job, routes);
+  enqueue_scaled(first, job, routes);
   if (further != nullptr) {
     if (routes.empty()) routes = read_routes(job.work[0], job.count);
-    had_refused |= enqueue_further(*further, first, job, job.work[0], routes);
+    enqueue_further(*further, first, job, job.work[0], routes);
   }
-  if (leaves_refused) return had_refused;
-  if (!routes.empty() && std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return had_refused;
+  if (leaves_refused) return;
+  if (!routes.empty() && std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return;
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
@@ -297,7 +292,7 @@ bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
                          !session.programs.has(source.file, source.defines);
   if (routes.empty() && must_know) {
     routes = read_routes(job.work[0], job.count);
-    if (std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return false;
+    if (std::ranges::count(routes, ROUTE_REFLECTORS) == 0) return;
   }
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,
@@ -315,12 +310,12 @@ bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
   if (variant.takes_flags) {
     Launcher launch = launcher(source, job.work[0]);
     variant.enqueue(flagged, launch);
-    return true;
+    return;
   }
   Launcher launch = launcher(source);
   if (job.count == 1) {
     enqueue_all(variant, flagged, launch);
-    return true;
+    return;
   }
   const MatrixBytes bytes = matrix_bytes(variant, job.problem);
   const FactorJob one = own_job(flagged, bytes);
@@ -328,14 +323,13 @@ bool FactorEngine::enqueue_again(const GpuVariant& first, const FactorJob& job,
     if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
       enqueue_one(bytes, flagged, b, one, launch);
   }
-  return true;
 }
 
 FactorJob FactorEngine::own_job(const FactorJob& job, const MatrixBytes& bytes) const {
   FactorJob one = job;
   one.count = 1;
-  for (std::size_t i = 0; i < arrays.size(); ++i)
-    one.*arrays[i] = session.context->allocate(bytes.io[i]);
+  for (std::size_t i = 0; i < own_arrays.size(); ++i)
+    one.*own_arrays[i] = memory.allocate(bytes.io[i]);
   return one;
 }
 
@@ -344,9 +338,9 @@ void FactorEngine::enqueue_one(const MatrixBytes& bytes, const FactorJob& job, i
   const auto at = static_cast<std::size_t>(b);
   compute->copy(job.a, at * bytes.io[0], one.a, 0, bytes.io[0]);
   enqueue_all(*bytes.guarded, one, launch);
-  for (std::size_t i = 1; i < arrays.size() - 1; ++i)
+  for (std::size_t i = 1; i < own_arrays.size() - 1; ++i)
     if (const std::size_t size = bytes.io[i]; size > 0)
-      compute->copy(one.*arrays[i], 0, job.*arrays[i], at * size, size);
+      compute->copy(one.*own_arrays[i], 0, job.*own_arrays[i], at * size, size);
 }
 
 void FactorEngine::drain() noexcept {

@@ -34,24 +34,30 @@ const Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
 
 /// The state that a backend keeps between calls.
 struct FactorEngine {
-  FactorEngine(const DeviceInfo& device_info, Session& device_session);
+  /// `from`: where its memory comes from; null: from the session's context.
+  FactorEngine(const DeviceInfo& device_info, Session& device_session,
+               const DeviceMemory* from = nullptr);
 
   /// Of the compute queue. `routes`: as of Launcher.
   Launcher launcher(const ProgramSource& source, const Buffer& routes = {}) {
     return {kernels, *compute, session.programs, source, routes};
   }
   /// Builds the kernels that the steps below need for these buffers, but not those for flagged
-  /// matrices. Without it they are built at their first launch, one after another.
-  void prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked);
+  /// matrices, nor without `is_copied` those for checksums. Without it they are built at their
+  /// first launch, one after another.
+  void prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked,
+               bool is_copied = true);
   /// Adds the kernels that factor() launches, but not those for flagged matrices.
   void add_wanted(const GpuVariant& variant, const FactorJob& job,
                   std::vector<WantedKernels>& wanted) const;
-  /// Enqueues the steps of `variant` for `job` in the compute queue. `after` is set to an event at
-  /// the end. Refused matrices that further passes cannot factor are left as they are where
-  /// `leaves_refused` says so.
-  void factor(const GpuVariant& variant, const FactorJob& job, Event& after,
-              bool leaves_refused = false);
-  void check(const GpuVariant& variant, const DeviceBuffers& buffers, Event& after);
+  /// Returns the kernels that check() launches.
+  WantedKernels wanted_by_check(const DeviceBuffers& buffers, bool by_vectors) const;
+  /// Enqueues the steps of `variant` for `job` in the compute queue. Refused matrices that further
+  /// passes cannot factor are left as they are where `leaves_refused` says so.
+  void factor(const GpuVariant& variant, const FactorJob& job, bool leaves_refused = false);
+  /// Enqueues the measurement of the errors, after setting them to NaN. by_vectors: as
+  /// GpuVariant::checks_by_vectors says.
+  void check(const DeviceBuffers& buffers, bool by_vectors);
   /// Enqueues all kernels between the upload of A and the download of its factors: the checksums
   /// of A, the variant, the check where `is_checked` says so, the checksums of the results.
   /// `run.routes` is filled in after run.routed.
@@ -80,6 +86,7 @@ struct FactorEngine {
 
   DeviceInfo info;
   Session& session;
+  const DeviceMemory& memory;
   std::unique_ptr<Queue> upload, compute, download;
   KernelCache kernels;
   BufferPool pool;
@@ -87,25 +94,22 @@ struct FactorEngine {
   std::atomic<bool> is_pageable = false;  // whether allocate() had to give ordinary memory
 
  private:
-  CheckProgram program_of_check(const GpuVariant& variant, const Problem& problem) const;
+  CheckProgram program_of_check(const Problem& problem, bool by_vectors) const;
   /// Enqueues the kernels that measure the errors.
-  void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
-                      Launcher& launch) const;
+  void enqueue_errors(const DeviceBuffers& buffers, bool by_vectors, Launcher& launch) const;
   /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
   /// those that they cannot factor. `known` has the routes that the host has read, and afterwards
-  /// the new ones. Returns whether there were such matrices.
-  bool enqueue_further(const FurtherRoute& route, const GpuVariant& first, const FactorJob& job,
+  /// the new ones.
+  void enqueue_further(const FurtherRoute& route, const GpuVariant& first, const FactorJob& job,
                        const Buffer& routes, std::vector<int>& known);
   /// Factors refused matrices whose columns are out of range once more, with scaled columns.
-  /// `known` becomes the routes. Returns whether anything was refused.
-  bool enqueue_scaled(const GpuVariant& first, const FactorJob& job, std::vector<int>& known);
+  /// `known` becomes the routes, where they were read.
+  void enqueue_scaled(const GpuVariant& first, const FactorJob& job, std::vector<int>& known);
   /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
   /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
-  /// Returns false if nothing was enqueued: the host has read the routes and none is `reflectors`.
-  bool enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused);
-  /// variant.enqueue_rest, after further passes where these take what it is for. Returns false if
-  /// the host has read the routes and no matrix needs either.
-  bool enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
+  void enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused);
+  /// variant.enqueue_rest, after further passes where these take what it is for.
+  void enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
   /// A job for one matrix, with A and factors of its own.
   FactorJob own_job(const FactorJob& job, const MatrixBytes& bytes) const;
   /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,

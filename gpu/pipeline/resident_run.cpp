@@ -119,9 +119,10 @@ ResidentRun::Seconds ResidentRun::run() {
     s.prepare();
     s.poison_results();
     begun = s.engine.compute->mark();
-    s.engine.factor(s.variant, s.buffers->job, factored);
-    checked = factored;
-    if (s.has_check()) s.engine.check(s.variant, *s.buffers, checked);
+    s.engine.factor(s.variant, s.buffers->job);
+    factored = s.engine.compute->mark();
+    if (s.has_check()) s.engine.check(*s.buffers, s.variant.checks_by_vectors);
+    checked = s.engine.compute->mark();
     s.engine.compute->finish();
   });
   return {seconds_between(begun, factored), seconds_between(factored, checked)};

@@ -163,10 +163,8 @@ SystemEvents enqueue(const SystemSetup& setup, const PlacedSystems& placed, cons
                      const SystemSteps& steps, bool has_own_r) {
   FactorEngine& engine = setup.engine;
   SystemEvents events = begin(setup, placed, job, steps, has_own_r);
-  if (has_own_r)
-    events.factored = engine.compute->mark();
-  else
-    engine.factor(setup.variant, placed.factor.job, events.factored);
+  if (!has_own_r) engine.factor(setup.variant, placed.factor.job);
+  events.factored = engine.compute->mark();
   finish(engine, job, steps.solve, steps.check, events);
   return events;
 }
@@ -198,9 +196,10 @@ SystemEvents enqueue_wide(const SystemSetup& setup, const PlacedSystems& placed,
   enqueue(launchers_of(engine), job, steps.turn);
   FactorJob of_scaled = placed.factor.job;
   of_scaled.a = placed.wide.scaled;
-  engine.factor(setup.variant, of_scaled, events.factored);
+  engine.factor(setup.variant, of_scaled);
   enqueue(launchers_of(engine), job, steps.measures);
-  engine.factor(setup.variant, placed.factor.job, events.factored);
+  engine.factor(setup.variant, placed.factor.job);
+  events.factored = engine.compute->mark();
   job.findings = placed.wide.of_r;
   enqueue(launchers_of(engine), job, steps.measures);
   job.findings = placed.system.findings;

@@ -121,6 +121,13 @@ def gpu_pieces(args):
             "10", *device))
     yield from shared_pieces(args.device, device, "512x512", "32",
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
+    for precision in TYPES:
+        for name, *more in (("arrays", "--first"),
+                            ("complex arrays", "--complex", "--systems", "")):
+            yield Piece(f"{name} {precision}", [
+                sys.executable, str(HERE / "device_speed.py"), "{build}/app/capi/libqrtool.so.1",
+                "--qrtool", "{build}/app/qrtool", *device, *more, "--precision", precision,
+                "--seconds", "0.5", "--json", "{json}"])
     yield Piece("energy", [sys.executable, str(HERE / "energy.py"), "{build}/app/qrtool", "{json}",
                            *device])
     files = [sys.executable, str(HERE / "device_files.py"), "{build}/app/qrtool", "{folder}",

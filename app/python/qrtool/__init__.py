@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checked QR factors and least squares of NumPy arrays, on the CPU or on a GPU.
+"""Checked QR factors and least squares of NumPy arrays, on the CPU or on a GPU; and of arrays of
+PyTorch, JAX, CuPy, Numba and others that are on a GPU of NVIDIA, where they are.
 
     q, r = qrtool.qr(a)                       as numpy.linalg.qr, with R_kk >= 0
     x, residues, rank = qrtool.lstsq(a, b)    as scipy.linalg.lstsq, for batches too
@@ -9,6 +10,7 @@ Every result has been measured; report=True gives the errors and the bars that t
 """
 import ctypes
 import functools
+import math
 import operator
 import os
 import warnings
@@ -16,14 +18,16 @@ from collections import namedtuple
 
 import numpy as np
 
-from . import _library
-from ._arrays import address_of, array_of, is_masked, matrices_of, memory_of, records_in, stack_of
+from . import _device, _library
+from ._arrays import (TYPES, address_of, array_of, is_masked, matrices_of, memory_of, new_array,
+                      records_in, stack_of)
+from ._device import DeviceArray
 from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, MemoryLimitError)
 
 __version__ = _library.VERSION
-__all__ = ["AccuracyWarning", "CallError", "DeviceError", "Error", "LstsqResult",
+__all__ = ["AccuracyWarning", "CallError", "DeviceArray", "DeviceError", "Error", "LstsqResult",
            "MemoryLimitError", "QRResult", "STATUS_NAMES", "last_run", "lstsq", "open_device",
-           "qr", "verify"]
+           "qr", "release", "verify", "workspace"]
 
 QRResult = namedtuple("QRResult", ["Q", "R"])
 LstsqResult = namedtuple("LstsqResult", ["x", "residues", "rank"])
@@ -36,13 +40,18 @@ REPORT = np.dtype(_library.REPORT)
 SOLUTION = np.dtype(_library.SOLUTION)
 
 _contexts = {}
+_settings = {}  # of open_device()
+_of_torch = {}  # contexts whose work memory is PyTorch's
+_latest = {}  # of several contexts for a device the one that was used last
 # A child has neither the threads nor the driver of its parent's contexts, and must not free them.
 _left_to_parents = []
 
 
 def _leave_to_parent():
-    _left_to_parents.extend(_contexts.values())
-    _contexts.clear()
+    for contexts in (_contexts, _of_torch):
+        _left_to_parents.extend(contexts.values())
+        contexts.clear()
+    _latest.clear()
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
@@ -75,8 +84,12 @@ def open_device(device="auto", threads=0, memory=0):
     """Opens a device, or opens it again with as many threads (0: all cores) and bytes of memory
     (0: half of what is free). The functions open what they need without it."""
     device = _name_of(device)
-    _contexts[device] = Context(device, _whole_number(threads, 4096, "threads"),
-                                _whole_number(memory, 2**63 - 1, "memory"))
+    settings = (_whole_number(threads, 4096, "threads"),
+                _whole_number(memory, 2**63 - 1, "memory"))
+    _contexts[device] = Context(device, *settings)
+    _settings[device] = settings
+    _of_torch.pop(device, None)
+    _latest.pop(device, None)
 
 
 def _context(device):
@@ -86,13 +99,38 @@ def _context(device):
         if device not in _contexts:
             open_device(device)
         context = _contexts[device]
+    if _latest:
+        _latest.pop(device, None)
     return context
+
+
+def _work_on(device, **arrays):
+    """The work of a call on arrays of a GPU, and its context; None where all are on the host."""
+    work = _device.work_on(device, **arrays)
+    if work is None:
+        return None
+    device = f"cuda:{work.ordinal}"
+    if work.kind.allocator is None:
+        work.context = _context(device)
+        return work
+    work.context = _of_torch.get(device)
+    if work.context is None:
+        work.context = _of_torch[device] = Context(
+            device, *_settings.get(device, (0, 0)), *work.kind.allocator(work.ordinal))
+    _latest[device] = work.context
+    return work
+
+
+def release():
+    """Gives back the memory that is kept for later calls."""
+    for context in (*_contexts.values(), *_of_torch.values()):
+        context.call(_library.LIBRARY.qrtool_release)
 
 
 def last_run(device="auto"):
     """How the last call on a device was done: backend, device, variant, arithmetic, reason and
     threads."""
-    return _context(device).last_run()
+    return (_latest.get(device) or _context(device)).last_run()
 
 
 def _word(words, word, name):
@@ -104,6 +142,10 @@ def _word(words, word, name):
 
 def _matrices(values, name, **how):
     array = array_of(values, name, **how)
+    return array if array.ndim >= 2 else _require_matrices(array, name)
+
+
+def _require_matrices(array, name):
     if array.ndim < 2:
         raise CallError(f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}; it must have "
                         "two or more, of which the last two are those of a matrix")
@@ -118,11 +160,11 @@ def _warn(statuses, what):
 
 
 @functools.lru_cache  # most calls ask for the same
-def _factor_options(mode, sign, check, mixed, pivoting, condition):
+def _factor_options(mode, sign, check, mixed, pivoting, condition, stream=None, no_wait=False):
     return _library.FactorOptions(
         ctypes.sizeof(_library.FactorOptions), _word(MODES, mode, "mode"),
         0 if sign is None else _word(SIGNS, sign, "sign"), _word(CHECKS, check, "check"),
-        2 if mixed else 0, bool(pivoting), bool(condition))
+        2 if mixed else 0, bool(pivoting), bool(condition), stream, no_wait)
 
 
 def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="full",
@@ -142,30 +184,61 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
         diagonal_ratio, condition, status (a number of STATUS_NAMES), rank, tries, scale.
 
     The type is that of a; integers become float64, and float16 becomes float32. A matrix that is
-    not finite has NaN factors, and changes no other one."""
-    options = _factor_options(mode, sign, check, mixed, pivoting, condition)
-    array = _matrices(a, "a")
-    struct, kept = matrices_of(array)
-    batch, (m, n), dtype = array.shape[:-2], array.shape[-2:], kept.dtype
-    k = min(m, n)
-    lines = memory_of(batch, REPORT)
-    out = _library.Factors(_library.FACTORS_SIZE)
-    out.reports = address_of(lines)
-    if mode == "raw":
-        results = [np.empty(batch + (n, m), dtype), np.empty(batch + (k,), dtype)]
-        out.v, out.v_strides = address_of(results[0]), (1, m, m * n)
-        out.tau = address_of(results[1])
-    else:
-        rows = m if mode == "complete" else k  # of R, and columns of Q
-        results = [np.empty(batch + (rows, n), dtype)]
-        out.r = address_of(results[0])
-        if mode != "r":
-            results.insert(0, np.empty(batch + (m, rows), dtype))
-            out.q = address_of(results[0])
-    if pivoting:
-        results.append(np.empty(batch + (n,), np.int64))
-        out.p = address_of(results[-1])
-    are_good = _context(device).call(_library.LIBRARY.qrtool_factor, struct, options, out)
+    not finite has NaN factors, and changes no other one.
+
+    Where a is on a GPU (an array of PyTorch, JAX, CuPy or Numba, or with __dlpack__ or
+    __cuda_array_interface__), so are the results, of a's kind; those of other libraries that offer
+    no from_dlpack() are a DeviceArray. The work is in the order of the library's current stream.
+    With check="none", and without report, pivoting and condition, PyTorch's and CuPy's go on
+    before it is done. Integers are refused there, device is "auto" or a's own, such as "cuda:0",
+    and the report is an array of NumPy."""
+    work = None if type(a) is np.ndarray else _work_on(device, a=a)
+    try:
+        if work is None:
+            options = _factor_options(mode, sign, check, mixed, pivoting, condition)
+            array = _matrices(a, "a")
+            struct, kept = matrices_of(array)
+            dtype, new, call = kept.dtype, new_array, _context(device).call
+        else:
+            goes_on = check == "none" and not (report or pivoting or condition) and \
+                work.keeps_order()
+            options = _factor_options(mode, sign, check, mixed, pivoting, condition, work.stream,
+                                      goes_on)
+            array = _require_matrices(work.take("a"), "a")
+            struct = work.struct(array, "a")
+            dtype, new, call = array.dtype, work.new, work.call
+        batch, (m, n) = array.shape[:-2], array.shape[-2:]
+        k = min(m, n)
+        out = _library.Factors(_library.FACTORS_SIZE)
+        if work is None or not goes_on:
+            lines = memory_of(batch, REPORT)
+            out.reports = address_of(lines)
+        if mode == "raw":
+            if work is not None and work.kind.turned:
+                h, out.v = new(batch + (m, n), dtype)
+                h = work.kind.turned(h)
+            else:
+                h, out.v = new(batch + (n, m), dtype)
+                out.v_strides = (1, m, m * n)
+            tau, out.tau = new(batch + (k,), dtype)
+            results = [h, tau]
+        else:
+            rows = m if mode == "complete" else k  # of R, and columns of Q
+            r, out.r = new(batch + (rows, n), dtype)
+            results = [r]
+            if mode != "r":
+                q, out.q = new(batch + (m, rows), dtype)
+                results = [q, r]
+        if pivoting:
+            p, out.p = new_array(batch + (n,), np.int64)
+        are_good = call(_library.LIBRARY.qrtool_factor, struct, options, out)
+        if work is not None:
+            results = [work.kind.finished(array) for array in results]
+        if pivoting:
+            results.append(p if work is None else work.kind.from_host(work, p))
+    finally:
+        if work is not None:
+            work.end()
     if not are_good:
         _warn(records_in(lines, REPORT)["status"], "matrices")
     if report:
@@ -182,6 +255,7 @@ def _pointer(struct):
 
 def _permutation(p):
     """Numbers of columns as the library takes them."""
+    p = _device.on_host(p, "p")
     if is_masked(p):
         raise CallError("p has a mask; it must be the numbers of the columns")
     numbers = np.asarray(p)
@@ -198,37 +272,45 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
     verify(a, None, r) checks R alone. p: the permutation, a[..., :, p] = Q R. criteria: "standard"
     or "m-eps".
 
-    report: the result is (ok, report), with a record for each matrix as of qr()."""
-    array = _matrices(a, "a")
+    report: the result is (ok, report), with a record for each matrix as of qr(). a, q and r may be
+    on a GPU, all of them, as a of qr()."""
     if r is None:
         raise CallError("r is missing; verify(a, None, r) checks R alone")
-    parts, kept = [], []
-    for values, name in ((a, "a"), (q, "q"), (r, "r")):
-        if values is None:
-            parts.append(None)
-            continue
-        part = array if name == "a" else _matrices(values, name)
-        if part.shape[:-2] != array.shape[:-2]:
-            raise CallError(f"{name} is {part.shape}, and a is {array.shape}; the dimensions "
-                            "before the last two must be equal")
-        struct, memory = matrices_of(part)
-        parts.append(struct)
-        kept.append(memory)
-    given = _library.GivenFactors(ctypes.sizeof(_library.GivenFactors), _pointer(parts[1]),
-                                  _pointer(parts[2]))
-    if p is not None:
-        order = _permutation(p)
-        if order.shape != (*array.shape[:-2], array.shape[-1]):
-            raise CallError(f"p is {order.shape}; for this a it must be "
-                            f"{(*array.shape[:-2], array.shape[-1])}")
-        given.p = address_of(order)
-    options = _library.VerifyOptions(ctypes.sizeof(_library.VerifyOptions),
-                                     _word(CHECKS, check, "check"),
-                                     _word({"standard": 0, "m-eps": 1}, criteria, "criteria"),
-                                     bool(mixed))
-    lines = memory_of(array.shape[:-2], REPORT)
-    are_good = _context(device).call(
-        _library.LIBRARY.qrtool_verify, parts[0], given, options, address_of(lines), 0)
+    work = None if type(a) is type(r) is np.ndarray and (q is None or type(q) is np.ndarray) \
+        else _work_on(device, a=a, q=q, r=r)
+    structs, kept, shape = [], [], None
+    try:
+        for values, name in ((a, "a"), (q, "q"), (r, "r")):
+            if values is None:
+                structs.append(None)
+                continue
+            part = _matrices(values, name) if work is None else _require_matrices(
+                work.take(name), name)
+            shape = part.shape if shape is None else shape
+            if part.shape[:-2] != shape[:-2]:
+                raise CallError(f"{name} is {part.shape}, and a is {shape}; the dimensions "
+                                "before the last two must be equal")
+            struct, memory = matrices_of(part) if work is None else (work.struct(part, name), None)
+            structs.append(struct)
+            kept.append(memory)
+        given = _library.GivenFactors(ctypes.sizeof(_library.GivenFactors), _pointer(structs[1]),
+                                      _pointer(structs[2]))
+        if p is not None:
+            order = _permutation(p)
+            if order.shape != (*shape[:-2], shape[-1]):
+                raise CallError(f"p is {order.shape}; for this a it must be "
+                                f"{(*shape[:-2], shape[-1])}")
+            given.p = address_of(order)
+        options = _library.VerifyOptions(
+            ctypes.sizeof(_library.VerifyOptions), _word(CHECKS, check, "check"),
+            _word({"standard": 0, "m-eps": 1}, criteria, "criteria"), bool(mixed), 0,
+            work and work.stream)
+        lines = memory_of(shape[:-2], REPORT)
+        are_good = (work or _context(device)).call(
+            _library.LIBRARY.qrtool_verify, structs[0], given, options, address_of(lines), 0)
+    finally:
+        if work is not None:
+            work.end()
     return (are_good, records_in(lines, REPORT).view(np.recarray)) if report else are_good
 
 
@@ -241,18 +323,69 @@ def _spread(array, batch):
     return stack_of(array)
 
 
-def _weights(weights, b, is_vector, dtype):
+def _as_column(array):
+    return array[..., np.newaxis] if isinstance(array, np.ndarray) else array.as_column()
+
+
+def _weights(array, b, is_vector, dtype):
     """m weights for all right sides, or those of every right side, in the shape of b."""
-    array = array_of(weights, "weights", "a weight of 0 leaves a row out")
     if array.dtype.kind == "c":
         raise CallError("weights are complex; they must be real numbers")
-    array = array.astype(dtype, copy=False)
+    shape, array = array.shape, array.astype(dtype, copy=False)
     if array.ndim == 1 or is_vector:
-        array = array[..., np.newaxis]
+        array = _as_column(array)
     if array.ndim < 2 or array.shape[-2] != b.shape[-2]:
-        raise CallError(f"weights are {np.shape(weights)}; they must be m = {b.shape[-2]} numbers, "
+        raise CallError(f"weights are {shape}; they must be m = {b.shape[-2]} numbers, "
                         "or have the shape of b")
     return array
+
+
+def _struct_of(work, array, name, batch):
+    """The struct of matrices that are spread over a batch, and the array that it points to."""
+    if work is None:
+        return matrices_of(_spread(array, batch))
+    return work.struct(array, name, batch), array
+
+
+def _systems(work, a, b, weights, masked):
+    """What lstsq() solves: the structs of a, b and weights, and the arrays that they point to; the
+    batch, n, p and the type; whether b is a vector, and whether each right side has weights of its
+    own."""
+    if work is None:
+        matrix, sides = _matrices(a, "a", masked=masked), array_of(b, "b", masked)
+    else:
+        matrix, sides = _require_matrices(work.take("a"), "a"), work.take("b")
+    shape_b = sides.shape
+    is_vector = sides.ndim == 1
+    if sides.ndim == 0:
+        raise CallError("b has no dimension")
+    if is_vector:
+        sides = _as_column(sides)
+    dtype = np.result_type(matrix.dtype, sides.dtype)
+    matrix, sides = matrix.astype(dtype, copy=False), sides.astype(dtype, copy=False)
+    if matrix.shape[-2] != sides.shape[-2]:
+        raise CallError(f"a is {matrix.shape} and b is {shape_b}: they have {matrix.shape[-2]} and "
+                        f"{sides.shape[-2]} rows")
+    try:
+        batch = np.broadcast_shapes(matrix.shape[:-2], sides.shape[:-2])
+    except ValueError:
+        raise CallError(f"a is {matrix.shape} and b is {shape_b}: the dimensions before the last "
+                        "two do not belong together") from None
+    in_a, kept_a = _struct_of(work, matrix, "a", batch)
+    in_b, kept_b = _struct_of(work, sides, "b", batch)
+    in_w, kept_w, weighs_each = None, None, False
+    if weights is not None:
+        given = array_of(weights, "weights", "a weight of 0 leaves a row out") \
+            if work is None else work.take("weights")
+        shape = given.shape
+        given = _weights(given, sides, is_vector, np.empty(0, dtype).real.dtype)
+        weighs_each = given.shape[-1] > 1
+        try:
+            in_w, kept_w = _struct_of(work, given, "weights", batch)
+        except ValueError:
+            raise CallError(f"weights are {shape}; they do not fit b, {shape_b}") from None
+    return ((in_a, in_b, in_w), (kept_a, kept_b, kept_w), batch, matrix.shape[-1], sides.shape[-1],
+            dtype, is_vector, weighs_each)
 
 
 def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None, missing="error",
@@ -278,62 +411,69 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     errors: standard errors of x are one more result.
     device: as of qr(). Weights and standard errors are real.
     report: one more result, a record for each x: residual_norm, backward_error, least_norm_error,
-        their bar, degrees_of_freedom, condition, scaled_condition, status, rank, tries."""
+        their bar, degrees_of_freedom, condition, scaled_condition, status, rank, tries.
+
+    a, b and weights may be on a GPU, all of them, as a of qr(), and of one precision. x and errors
+    are there, too; residues, rank and report are NumPy's."""
     options = _library.SolveOptions(
         ctypes.sizeof(_library.SolveOptions),
         0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
         _word({"error": 0, "skip": 1}, missing, "missing"), bool(least_norm))
-    masked = "nan" if missing == "skip" else 'missing="skip" leaves their rows out'
-    matrix, sides = _matrices(a, "a", masked=masked), array_of(b, "b", masked)
-    is_vector = sides.ndim == 1
-    if sides.ndim == 0:
-        raise CallError("b has no dimension")
-    if is_vector:
-        sides = sides[:, np.newaxis]
-    dtype = np.result_type(matrix.dtype, sides.dtype)
-    real = np.empty(0, dtype).real.dtype
-    matrix, sides = matrix.astype(dtype, copy=False), sides.astype(dtype, copy=False)
-    if matrix.shape[-2] != sides.shape[-2]:
-        raise CallError(f"a is {np.shape(a)} and b is {np.shape(b)}: they have {matrix.shape[-2]} "
-                        f"and {sides.shape[-2]} rows")
+    work = None if type(a) is type(b) is np.ndarray and (
+        weights is None or type(weights) is np.ndarray) else _work_on(
+            device, a=a, b=b, weights=weights)
     try:
-        batch = np.broadcast_shapes(matrix.shape[:-2], sides.shape[:-2])
-    except ValueError:
-        raise CallError(f"a is {np.shape(a)} and b is {np.shape(b)}: the dimensions before "
-                        "the last two do not belong together") from None
-    n, p = matrix.shape[-1], sides.shape[-1]
-    in_a, memory_a = matrices_of(_spread(matrix, batch))
-    in_b, memory_b = matrices_of(_spread(sides, batch))
-    in_w, memory_w = None, None
-    if weights is not None:
-        given = _weights(weights, sides, is_vector, real)
-        try:
-            in_w, memory_w = matrices_of(_spread(given, batch))
-        except ValueError:
-            raise CallError(f"weights are {np.shape(weights)}; they do not fit b, "
-                            f"{np.shape(b)}") from None
-    shape = (*batch, n, p)
-    x, memory = np.empty(shape, dtype), memory_of((*batch, p), SOLUTION)
-    lines = records_in(memory, SOLUTION)
-    out = _library.Solutions(ctypes.sizeof(_library.Solutions))
-    out.x, out.solutions = address_of(x), address_of(memory)
-    standard_errors = np.empty(shape, real) if errors else None
-    if errors:
-        out.errors = address_of(standard_errors)
-    are_good = _context(device).call(
-        _library.LIBRARY.qrtool_solve, in_a, in_b, in_w, options, out)
-    del memory_a, memory_b, memory_w  # the structs pointed to them
+        structs, kept, batch, n, p, dtype, is_vector, weighs_each = _systems(
+            work, a, b, weights,
+            "nan" if missing == "skip" else 'missing="skip" leaves their rows out')
+        new = new_array if work is None else work.new
+        shape = (*batch, n) if is_vector else (*batch, n, p)
+        out = _library.Solutions(ctypes.sizeof(_library.Solutions))
+        x, out.x = new(shape, dtype)
+        memory = memory_of((*batch, p), SOLUTION)
+        lines = records_in(memory, SOLUTION)
+        out.solutions = address_of(memory)
+        standard_errors = None
+        if errors:
+            standard_errors, out.errors = new(shape, np.empty(0, dtype).real.dtype)
+        if work is not None:
+            options.stream = work.stream
+        are_good = (work or _context(device)).call(
+            _library.LIBRARY.qrtool_solve, *structs, options, out)
+        del kept  # the structs pointed there
+        if work is not None:
+            x = work.kind.finished(x)
+            standard_errors = work.kind.finished(standard_errors) if errors else None
+    finally:
+        if work is not None:
+            work.end()
     if not are_good:
         _warn(lines["status"], "solutions")
-    weighs_each = weights is not None and given.shape[-1] > 1
     if is_vector or not (missing == "skip" or weighs_each):
         ranks = lines["rank"][..., 0] if p > 0 else np.full(batch, -1, np.int32)
     else:
         ranks = lines["rank"].copy()
-    results = [x, np.square(lines["residual_norm"]), ranks if ranks.ndim else int(ranks)]
     if is_vector:
-        results[:2] = x[..., 0], results[1][..., 0]
         lines = lines[..., 0]
-        standard_errors = standard_errors[..., 0] if errors else None
+    results = [x, np.square(lines["residual_norm"]), ranks if ranks.ndim else int(ranks)]
     more = [*([standard_errors] if errors else []), *([lines.view(np.recarray)] if report else [])]
     return (*results, *more) if more else LstsqResult(*results)
+
+
+def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=False,
+              condition=False, check="full", mixed=False, device="cuda:0"):
+    """The bytes of work memory that qr() takes on a GPU for matrices of this shape [..., m, n].
+    Where there is less, it works in parts."""
+    try:
+        *batch, m, n = (_whole_number(size, 2**63 - 1, "a size of shape") for size in shape)
+    except (TypeError, ValueError) as trouble:
+        raise CallError(f"shape is {shape!r}; it must be whole numbers, the last two those of a "
+                        f"matrix") from None
+    if np.dtype(dtype) not in TYPES:
+        raise CallError(f"dtype is {np.dtype(dtype)}; it may be {', '.join(map(str, TYPES))}")
+    matrices = _library.Matrices(None, TYPES[np.dtype(dtype)], 0, math.prod(batch), m, n)
+    size = ctypes.c_uint64()
+    _context(device).call(
+        _library.LIBRARY.qrtool_workspace, matrices,
+        _factor_options(mode, sign, check, mixed, pivoting, condition), size)
+    return size.value

@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+class _ByDlpack(Protocol):
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+class _ByInterface(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+_OnDevice = _ByDlpack | _ByInterface
 
 __version__: str
 STATUS_NAMES: tuple[str, ...]
@@ -13,26 +23,44 @@ class DeviceError(Error, RuntimeError): ...
 class MemoryLimitError(Error, MemoryError): ...
 class AccuracyWarning(UserWarning): ...
 
+class DeviceArray:
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+# Arrays of NumPy, or of the kind that was given where it is on a GPU.
 class QRResult(NamedTuple):
-    Q: NDArray[Any]
-    R: NDArray[Any]
+    Q: Any
+    R: Any
 
 class LstsqResult(NamedTuple):
-    x: NDArray[Any]
+    x: Any
     residues: NDArray[np.float64]
     rank: int | NDArray[np.int32]  # of each matrix, or where rows may differ of each right side
 
 def open_device(device: str | int = "auto", threads: int = 0, memory: int = 0) -> None: ...
 def last_run(device: str | int = "auto") -> dict[str, Any]: ...
-def qr(a: ArrayLike, mode: Literal["reduced", "complete", "r", "raw"] = "reduced", *,
+def release() -> None: ...
+def workspace(shape: Sequence[int], dtype: DTypeLike = "float64",
+              mode: Literal["reduced", "complete", "r", "raw"] = "reduced", *,
+              sign: Literal["positive", "lapack"] | None = None, pivoting: bool = False,
+              condition: bool = False, check: Literal["full", "probe", "none"] = "full",
+              mixed: bool = False, device: str | int = "cuda:0") -> int: ...
+def qr(a: ArrayLike | _OnDevice, mode: Literal["reduced", "complete", "r", "raw"] = "reduced", *,
        sign: Literal["positive", "lapack"] | None = None, pivoting: bool = False,
        condition: bool = False, check: Literal["full", "probe", "none"] = "full",
        mixed: bool = False, device: str | int = "auto", report: bool = False) -> Any: ...
-def verify(a: ArrayLike, q: ArrayLike | None, r: ArrayLike | None = None, *,
-           p: ArrayLike | None = None, criteria: Literal["standard", "m-eps"] = "standard",
+def verify(a: ArrayLike | _OnDevice, q: ArrayLike | _OnDevice | None,
+           r: ArrayLike | _OnDevice | None = None, *, p: ArrayLike | _OnDevice | None = None,
+           criteria: Literal["standard", "m-eps"] = "standard",
            check: Literal["full", "probe"] = "full", mixed: bool = False,
            device: str | int = "auto", report: bool = False) -> Any: ...
-def lstsq(a: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None, *, ridge: float = 0.0,
+def lstsq(a: ArrayLike | _OnDevice, b: ArrayLike | _OnDevice,
+          weights: ArrayLike | _OnDevice | None = None, *, ridge: float = 0.0,
           intercept: bool = False, rank_tolerance: float | None = None,
           missing: Literal["error", "skip"] = "error", least_norm: bool = False,
           basic: bool = False, errors: bool = False, device: str | int = "auto",

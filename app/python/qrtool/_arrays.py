@@ -39,14 +39,14 @@ def array_of(values, name, masked="fill them with numbers first, such as array.f
     """An array of one of the four types: integers become float64, float16 becomes float32.
     `masked`: "nan", so that masked values become NaN; else what a message advises, since they are
     refused."""
-    if is_masked(values):
+    if type(values) is not np.ndarray and is_masked(values):
         values = _without_mask(values, name, masked)
     if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
         try:
             values = np.from_dlpack(values)
         except (BufferError, RuntimeError, TypeError) as trouble:
-            raise CallError(f"{name}: only arrays in the memory of the CPU can be read: "
-                            f"{trouble}") from None
+            raise CallError(f"{name}: only arrays in the memory of the CPU, or of a GPU of NVIDIA, "
+                            f"can be read: {trouble}") from None
     array = np.asarray(values)
     if array.dtype in TYPES:
         return array if array.flags.aligned else array.copy()
@@ -68,6 +68,12 @@ def address_of(array):
         return addressof(from_buffer(array))
     except (BufferError, TypeError, ValueError):
         return array.ctypes.data
+
+
+def new_array(shape, dtype):
+    """A new array, and its address."""
+    array = np.empty(shape, dtype)
+    return array, address_of(array)
 
 
 def memory_of(shape, record):

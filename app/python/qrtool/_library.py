@@ -36,6 +36,8 @@ EXCEPTIONS = {BAD_CALL: CallError, BAD_INPUT: CallError, NO_DEVICE: DeviceError,
               NO_MEMORY: MemoryLimitError, STOPPED: Stopped}
 
 KeepGoing = ctypes.CFUNCTYPE(c_int, c_void_p)
+Allocate = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)
+Deallocate = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
 
 
 class Matrices(ctypes.Structure):
@@ -53,7 +55,7 @@ def place(name):
 class ContextOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("device", c_char_p), ("memory_bytes", c_uint64),
                 ("threads", c_int32), ("reserved", c_int32), ("keep_going", KeepGoing),
-                ("user", c_void_p)]
+                ("user", c_void_p), ("allocate", Allocate), ("deallocate", Deallocate)]
 
 
 class Run(ctypes.Structure):
@@ -64,7 +66,8 @@ class Run(ctypes.Structure):
 
 class FactorOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("mode", c_int32), ("sign", c_int32), ("check", c_int32),
-                ("arithmetic", c_int32), ("pivoting", c_int32), ("condition", c_int32)]
+                ("arithmetic", c_int32), ("pivoting", c_int32), ("condition", c_int32),
+                ("stream", c_void_p), ("no_wait", c_int32), ("reserved", c_int32)]
 
 
 class Factors(ctypes.Structure):
@@ -74,7 +77,7 @@ class Factors(ctypes.Structure):
 
 class VerifyOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("check", c_int32), ("criteria", c_int32), ("mixed", c_int32),
-                ("reserved", c_int32)]
+                ("reserved", c_int32), ("stream", c_void_p)]
 
 
 class GivenFactors(ctypes.Structure):
@@ -85,7 +88,7 @@ class GivenFactors(ctypes.Structure):
 class SolveOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("rank_tolerance", c_double), ("ridge", c_double),
                 ("intercept", c_int32), ("basic", c_int32), ("skip_missing", c_int32),
-                ("least_norm", c_int32)]
+                ("least_norm", c_int32), ("stream", c_void_p)]
 
 
 FACTORS_SIZE = ctypes.sizeof(Factors)  # once, as it would be asked for in each call
@@ -141,6 +144,14 @@ def load():
             ("solve", [Matrices, Matrices, Matrices, SolveOptions, Solutions])):
         getattr(library, f"qrtool_{name}").argtypes = [c_void_p, *map(POINTER, types)]
     library.qrtool_verify.argtypes += [c_void_p, c_size_t]
+    library.qrtool_workspace.argtypes = [c_void_p, POINTER(Matrices), POINTER(FactorOptions),
+                                         POINTER(c_uint64)]
+    library.qrtool_release.argtypes = [c_void_p]
+    library.qrtool_allocate.argtypes = [c_void_p, c_size_t, c_void_p, POINTER(c_void_p)]
+    library.qrtool_free.argtypes = [c_void_p, c_void_p, c_void_p]
+    library.qrtool_export.argtypes = [c_void_p, c_void_p, c_void_p, c_int32, c_int32,
+                                      POINTER(c_int64), POINTER(c_int64), c_int32,
+                                      POINTER(c_void_p)]
     return library
 
 
@@ -171,16 +182,18 @@ def watch(caught):
 
 
 class Context:
-    """An open context. Where a signal stops a call, its exception comes out of the call."""
+    """An open context. Where a signal stops a call, its exception comes out of the call. Work
+    memory for arrays on a GPU comes from two functions, if they are given."""
 
-    def __init__(self, device, threads=0, memory=0):
+    def __init__(self, device, threads=0, memory=0, allocate=None, deallocate=None):
         self.handle = c_void_p()
         self.caught = []
         answers = watch(self.caught)
         next(answers)
         self.keep_going = KeepGoing(answers.send)
+        self.memory_functions = Allocate(allocate or 0), Deallocate(deallocate or 0)
         options = ContextOptions(ctypes.sizeof(ContextOptions), device.encode(), memory, threads, 0,
-                                 self.keep_going, None)
+                                 self.keep_going, None, *self.memory_functions)
         code = LIBRARY.qrtool_open(options, self.handle)
         if code != OK:
             raise error_of(code)

@@ -41,7 +41,7 @@ void SystemBuffers::poison(Queue& queue, index_t count) const {
 }
 
 Buffer SystemPool::grown(std::pair<int, std::size_t> place, std::size_t bytes) {
-  return context_.grown(buffers_[place], bytes);
+  return memory_.grown(buffers_[place], bytes);
 }
 
 Buffer SystemPool::shared(int entry, std::size_t bytes) {

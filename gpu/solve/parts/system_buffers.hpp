@@ -120,7 +120,7 @@ struct SystemBuffers {
 /// Buffers that grow if needed and are kept for the next chunks.
 class SystemPool {
  public:
-  explicit SystemPool(const DeviceContext& context) : context_(context) {}
+  explicit SystemPool(const DeviceMemory& memory) : memory_(memory) {}
   /// The buffers of set `set` for `count` systems. Errors: DeviceFailure.
   SystemBuffers get(const SystemLayout& layout, index_t count, int set);
   /// Buffer number `entry` of a set, of at least so many bytes. Errors: DeviceFailure.
@@ -130,7 +130,7 @@ class SystemPool {
   void clear() { buffers_.clear(); }
 
  private:
-  const DeviceContext& context_;
+  const DeviceMemory& memory_;
   std::map<std::pair<int, std::size_t>, Buffer> buffers_;
 };
 

@@ -124,7 +124,8 @@ double ResidentSystems<T>::factor_seconds() {
   Event begun, factored;
   s.guard([&] {
     begun = s.engine.compute->mark();
-    s.engine.factor(s.setup.variant, s.placed->factor.job, factored);
+    s.engine.factor(s.setup.variant, s.placed->factor.job);
+    factored = s.engine.compute->mark();
     s.engine.compute->finish();
   });
   return seconds_between(begun, factored);

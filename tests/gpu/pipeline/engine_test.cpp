@@ -37,8 +37,7 @@ GramResult run_gram(const GpuVariant& variant, const Problem& problem, const std
   const Params params = variant.plan.tune(problem, info.limits);
   const DeviceBuffers buffers = engine.pool.get(problem, params, bytes, problem.count, 0);
   engine.compute->write(buffers.job.a, a.data(), sizeof(float) * a.size());
-  Event factored;
-  engine.factor(variant, buffers.job, factored);
+  engine.factor(variant, buffers.job);
   const auto matrices = static_cast<std::size_t>(problem.count);
   GramResult result;
   if (problem.wants_q()) result.q = engine.compute->read_list<float>(buffers.job.q, a.size());
@@ -85,11 +84,10 @@ std::vector<char> run_with_parts(bool has_parts, const GpuVariant& variant, cons
   for (const Buffer& to : results) {  // buffers may be larger than what is written
     if (to) engine.compute->fill(to, 0, to.bytes());
   }
-  Event factored, checked;
   engine.prepare(variant, buffers, /*is_checked=*/true);
   const std::size_t whole = session.programs.size();
-  engine.factor(variant, buffers.job, factored);
-  engine.check(variant, buffers, checked);
+  engine.factor(variant, buffers.job);
+  engine.check(buffers, variant.checks_by_vectors);
   // The run builds nothing beyond what prepare() has built.
   EXPECT_TRUE(!has_parts || session.programs.size() == whole) << variant.plan.name;
   std::vector<char> result;

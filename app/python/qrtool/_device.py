@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls on arrays that are on a GPU: of PyTorch, JAX, CuPy, Numba, and of whoever else has
+__dlpack__ or __cuda_array_interface__. Nothing here imports any of them: what a caller's array
+belongs to is imported already."""
+import ctypes
+import functools
+import math
+import sys
+
+import numpy as np
+
+from . import _dlpack
+from ._arrays import TYPES
+from ._library import LIBRARY, CallError, DeviceError, MemoryLimitError
+
+DEVICE_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+LEGACY_STREAM = _dlpack.LEGACY_STREAM
+
+
+def _ask_driver(function, *arguments):
+    """A call of CUDA's driver, which whoever has made the array has opened."""
+    code = getattr(_driver(), function)(*arguments)
+    if code:
+        raise DeviceError(f"{function}: CUDA error {code}")
+
+
+@functools.lru_cache
+def _driver():
+    return ctypes.CDLL("libcuda.so.1")
+
+
+class DeviceArray:
+    """A result on a GPU, packed by rows, for what reads __dlpack__ or __cuda_array_interface__:
+    such as cupy.asarray(x). Its memory is free when nothing of that is left."""
+    __slots__ = ("shape", "dtype", "_ordinal", "_context", "_pointer")
+
+    def __init__(self, work, shape, dtype):
+        self.shape, self.dtype, self._ordinal, self._context = shape, dtype, work.ordinal, None
+        memory = ctypes.c_void_p()
+        size = max(math.prod(shape) * dtype.itemsize, 1)
+        work.context.call(LIBRARY.qrtool_allocate, size, work.stream, memory)
+        self._context, self._pointer = work.context, memory.value
+
+    def __del__(self, free=LIBRARY.qrtool_free):
+        # The call that has filled it has been waited for, and its stream may be gone.
+        if self._context is not None:
+            free(self._context.handle, self._pointer, LEGACY_STREAM)
+
+    def __dlpack_device__(self):
+        return (_dlpack.CUDA, self._ordinal)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("qrtool hands out its results as they are, where they are")
+        return self._capsule(max_version is not None and max_version[0] >= 1)
+
+    def _capsule(self, is_new):
+        return _dlpack.lend(self, self._pointer, self.dtype, self.shape, self._ordinal, is_new)
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"version": 3, "shape": self.shape, "typestr": self.dtype.str, "strides": None,
+                "data": (self._pointer, False), "stream": None}
+
+    def __repr__(self):
+        return f"<qrtool.DeviceArray {self.shape} {self.dtype} on cuda:{self._ordinal}>"
+
+
+class Gift(DeviceArray):
+    """A result that another library imports, once, and owns from then on."""
+    __slots__ = ()
+
+    def _capsule(self, is_new):
+        managed, ndim = ctypes.c_void_p(), len(self.shape)
+        self._context.call(LIBRARY.qrtool_export, self._pointer, LEGACY_STREAM, TYPES[self.dtype],
+                           ndim, (ctypes.c_int64 * ndim)(*self.shape), None, is_new, managed)
+        self._context = None
+        return _dlpack.capsule_of(managed.value, is_new)
+
+
+class Kind:
+    """How arrays of one library are read and made: here of one that only has __dlpack__."""
+    keeps_order = False  # whether its memory is used again in the order of the stream alone
+    allocator = turned = None
+    memory_hint = ""
+
+    def __init__(self, example):
+        space = getattr(example, "__array_namespace__", None)
+        root = _root_of(type(example))
+        module = space() if space else None if root == "__main__" else sys.modules.get(root)
+        self.importer = getattr(module, "from_dlpack", None)
+
+    def ordinal(self, array, name):
+        """N of the array's device cuda:N; None: it is not on a GPU of CUDA."""
+        try:
+            place, number = array.__dlpack_device__()
+        except BufferError as trouble:
+            raise CallError(f"{name} cannot be read by DLPack: {trouble}") from None
+        return int(number) if place in (_dlpack.CUDA, _dlpack.MANAGED) else None
+
+    def stream(self, array, ordinal):
+        return LEGACY_STREAM
+
+    def given(self, array, name, stream):
+        if getattr(array, "requires_grad", False):
+            _refuse_gradients(name)
+        return _dlpack.given_by_dlpack(array, name, stream)
+
+    def empty(self, work, shape, dtype):
+        """A new array, and its address."""
+        result = (Gift if self.importer else DeviceArray)(work, shape, dtype)
+        return result, result._pointer
+
+    def finished(self, result):
+        return self.importer(result) if self.importer else result
+
+    def from_host(self, work, array):
+        return array
+
+    def to_host(self, array):
+        raise TypeError("p is on a GPU; give it as an array of NumPy")
+
+    def packed(self, work, array, shape):
+        """The array in this shape, packed by rows."""
+        raise CallError("the strides of an array are those of no batch of matrices; copy it first "
+                        "to an array that is stored by rows")
+
+
+def _refuse_gradients(name):
+    raise CallError(f"{name} requires gradients, which qrtool does not compute; call it with "
+                    f"{name}.detach()")
+
+
+class ByInterface(Kind):
+    """Arrays that have only __cuda_array_interface__."""
+
+    def ordinal(self, array, name):
+        pointer = array.__cuda_array_interface__["data"][0]
+        number = ctypes.c_int()
+        if pointer:
+            _ask_driver("cuPointerGetAttributes", 1, ctypes.byref(ctypes.c_int(DEVICE_ORDINAL)),
+                        (ctypes.c_void_p * 1)(ctypes.addressof(number)), ctypes.c_uint64(pointer))
+        return number.value
+
+    def stream(self, array, ordinal):
+        return array.__cuda_array_interface__.get("stream") or LEGACY_STREAM
+
+    def given(self, array, name, stream):
+        given = _dlpack.given_by_interface(array, name)
+        if given.stream not in (None, stream):
+            _ask_driver("cuStreamSynchronize", ctypes.c_void_p(given.stream))
+        return given
+
+
+class Numba(ByInterface):
+    def __init__(self, example):
+        self.cuda = sys.modules["numba"].cuda
+
+    def empty(self, work, shape, dtype):
+        with self.cuda.gpus[work.ordinal]:
+            result = self.cuda.device_array(shape, dtype)
+        return result, result.__cuda_array_interface__["data"][0]
+
+    def finished(self, result):
+        return result
+
+    def from_host(self, work, array):
+        with self.cuda.gpus[work.ordinal]:
+            return self.cuda.to_device(array)
+
+    def to_host(self, array):
+        return array.copy_to_host()
+
+    def packed(self, work, array, shape):
+        result, _ = self.empty(work, shape, array.dtype)
+        result[...] = array
+        return result
+
+
+class Cupy(Kind):
+    keeps_order = True
+
+    def __init__(self, example):
+        self.cupy = sys.modules["cupy"]
+
+    def stream(self, array, ordinal):
+        return self.cupy.cuda.get_current_stream(ordinal).ptr or LEGACY_STREAM
+
+    def empty(self, work, shape, dtype):
+        with self.cupy.cuda.Device(work.ordinal):
+            result = self.cupy.empty(shape, dtype)
+        return result, result.data.ptr
+
+    def finished(self, result):
+        return result
+
+    def turned(self, array):
+        return array.swapaxes(-1, -2)
+
+    def from_host(self, work, array):
+        with self.cupy.cuda.Device(work.ordinal):
+            return self.cupy.asarray(array)
+
+    def to_host(self, array):
+        return array.get()
+
+    def packed(self, work, array, shape):
+        with self.cupy.cuda.Device(work.ordinal):
+            return self.cupy.ascontiguousarray(self.cupy.broadcast_to(array, shape))
+
+
+class Jax(Kind):
+    memory_hint = ("JAX takes most of the GPU's memory for itself, unless it starts with "
+                   "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION")
+
+    def __init__(self, example):
+        self.jax = sys.modules["jax"]
+        self.importer = self.jax.dlpack.from_dlpack
+
+    def from_host(self, work, array):
+        return self.jax.device_put(array, next(iter(work.lead.devices())))
+
+    def to_host(self, array):
+        return np.asarray(array)
+
+    def packed(self, work, array, shape):
+        return self.jax.numpy.broadcast_to(array, shape)
+
+
+class Tracer(Kind):
+    """What stands for an array of JAX while a function is traced."""
+
+    def __init__(self, example):
+        pass
+
+    def ordinal(self, array, name):
+        raise CallError("qrtool works on arrays, and cannot be traced by jax.jit; call it outside "
+                        "of jit, or by jax.pure_callback")
+
+
+class Torch(Kind):
+    keeps_order = True
+
+    def __init__(self, example):
+        self.torch = torch = sys.modules["torch"]
+        self.types = {getattr(torch, dtype.name): dtype for dtype in TYPES}
+        self.names = {dtype: name for name, dtype in self.types.items()}
+        # That of torch.cuda.current_stream() without its object, which takes 1.5 us.
+        self.raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
+            lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
+
+    def ordinal(self, array, name):
+        return array.get_device() if array.is_cuda else None
+
+    def stream(self, array, ordinal):
+        return self.raw_stream(ordinal) or LEGACY_STREAM
+
+    def given(self, array, name, stream):
+        torch = self.torch
+        if array.requires_grad and torch.is_grad_enabled():
+            _refuse_gradients(name)
+        if array.layout is not torch.strided:
+            raise CallError(f"{name} is sparse; call it with {name}.to_dense()")
+        if array.is_conj():
+            array = array.resolve_conj()
+        if array.is_neg():
+            array = array.resolve_neg()
+        dtype = self.types.get(array.dtype)
+        if dtype is None:
+            _dlpack.refuse_type(name, str(array.dtype).replace("torch.", ""))
+        pointer = self.address(array)
+        if stream != self.stream(array, array.get_device()):  # of another library's array
+            torch.cuda.current_stream(array.device).synchronize()
+        strides = None if array.is_contiguous() else array.stride()
+        return _dlpack.Given(pointer, dtype, tuple(array.shape), strides, owner=array)
+
+    def address(self, tensor):
+        try:
+            address = tensor.data_ptr()
+        except RuntimeError:
+            address = 0
+        if address == 0 and tensor.numel():
+            raise CallError("qrtool works on tensors that have memory, and cannot be traced by "
+                            "torch.compile or torch.func; call it outside of them")
+        return address
+
+    def empty(self, work, shape, dtype):
+        result = self.torch.empty(shape, dtype=self.names[dtype], device=work.lead.device)
+        return result, self.address(result)
+
+    def finished(self, result):
+        return result
+
+    def turned(self, array):
+        return array.transpose(-1, -2)
+
+    def from_host(self, work, array):
+        return self.torch.from_numpy(array).to(work.lead.device)
+
+    def to_host(self, array):
+        return array.cpu().numpy()
+
+    def packed(self, work, array, shape):
+        return array.expand(shape).contiguous()
+
+    def allocator(self, ordinal):
+        """Functions that take work memory from PyTorch, and give it back."""
+        cuda = self.torch.cuda
+
+        def allocate(_, size, stream):
+            try:
+                return cuda.caching_allocator_alloc(
+                    size, ordinal, 0 if stream in (None, LEGACY_STREAM) else stream)
+            except RuntimeError:  # of which its error for memory is one
+                return None
+
+        def deallocate(_, memory, stream):
+            cuda.caching_allocator_delete(memory)
+
+        return allocate, deallocate
+
+
+HOST_TYPES = {np.ndarray, list, tuple, float, int}
+_kinds = {}
+
+
+def _root_of(array_type):
+    return str(array_type.__module__).partition(".")[0]
+
+
+def _kind_of(array):
+    """None: it is on the host."""
+    array_type = type(array)
+    kind = _kinds.get(array_type)
+    if kind or array_type in HOST_TYPES:
+        return kind
+    root = _root_of(array_type)
+    if isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ())):
+        make = Torch
+    elif root in ("jax", "jaxlib") and any(
+            each.__name__ == "Tracer" for each in array_type.__mro__):
+        make = Tracer
+    elif hasattr(array, "__dlpack_device__"):
+        make = {"cupy": Cupy, "jax": Jax, "jaxlib": Jax}.get(root, Kind)
+    elif hasattr(array, "__cuda_array_interface__"):
+        make = Numba if root == "numba" else ByInterface
+    else:
+        return None
+    kind = _kinds[array_type] = make(array)
+    return kind
+
+
+def _ordinal_of(array, name):
+    kind = _kind_of(array)
+    return kind and kind.ordinal(array, name)
+
+
+def on_host(array, name):
+    """The same numbers, as an array of NumPy where they are on a GPU."""
+    return array if _ordinal_of(array, name) is None else _kind_of(array).to_host(array)
+
+
+def work_on(device, **arrays):
+    """The work of a call on these arrays; None where all of them are on the host."""
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    places = {name: _ordinal_of(array, name) for name, array in arrays.items()}
+    names = list(places)
+    first = places[names[0]]
+    for name in names[1:]:
+        if places[name] != first:
+            raise CallError(f"{name} is {_place(places[name])}, and {names[0]} "
+                            f"{_place(first)}; the arrays of a call must be in one place")
+    if first is None:
+        return None
+    if device not in ("auto", f"cuda:{first}"):
+        raise CallError(f"device is {device!r}, and {names[0]} is on cuda:{first}; it may be "
+                        f"'auto' or 'cuda:{first}'")
+    return Work(first, arrays)
+
+
+def _place(ordinal):
+    return "in host memory" if ordinal is None else f"on cuda:{ordinal}"
+
+
+class Work:
+    """A call on arrays of one GPU, whose results are of the first array's kind."""
+
+    def __init__(self, ordinal, arrays):
+        self.ordinal, self.arrays = ordinal, arrays
+        self.lead = next(iter(arrays.values()))
+        self.kind = _kind_of(self.lead)
+        self.stream = self.kind.stream(self.lead, ordinal)
+        self.context, self.given = None, []
+
+    def keeps_order(self):
+        """Whether the work may go on when the call has returned."""
+        return self.kind.keeps_order and all(
+            _kind_of(array) is self.kind for array in self.arrays.values())
+
+    def take(self, name):
+        return self.read(self.arrays[name], name)
+
+    def read(self, array, name):
+        given = _kind_of(array).given(array, name, self.stream)
+        self.given.append(given)
+        return given
+
+    def struct(self, given, name, batch=None):
+        """The struct of what take() has given, from a copy where its strides need one."""
+        struct = given.struct(batch)
+        if struct is None:
+            array, shape = self.arrays[name], (*(batch or given.shape[:-2]), *given.shape[-2:])
+            copy = _kind_of(array).packed(self, array, shape[:-1] if given.is_column else shape)
+            packed = self.read(copy, name)
+            struct = (packed.as_column() if given.is_column else packed).struct()
+        return struct
+
+    def new(self, shape, dtype):
+        return self.kind.empty(self, shape, dtype)
+
+    def call(self, function, *arguments):
+        try:
+            return self.context.call(function, *arguments)
+        except MemoryLimitError as error:
+            if self.kind.memory_hint:
+                raise MemoryLimitError(f"{error}; {self.kind.memory_hint}") from None
+            raise
+
+    def end(self):
+        for given in self.given:
+            given.give_back()
