@@ -96,10 +96,15 @@ ElementType type_of(const qrtool_matrices& given, const char* name) {
   }
 }
 
-void require_valid(const qrtool_matrices& given, const char* name) {
+void require_valid_shape(const qrtool_matrices& given, const char* name) {
   const ElementType type = type_of(given, name);
   if (given.reserved != 0) throw UsageError(fmt::format("{}: reserved is not 0", name));
   require_extent(given.count, given.rows, given.columns, size_of(type), name);
+}
+
+void require_valid(const qrtool_matrices& given, const char* name) {
+  require_valid_shape(given, name);
+  const ElementType type = type_of(given, name);
   if (given.count == 0 || given.rows == 0 || given.columns == 0) return;
   if (given.data == nullptr) throw UsageError(fmt::format("{}: data is NULL", name));
   require_aligned(given.data, size_of(real_of(type)), name);

@@ -45,6 +45,8 @@ ElementType type_of(const qrtool_matrices& given, const char* name);
 /// Checks the caller's matrices. Errors: UsageError, which names them, if counts are negative or
 /// too large, data is missing or not aligned, or reserved members are not 0.
 void require_valid(const qrtool_matrices& given, const char* name);
+/// The same for matrices without data.
+void require_valid_shape(const qrtool_matrices& given, const char* name);
 
 /// Returns valid matrices of type T.
 template <class T>

@@ -30,16 +30,10 @@ void expect_forks() {
   if (registered != 0) throw LimitError("fork handlers cannot be registered");
 }
 
-bool are_equal(const Problem& a, const Problem& b) {
-  return a.count == b.count && a.m == b.m && a.n == b.n && a.type == b.type && a.mode == b.mode &&
-         a.sign == b.sign && a.arithmetic == b.arithmetic && a.check == b.check &&
-         a.pivots == b.pivots && a.wants_condition == b.wants_condition;
-}
-
 }  // namespace
 
 const Plan& PlannedBackend::plan_for(const Problem& problem) {
-  if (plan && are_equal(plan->problem, problem)) return *plan;
+  if (plan && plan->problem == problem) return *plan;
   plan.reset();
   checked.emplace(*backend);
   Limits limits = backend->limits();
@@ -65,18 +59,31 @@ qrtool_context::qrtool_context(const qrtool_context_options& o)
   if (o.memory_bytes > std::uint64_t{INT64_MAX})
     throw UsageError(fmt::format("memory_bytes is {}; a negative number of bytes?",
                                  static_cast<std::int64_t>(o.memory_bytes)));
+  if ((o.allocate == nullptr) != (o.deallocate == nullptr))
+    throw UsageError("allocate and deallocate are given both, or none of them");
   const std::optional<std::uint64_t> memory =
       o.memory_bytes > 0 ? std::optional(o.memory_bytes) : std::nullopt;
   limits = host_limits(memory, has_lost_threads ? 1 : o.threads);
   const std::string wanted = o.device == nullptr ? "auto" : o.device;
   is_automatic_ = wanted == "auto";
   has_looked_ = !is_automatic_ || has_lost_threads;
+  const StreamAllocator allocator{o.allocate, o.deallocate, o.user};
+  const auto require_no_allocator = [&](bool is_right) {
+    if (!is_right && allocator.allocate != nullptr)
+      throw UsageError("allocate is for a device that is named cuda:N");
+  };
+  require_no_allocator(!is_automatic_ && wanted != "cpu");
   if (is_automatic_ || wanted == "cpu") return;
   if (has_lost_threads)
     throw DeviceError(fmt::format(
         "{}: devices do not work in a child of a process that has used qrtool", wanted));
   device_ = choose_devices(list_devices(), wanted).front();
-  device_backend(*device_);
+  const std::shared_ptr<Backend> backend = device_backend(*device_).backend;
+  const CallerArrays* const arrays = opencl_caller_arrays(*backend);
+  require_no_allocator(arrays != nullptr);
+  if (arrays != nullptr)
+    device_calls_ =
+        std::make_unique<DeviceCalls>(backend, *arrays, device_->cuda_ordinal, allocator);
 }
 
 void qrtool_context::require_own_process() const {
@@ -102,10 +109,10 @@ PlannedBackend& qrtool_context::device_backend(const DeviceInfo& device) {
   return *on_device_;
 }
 
-PlannedBackend& qrtool_context::choose(const Work& work) {
+PlannedBackend& qrtool_context::choose(const Work& work, bool may_leave_device) {
   last.reason = "asked for";
   if (const std::string objection = work.objection_to_devices(); !objection.empty()) {
-    if (device_ && !is_automatic_)
+    if (device_ && !is_automatic_ && !may_leave_device)
       throw UsageError(fmt::format(
           "{}, and such systems are solved on the CPU alone; open a context for it", objection));
     last.reason = "solved on the CPU: " + objection;
@@ -134,13 +141,14 @@ PlannedBackend& qrtool_context::choose(const Work& work) {
 
 void qrtool_context::note_work() { has_worked = true; }
 
-void qrtool_context::on_backend(const Work& work,
-                                const std::function<void(PlannedBackend&)>& body) {
+void qrtool_context::on_backend(const Work& work, const std::function<void(PlannedBackend&)>& body,
+                                const std::string& on_host) {
+  const std::lock_guard lock(mutex);
   has_worked = true;
-  last = {};
+  show(last = {});
   PlannedBackend* planned = nullptr;
   try {
-    planned = &choose(work);
+    planned = &choose(work, !on_host.empty());
     body(*planned);
   } catch (const Error& error) {
     const bool is_of_device = error.code() == ExitCode::device || error.code() == ExitCode::limit;
@@ -153,6 +161,61 @@ void qrtool_context::on_backend(const Work& work,
   }
   last.backend = planned->backend->name();
   last.device = planned->device;
+  if (!on_host.empty())
+    last.reason = fmt::format("copied to the host and back: {}; {}", on_host, last.reason);
+  show(last);
+}
+
+bool qrtool_context::are_on_device(std::span<const CallArray> arrays,
+                                   std::span<const CallArray> of_host, void* stream,
+                                   bool no_wait) const {
+  if (device_calls_ && device_calls_->are_there(arrays)) {
+    device_calls_->require_on_host(of_host);
+    device_calls_->require_fit(stream);
+    return true;
+  }
+  if (stream == nullptr && !no_wait) return false;
+  const auto counts = [](const CallArray& array) { return array.has_entries; };
+  const auto found = std::ranges::find_if(arrays, counts);
+  if (found == arrays.end()) return false;
+  throw UsageError(fmt::format("{} is for arrays in the memory of a device cuda:N, and {} is none",
+                               stream != nullptr ? "stream" : "no_wait", found->name));
+}
+
+DeviceCalls& qrtool_context::device_calls() const {
+  if (!device_calls_) throw UsageError("the context is not that of a device cuda:N");
+  return *device_calls_;
+}
+
+void qrtool_context::show(const LastRun& run) {
+  const std::lock_guard lock(shown_mutex_);
+  shown_ = run;
+}
+
+void qrtool_context::show_on_device(std::string_view variant, std::string arithmetic) {
+  has_worked = true;
+  show({.backend = on_device_->backend->name(),
+        .device = on_device_->device,
+        .variant = std::string(variant),
+        .arithmetic = std::move(arithmetic),
+        .reason = "the arrays are there",
+        .threads = 1});
+}
+
+LastRun qrtool_context::shown() {
+  const std::lock_guard lock(shown_mutex_);
+  return shown_;
+}
+
+void qrtool_context::release() {
+  const std::lock_guard lock(mutex);
+  for (const auto& planned : {cpu_.get(), on_device_.get()}) {
+    if (planned == nullptr) continue;
+    planned->checked.reset();
+    planned->plan.reset();
+    planned->backend->free_workspace();
+  }
+  if (device_calls_) device_calls_->release();
 }
 
 int qrtool_open(const qrtool_context_options* options, qrtool_context** context) {
@@ -195,13 +258,14 @@ int qrtool_last_run(qrtool_context* context, qrtool_run* run) {
     if (run == nullptr) throw UsageError("qrtool_last_run: run is NULL");
     const std::size_t size = run->size;
     taken(run, "qrtool_run");  // checks its size
+    const LastRun last = c.shown();
     const qrtool_run own{.size = size,
-                         .backend = kept(c.last.backend, texts.backend),
-                         .device = kept(c.last.device, texts.device),
-                         .variant = kept(c.last.variant, texts.variant),
-                         .arithmetic = kept(c.last.arithmetic, texts.arithmetic),
-                         .reason = kept(c.last.reason, texts.reason),
-                         .threads = c.last.threads,
+                         .backend = kept(last.backend, texts.backend),
+                         .device = kept(last.device, texts.device),
+                         .variant = kept(last.variant, texts.variant),
+                         .arithmetic = kept(last.arithmetic, texts.arithmetic),
+                         .reason = kept(last.reason, texts.reason),
+                         .threads = last.threads,
                          .reserved = 0};
     std::memcpy(run, &own, std::min(size, sizeof own));
     return QRTOOL_OK;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "app/capi/calls.hpp"
+#include "app/capi/device_calls.hpp"
 #include "app/engine/automatic.hpp"
 #include "core/factor/checked_backend.hpp"
 #include "gpu/host/device.hpp"
@@ -52,19 +53,39 @@ struct qrtool_context {
   /// Says that threads of this process will have worked.
   static void note_work();
 
-  /// Calls body(planned) with the backend that does the work, and keeps its texts. If a device that
-  /// was chosen, not named, fails, the CPU does everything again.
+  /// Calls body(planned) with the backend that does the work, one call at a time, and shows its
+  /// texts. If a device that was chosen, not named, fails, the CPU does everything again.
+  /// `on_host`: why arrays of a device have come to the host; the CPU then does what no device
+  /// does.
   void on_backend(const qrtool::Work& work,
-                  const std::function<void(qrtool::capi::PlannedBackend&)>& body);
+                  const std::function<void(qrtool::capi::PlannedBackend&)>& body,
+                  const std::string& on_host = {});
 
-  std::mutex mutex;
+  /// Whether the arrays of a call are in the memory of the device. `of_host`: what it writes for
+  /// the host alone. Errors: UsageError if they may not be where they are, or if `stream` or
+  /// no_wait ask for what is not possible.
+  bool are_on_device(std::span<const qrtool::capi::CallArray> arrays,
+                     std::span<const qrtool::capi::CallArray> of_host, void* stream,
+                     bool no_wait = false) const;
+  /// Errors: UsageError if the context has no device arrays.
+  qrtool::capi::DeviceCalls& device_calls() const;
+
+  /// Keeps, and returns, what qrtool_last_run() says.
+  void show(const qrtool::capi::LastRun& run);
+  /// The same for a call on device arrays.
+  void show_on_device(std::string_view variant, std::string arithmetic);
+  qrtool::capi::LastRun shown();
+  /// Frees what is kept from call to call.
+  void release();
+
+  std::mutex mutex;  // of calls on host memory
   qrtool::Limits limits;
-  qrtool::capi::LastRun last;
+  qrtool::capi::LastRun last;  // of such a call
 
  private:
   qrtool::capi::PlannedBackend& cpu();
   qrtool::capi::PlannedBackend& device_backend(const qrtool::DeviceInfo& device);
-  qrtool::capi::PlannedBackend& choose(const qrtool::Work& work);
+  qrtool::capi::PlannedBackend& choose(const qrtool::Work& work, bool may_leave_device);
 
   pid_t process_;
   int (*keep_going_)(void*);
@@ -72,17 +93,19 @@ struct qrtool_context {
   std::optional<qrtool::DeviceInfo> device_;  // that is named, or the GPU that may be taken
   bool is_automatic_, has_looked_ = false, has_failed_ = false;
   std::unique_ptr<qrtool::capi::PlannedBackend> cpu_, on_device_;
+  std::unique_ptr<qrtool::capi::DeviceCalls> device_calls_;
+  std::mutex shown_mutex_;
+  qrtool::capi::LastRun shown_;
 };
 
 namespace qrtool::capi {
 
-/// A call on a context: one at a time, in the process that opened it.
+/// A call on a context, in the process that opened it.
 template <class Body>
 int on_context(qrtool_context* context, Body body) noexcept {
   return guarded([&] {
     if (context == nullptr) throw UsageError("context is NULL");
     context->require_own_process();
-    const std::lock_guard lock(context->mutex);
     return body(*context);
   });
 }

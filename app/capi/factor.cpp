@@ -8,6 +8,7 @@
 
 #include "app/capi/arrays.hpp"
 #include "app/capi/context.hpp"
+#include "app/capi/device_calls.hpp"
 #include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 
@@ -21,6 +22,7 @@ Problem problem_of(const qrtool_matrices& a, const qrtool_factor_options& o) {
   require_within("arithmetic", o.arithmetic, QRTOOL_MIXED);
   require_within("pivoting", o.pivoting, 1);
   require_within("condition", o.condition, 1);
+  require_within("no_wait", o.no_wait, 1);
   constexpr Mode modes[] = {Mode::reduced, Mode::complete, Mode::r, Mode::raw};
   constexpr Check checks[] = {Check::full, Check::probe, Check::none};
   constexpr Arithmetic arithmetics[] = {Arithmetic::any, Arithmetic::strict, Arithmetic::mixed};
@@ -47,6 +49,7 @@ void require_offered(const Problem& p, const qrtool_factor_options& o) {
     throw UsageError("mode raw is not pivoted; use reduced or r");
   if (p.arithmetic == Arithmetic::mixed && p.type != ElementType::float32)
     throw UsageError("mixed is for float32 matrices");
+  if (o.reserved != 0) throw UsageError("qrtool_factor_options: reserved is not 0");
 }
 
 /// The places for the factors of a call.
@@ -54,6 +57,11 @@ template <class T>
 struct Places {
   Strided<T> q, r, v, tau;
   std::int64_t* p;
+
+  Places slice(index_t first, index_t count, index_t columns) const {
+    return {q.slice(first, count), r.slice(first, count), v.slice(first, count),
+            tau.slice(first, count), p == nullptr ? nullptr : p + first * columns};
+  }
 };
 
 template <class T>
@@ -162,23 +170,22 @@ index_t matrices_at_once(const Plan& plan, const Backend& backend, const Places<
   return std::max(plan.chunk_matrices, static_cast<index_t>(std::min(fitting, most_matrices)));
 }
 
+/// Factors matrices of a problem, in which they follow others: `number` is that of the first one.
 template <class T>
 void run(qrtool_context& context, PlannedBackend& planned, const Problem& problem,
-         const Strided<const T>& a, const qrtool_factors& out, Reports& reports) {
-  const Places<T> places = places_of<T>(problem, out);
-  require_apart(problem, a, places, reports);
+         const Strided<const T>& a, const Places<T>& places, Reports& reports, index_t number) {
   const Plan& plan = planned.plan_for(problem);
   Backend& backend = planned.checked->backend_for(problem);
   const int threads = context.limits.threads;
   const bool is_copied = !a.is_by_rows();
-  const index_t at_once = std::min(
-      problem.count, is_copied ? plan.chunk_matrices : matrices_at_once(plan, backend, places));
+  const index_t at_once =
+      std::min(a.count, is_copied ? plan.chunk_matrices : matrices_at_once(plan, backend, places));
   const Batch<T> copied = is_copied ? Batch<T>(at_once, a.rows, a.cols) : Batch<T>();
   const ChunkFactors<T> factors(problem, places, at_once);
   std::vector<MatrixReport> lines(static_cast<std::size_t>(at_once));
-  for (index_t first = 0; first < problem.count; first += at_once) {
+  for (index_t first = 0; first < a.count; first += at_once) {
     if (first > 0) context.require_going_on();
-    const index_t count = std::min(at_once, problem.count - first);
+    const index_t count = std::min(at_once, a.count - first);
     const Strided<const T> part = a.slice(first, count);
     if (is_copied) copy<T, T>(part, packed_in(copied).slice(0, count), threads);
     const BatchView<const T> view = is_copied ? copied.view().slice(0, count) : part.view();
@@ -186,11 +193,108 @@ void run(qrtool_context& context, PlannedBackend& planned, const Problem& proble
     backend.factor<T>(plan, view, factors.views(first, count), found, ArraysOf::caller);
     factors.hand_over(first, count, threads);
     for (index_t b = 0; b < count; ++b)
-      reports.add(first + b, report_of(lines[static_cast<std::size_t>(b)]));
+      reports.add(number + first + b, report_of(lines[static_cast<std::size_t>(b)]));
   }
   context.last.variant = plan.variant->name;
   context.last.arithmetic = plan.arithmetic();
   context.last.threads = plan.all_threads();
+}
+
+/// The arrays of a call that are in the memory of a device.
+template <class T>
+class DeviceFactors {
+ public:
+  DeviceFactors(qrtool_context& context, const Problem& problem, void* stream,
+                const Strided<const T>& a, const Places<T>& places, Reports& reports)
+      : context_(context),
+        problem_(problem),
+        stream_(stream),
+        a_(a),
+        places_(places),
+        reports_(reports),
+        engine_(context.device_calls()) {}
+
+  void run(bool no_wait) {
+    if (const std::string why = engine_->objection(problem_); !why.empty()) {
+      by_host(0, problem_.count, why);
+      return;
+    }
+    const Looks looks = problem_.check != Check::none ? Looks::at_errors
+                        : reports_.first() != nullptr ? Looks::at_range
+                                                      : Looks::at_nothing;
+    engine_->factor(stream_, problem_,
+                    {device_matrices(a_), device_matrices(places_.q), device_matrices(places_.r),
+                     device_matrices(places_.v), device_matrices(places_.tau)},
+                    looks);
+    const Plan& plan = engine_->plan_for(problem_);
+    context_.show_on_device(plan.variant->name, plan.arithmetic());
+    if (!no_wait) take(engine_->reports());
+  }
+
+ private:
+  /// Neighbours that may be better by reflectors go to the host together, where they begin again as
+  /// matrices of the host would.
+  void take(const std::vector<MatrixReport>& lines) {
+    const auto fails = [&](const MatrixReport& line) {
+      return problem_.check != Check::none &&
+             (line.status == Status::above_bar || line.status == Status::r_overflows);
+    };
+    for (auto next = lines.begin(); next != lines.end();) {
+      const auto end = std::find_if_not(next, lines.end(), fails);
+      if (end != next) by_host(next - lines.begin(), end - next, {});
+      next = std::find_if(end, lines.end(), fails);
+      for (auto good = end; good != next; ++good)
+        reports_.add(good - lines.begin(), report_of(*good));
+    }
+  }
+
+  void by_host(index_t first, index_t count, const std::string& why) {
+    const Places<T> places = places_.slice(first, count, problem_.n);
+    HostCopies copies(engine_, stream_);
+    const Strided<const T> a = copies.input(a_.slice(first, count));
+    const Places<T> on_host{copies.output(places.q), copies.output(places.r),
+                            copies.output(places.v), copies.output(places.tau), places.p};
+    context_.on_backend(
+        problem_,
+        [&](PlannedBackend& planned) {
+          capi::run<T>(context_, planned, problem_, a, on_host, reports_, first);
+        },
+        why);
+    copies.write_back();
+  }
+
+  qrtool_context& context_;
+  const Problem& problem_;
+  void* stream_;
+  Strided<const T> a_;
+  const Places<T>& places_;
+  Reports& reports_;
+  DeviceCalls::Engine engine_;
+};
+
+template <class T>
+int factor(qrtool_context& context, const Problem& problem, const qrtool_factor_options& o,
+           const Strided<const T>& a, const qrtool_factors& out) {
+  Reports reports(out.reports, out.report_size);
+  if (o.no_wait == 1 && (problem.check != Check::none || reports.first() != nullptr))
+    throw UsageError("no_wait needs QRTOOL_NO_CHECK, and no reports");
+  if (problem.count == 0) return QRTOOL_OK;
+  const Places<T> places = places_of<T>(problem, out);
+  require_apart(problem, a, places, reports);
+  const CallArray arrays[] = {call_array("a", a), call_array("q", places.q),
+                              call_array("r", places.r), call_array("v", places.v),
+                              call_array("tau", places.tau)};
+  const CallArray of_host[] = {{"reports", reports.first(), true},
+                               {"p", places.p, problem.pivots && problem.n > 0}};
+  if (context.are_on_device(arrays, of_host, o.stream, o.no_wait == 1)) {
+    DeviceFactors<T>(context, problem, o.stream, a, places, reports).run(o.no_wait == 1);
+    return reports.code();
+  }
+  context.on_backend(problem, [&](PlannedBackend& planned) {
+    reports.restart();
+    run<T>(context, planned, problem, a, places, reports, 0);
+  });
+  return reports.code();
 }
 
 }  // namespace
@@ -208,15 +312,40 @@ int qrtool_factor(qrtool_context* context, const qrtool_matrices* a,
     const qrtool_factors places = taken(out, "qrtool_factors");
     const Problem problem = problem_of(*a, o);
     require_offered(problem, o);
-    Reports reports(places.reports, places.report_size);
-    if (problem.count == 0) return static_cast<int>(QRTOOL_OK);
-    c.on_backend(problem, [&](PlannedBackend& planned) {
-      reports.restart();
-      with_type(problem.type, [&](auto zero) {
-        using T = decltype(zero);
-        run<T>(c, planned, problem, strided<T>(*a), places, reports);
-      });
+    return with_type(problem.type, [&](auto zero) {
+      using T = decltype(zero);
+      return factor<T>(c, problem, o, strided<T>(*a), places);
     });
-    return reports.code();
+  });
+}
+
+int qrtool_workspace(qrtool_context* context, const qrtool_matrices* a,
+                     const qrtool_factor_options* options, uint64_t* bytes) {
+  return on_context(context, [&](qrtool_context& c) {
+    if (a == nullptr || bytes == nullptr) throw UsageError("qrtool_workspace: a or bytes is NULL");
+    const qrtool_factor_options o = taken(options, "qrtool_factor_options");
+    require_valid_shape(*a, "a");
+    const Problem problem = problem_of(*a, o);
+    require_offered(problem, o);
+    DeviceCalls::Engine engine(c.device_calls());
+    *bytes = 0;
+    if (!engine->objection(problem).empty()) return static_cast<int>(QRTOOL_OK);
+    // Addresses that are aligned, of which only the strides count.
+    void* const address = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+    with_type(problem.type, [&](auto zero) {
+      using T = decltype(zero);
+      qrtool_factors out{};
+      out.q = out.r = out.v = out.tau = {address, 0, 0, 0};
+      const Places<T> places = places_of<T>(problem, out);
+      Strided<const T> matrices = strided<T>(*a);
+      if (!matrices.is_there()) matrices.data = static_cast<const T*>(address);
+      const Looks looks = problem.check != Check::none ? Looks::at_errors : Looks::at_range;
+      *bytes = engine->workspace_bytes(
+          problem,
+          {device_matrices(matrices), device_matrices(places.q), device_matrices(places.r),
+           device_matrices(places.v), device_matrices(places.tau)},
+          looks);
+    });
+    return static_cast<int>(QRTOOL_OK);
   });
 }

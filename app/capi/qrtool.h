@@ -22,13 +22,13 @@
  * - Ownership. The caller owns all arrays and structs, and may free them after the call. Only
  *   contexts belong to the library, until qrtool_close().
  * - Threads. Contexts do not depend on each other. Calls on one context by several threads wait
- *   for each other.
+ *   for each other, but those on device arrays only where they go by the host.
  * - fork(). A child uses contexts of its own: those of its parent answer QRTOOL_FORKED there. What
- * a child opens works on one thread of the CPU where the parent had already used the library.
+ *   a child opens works on one thread of the CPU where the parent had already used the library.
  * - Stability. As long as QRTOOL_ABI is the same number, functions stay with their arguments,
- * values of enums stay, and structs grow at their ends alone; a caller that was built with an older
- * header goes on working, because it says by `size` what it knows. QRTOOL_ABI is also the number in
- * the name of the shared library (libqrtool.so.1).
+ *   values of enums stay, and structs grow at their ends alone; a caller that was built with an
+ *   older header goes on working, because it says by `size` what it knows. QRTOOL_ABI is also the
+ *   number in the name of the shared library (libqrtool.so.1).
  *
  * Sizes and strides count elements; a complex number is one element. Errors and bars are those of
  * `qrtool factor` and `qrtool solve`; qrtool(7) defines them.
@@ -308,12 +308,36 @@ QRTOOL_API int qrtool_solve(qrtool_context* context, const qrtool_matrices* a,
 
 /* ---- Device arrays ----
  *
- * In a context of the device "cuda:N", all matrices and places of a call may be device memory of
- * that GPU (of cuMemAlloc and its kind, or managed) in place of host memory. Reports, solutions, p
- * and weights... */
+ * In a context of the device "cuda:N" all matrices and places of a call, weights and standard
+ * errors too, may be device memory of that GPU (of cuMemAlloc and its kind, of a pool, or managed)
+ * in place of host memory. Which of both they are is found out by their addresses; a mixture, and
+ * memory of another device or context, is QRTOOL_BAD_CALL. Arrays without entries count as
+ * neither. Reports, solutions and p are host memory always.
+ *
+ * - stream is a CUstream or cudaStream_t of that GPU, in whose order the call reads and writes
+ *   arrays; NULL, and 1 as a pointer: the legacy default stream; 2: the default stream of the
+ *   thread. It may not be given with host arrays. A stream that is being captured is
+ *   QRTOOL_BAD_CALL, before anything is in it.
+ * - When a call returns, its work is done, except with no_wait: then it is in the stream, the
+ *   result says nothing about the numbers, and other streams wait as for any kernel. no_wait needs
+ *   QRTOOL_NO_CHECK and no reports. A call waits inside where a choice among kernels depends on
+ *   numbers: of most variants for matrices that a fast way has refused, until the routes of all
+ *   matrices are there.
+ * - Matrices that are packed by rows and aligned to 16 bytes are used where they are; others are
+ *   copied on the device. Work memory comes from `allocate` of the context, or from a pool that the
+ *   library keeps until qrtool_release(), and is free again in the order of the stream.
+ * - What the device does not do goes by the host: pivoting, condition, a second try of a matrix
+ *   above its bar, and much of qrtool_solve. The arrays are copied there and back, with host memory
+ *   beside memory_bytes, and the reason of qrtool_last_run() says so.
+ * - Without a check, what is not finite or overflows is found only for reports: the result is
+ *   QRTOOL_OK where there are none.
+ * - Threads that share a context wait for each other only where work goes by the host.
+ * - After an error that ends the device's work in a process, such as an access to memory of nobody,
+ *   every call is QRTOOL_NO_DEVICE. */
 
-/* *bytes := the work memory that qrtool_factor takes for such matrices, whose data may be NULL.
- * Where there is less, the call works in parts. */
+/* *bytes := the work memory that qrtool_factor takes for such matrices, whose data may be NULL,
+ * with places that are packed; 0 where they go by the host. What a fast way refuses takes more, and
+ * where there is less, the call works in parts. */
 QRTOOL_API int qrtool_workspace(qrtool_context* context, const qrtool_matrices* a,
                                 const qrtool_factor_options* options, uint64_t* bytes);
 
@@ -326,9 +350,10 @@ QRTOOL_API int qrtool_allocate(qrtool_context* context, size_t bytes, void* stre
 QRTOOL_API int qrtool_free(qrtool_context* context, void* memory, void* stream);
 
 /* *managed := a DLManagedTensor of DLPack, or where `versioned` is 1 a DLManagedTensorVersioned of
- * version 1.0, that owns `memory`, which qrtool_allocate has given: its deleter frees it in the
- * order of `stream`, also after the context was closed. strides: in elements; NULL: packed by
- * rows. */
+ * version 1.0, that owns `memory`, which qrtool_allocate has given. Its deleter may be called by
+ * any thread, also after the context was closed; it waits for all work of the device, because who
+ * has taken the array may use it on streams of his own, and frees the memory. stream: that of
+ * qrtool_allocate. type: enum qrtool_type. strides: in elements; NULL: packed by rows. */
 QRTOOL_API int qrtool_export(qrtool_context* context, void* memory, void* stream, int32_t type,
                              int32_t dimensions, const int64_t* shape, const int64_t* strides,
                              int32_t versioned, void** managed);

@@ -9,6 +9,7 @@
 
 #include "app/capi/arrays.hpp"
 #include "app/capi/context.hpp"
+#include "app/capi/device_calls.hpp"
 #include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 #include "app/engine/group_engine.hpp"
@@ -50,6 +51,15 @@ struct Systems {
   Strided<const T> b_of(index_t place) const { return b.slice(b.count == 1 ? 0 : place, 1); }
 };
 
+/// The arrays of a call as they are given.
+template <class T>
+struct GivenSystems {
+  Strided<const T> a = {}, b = {};
+  Strided<const Real<T>> w = {};
+  Strided<T> x = {};
+  Strided<Real<T>> se = {};
+};
+
 /// Returns the number of places of a batch to which both belong.
 index_t broadcast(index_t one, index_t other, const char* names) {
   if (one != other && one != 1 && other != 1)
@@ -58,49 +68,64 @@ index_t broadcast(index_t one, index_t other, const char* names) {
   return one == 1 ? other : one;
 }
 
-template <class T>
-Strided<const Real<T>> weights_of(const qrtool_matrices& w, Systems<T>& systems) {
-  const index_t m = systems.a.rows;
-  const bool fits = w.rows == m && (w.columns == 1 || w.columns == systems.p) &&
-                    (w.count == 1 || w.count == systems.count);
-  if (!fits)
-    throw UsageError(
-        fmt::format("weights are {} x {} x {}; they must be {} x 1 or {} x {}, one or {} "
-                    "of them",
-                    w.count, w.rows, w.columns, m, m, systems.p, systems.count));
-  Strided<const Real<T>> result = strided<Real<T>>(w);
-  systems.shares_weights = w.count == 1 && w.columns == 1;
+/// Refuses weights that are none. Errors: InputError.
+template <class R>
+void require_weights(const Strided<const R>& w) {
   for (index_t b = 0; b < w.count; ++b)
-    for (index_t i = 0; i < m; ++i)
-      for (index_t j = 0; j < w.columns; ++j) {
-        const Real<T> weight = result.at(b, i, j);
+    for (index_t i = 0; i < w.rows; ++i)
+      for (index_t j = 0; j < w.cols; ++j) {
+        const R weight = w.at(b, i, j);
         if (!(weight >= 0) || std::isinf(weight))
           throw InputError(
               fmt::format("weights: {} at ({}, {}, {}) is none; weights are finite and "
                           "not negative",
                           weight, b, i, j));
       }
-  if (systems.shares_weights) return result;
-  if (w.count == 1) result.stride = 0;
-  if (w.columns == 1) result.col_stride = 0;
-  result.count = systems.count;
-  result.cols = systems.p;
-  return result;
+}
+
+/// Returns the weights of all places. Errors: UsageError if they do not fit.
+template <class T>
+Strided<const Real<T>> weights_of(Strided<const Real<T>> w, Systems<T>& systems) {
+  const index_t m = systems.a.rows;
+  const bool fits = w.rows == m && (w.cols == 1 || w.cols == systems.p) &&
+                    (w.count == 1 || w.count == systems.count);
+  if (!fits)
+    throw UsageError(
+        fmt::format("weights are {} x {} x {}; they must be {} x 1 or {} x {}, one or {} "
+                    "of them",
+                    w.count, w.rows, w.cols, m, m, systems.p, systems.count));
+  systems.shares_weights = w.count == 1 && w.cols == 1;
+  if (systems.shares_weights) return w;
+  if (w.count == 1) w.stride = 0;
+  if (w.cols == 1) w.col_stride = 0;
+  w.count = systems.count;
+  w.cols = systems.p;
+  return w;
 }
 
 template <class T>
-Systems<T> systems_of(const qrtool_matrices& a, const qrtool_matrices& b,
-                      const qrtool_matrices* weights, const qrtool_solutions& out) {
-  if (a.rows != b.rows) throw UsageError(fmt::format("a has {} rows and b has {}", a.rows, b.rows));
-  Systems<T> systems{.a = strided<T>(a), .b = strided<T>(b)};
-  systems.count = broadcast(a.count, b.count, "a and b");
-  systems.p = b.columns;
-  systems.x = place_for<T>(out.x, "x", systems.count, a.columns, systems.p);
-  systems.se = place_for<Real<T>>(out.errors, "errors", systems.count, a.columns, systems.p);
-  if (!systems.x.is_there() && systems.count * a.columns * systems.p > 0)
-    throw UsageError("x: its place is NULL");
-  if (weights != nullptr) systems.w = weights_of(*weights, systems);
+Systems<T> systems_of(const GivenSystems<T>& given) {
+  Systems<T> systems{.a = given.a, .b = given.b, .x = given.x, .se = given.se};
+  systems.count = given.x.count;
+  systems.p = given.b.cols;
+  if (given.w.is_there()) systems.w = weights_of(given.w, systems);
   return systems;
+}
+
+template <class T>
+GivenSystems<T> given_systems(const qrtool_matrices& a, const qrtool_matrices& b,
+                              const qrtool_matrices* weights, const qrtool_solutions& out) {
+  if (a.rows != b.rows) throw UsageError(fmt::format("a has {} rows and b has {}", a.rows, b.rows));
+  const index_t count = broadcast(a.count, b.count, "a and b");
+  GivenSystems<T> given{
+      .a = strided<T>(a),
+      .b = strided<T>(b),
+      .x = place_for<T>(out.x, "x", count, a.columns, b.columns),
+      .se = place_for<Real<T>>(out.errors, "errors", count, a.columns, b.columns)};
+  if (weights != nullptr) given.w = strided<Real<T>>(*weights);
+  if (!given.x.is_there() && count * a.columns * b.columns > 0)
+    throw UsageError("x: its place is NULL");
+  return given;
 }
 
 /// Checks that no output shares memory with another output or with an input. Errors: UsageError.
@@ -427,23 +452,48 @@ void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& sys
     context.last.reason = "solved on the CPU: " + objection;
 }
 
+/// `why`: the arrays are copies of a device's.
+template <class T>
+void solve_on_host(qrtool_context& context, const Systems<T>& systems, const SolveProblem& problem,
+                   Solutions& solutions, const std::string& why = {}) {
+  if (systems.w.is_there()) require_weights(systems.w);
+  if (problem.has_intercept) require_ones(systems.a);
+  if (systems.count == 0 || systems.p == 0) return;
+  const bool shares = systems.shares_a();
+  const Work work = work_of_systems(problem, shares ? 1 : systems.count,
+                                    systems.p * (shares ? systems.count : 1));
+  context.on_backend(
+      work,
+      [&](PlannedBackend& planned) {
+        solutions.restart();
+        run(context, planned, systems, problem, solutions);
+      },
+      why);
+}
+
 template <class T>
 int solve(qrtool_context& context, const qrtool_matrices& a, const qrtool_matrices& b,
           const qrtool_matrices* weights, const qrtool_solve_options& o,
           const qrtool_solutions& out) {
-  const Systems<T> systems = systems_of<T>(a, b, weights, out);
+  const GivenSystems<T> given = given_systems<T>(a, b, weights, out);
+  const Systems<T> systems = systems_of(given);
   const SolveProblem problem = problem_of(systems, o);
   Solutions solutions(out.solutions, out.solution_size);
   require_apart(systems, solutions);
-  if (problem.has_intercept) require_ones(systems.a);
-  if (systems.count == 0 || systems.p == 0) return QRTOOL_OK;
-  const bool shares = systems.shares_a();
-  const Work work = work_of_systems(problem, shares ? 1 : systems.count,
-                                    systems.p * (shares ? systems.count : 1));
-  context.on_backend(work, [&](PlannedBackend& planned) {
-    solutions.restart();
-    run(context, planned, systems, problem, solutions);
-  });
+  const CallArray arrays[] = {call_array("a", given.a), call_array("b", given.b),
+                              call_array("weights", given.w), call_array("x", given.x),
+                              call_array("errors", given.se)};
+  const CallArray of_host[] = {{"solutions", solutions.first(), systems.count * systems.p > 0}};
+  if (!context.are_on_device(arrays, of_host, o.stream)) {
+    solve_on_host(context, systems, problem, solutions);
+    return solutions.code();
+  }
+  const DeviceCalls::Engine engine(context.device_calls());
+  HostCopies copies(engine, o.stream);
+  const GivenSystems<T> on_host{copies.input(given.a), copies.input(given.b), copies.input(given.w),
+                                copies.output(given.x), copies.output(given.se)};
+  solve_on_host(context, systems_of(on_host), problem, solutions, "systems of a device");
+  copies.write_back();
   return solutions.code();
 }
 

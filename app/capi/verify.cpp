@@ -9,6 +9,7 @@
 
 #include "app/capi/arrays.hpp"
 #include "app/capi/context.hpp"
+#include "app/capi/device_calls.hpp"
 #include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 #include "app/engine/factors_meter.hpp"
@@ -187,12 +188,23 @@ std::pair<int, int> threads_for(const Given& g, Check check, const Limits& limit
           sharing};
 }
 
+/// `number`: of the first matrix that was given with this one.
+void add(const Measurement& m, Reports& reports, index_t number) {
+  reports.add(number + m.matrix, report_of({.residual = m.errors.residual,
+                                            .orthogonality = m.errors.orthogonality,
+                                            .lower = m.errors.lower,
+                                            .diagonal_ratio = m.errors.diagonal_ratio,
+                                            .status = m.status,
+                                            .scale = m.errors.scale,
+                                            .bars = m.bars}));
+}
+
 /// The entries that are measured before the caller is asked whether to go on.
 constexpr index_t entries_at_once = index_t{1} << 24;
 
 template <class T>
 void run(const qrtool_context& context, const Given& given, Check wanted, const BarsOf& bars_of,
-         Reports& reports) {
+         Reports& reports, index_t number) {
   const ErrorFinder::Shape shape = given.shape(1).sizes;
   const bool is_estimated = !shape.is_complex && ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
   const Check check = is_estimated ? wanted : Check::full;
@@ -210,16 +222,102 @@ void run(const qrtool_context& context, const Given& given, Check wanted, const 
       found[static_cast<std::size_t>(i)] =
           workers[static_cast<std::size_t>(worker)].measure(given, first + i);
     });
-    for (index_t i = 0; i < count; ++i) {
-      const Measurement& m = found[static_cast<std::size_t>(i)];
-      reports.add(first + i, report_of({.residual = m.errors.residual,
-                                        .orthogonality = m.errors.orthogonality,
-                                        .lower = m.errors.lower,
-                                        .diagonal_ratio = m.errors.diagonal_ratio,
-                                        .status = m.status,
-                                        .scale = m.errors.scale,
-                                        .bars = m.bars}));
-    }
+    for (index_t i = 0; i < count; ++i) add(found[static_cast<std::size_t>(i)], reports, number);
+  }
+}
+
+/// Calls body(name, matrices, typed matrices) for each array of the call.
+template <class Body>
+void for_each_array(Given& given, Body body) {
+  const auto call = [&](const char* name, qrtool_matrices& matrices) {
+    with_type(type_of(matrices, name),
+              [&](auto zero) { body(name, matrices, strided<decltype(zero)>(matrices)); });
+  };
+  call("a", given.a);
+  if (given.q) call("q", *given.q);
+  if (given.r) call("r", *given.r);
+  if (given.v) call("v", *given.v);
+  if (given.tau) call("tau", *given.tau);
+}
+
+void measure_on_host(qrtool_context& context, const Given& given, Check check,
+                     const BarsOf& bars_of, Reports& reports, index_t number = 0) {
+  const std::lock_guard lock(context.mutex);
+  context.note_work();
+  if (is_complex(type_of(given.a, "a")))
+    run<std::complex<double>>(context, given, check, bars_of, reports, number);
+  else
+    run<double>(context, given, check, bars_of, reports, number);
+}
+
+/// What a device that made these factors would have been asked for. Nothing where no device makes
+/// such factors.
+std::optional<Problem> problem_on_device(const Given& given) {
+  Problem problem{.count = given.a.count,
+                  .m = given.a.rows,
+                  .n = given.a.columns,
+                  .type = type_of(given.a, "a")};
+  for (const auto& matrices : {given.q, given.r, given.v, given.tau})
+    if (matrices && matrices->type != given.a.type) return std::nullopt;
+  if (given.p != nullptr) return std::nullopt;
+  if (given.v)
+    problem.mode = Mode::raw;
+  else if (!given.q)
+    problem.mode = Mode::r;
+  else if (given.q->columns != given.k())
+    problem.mode = Mode::complete;
+  if (!given.v && given.r->rows != problem.r_rows()) return std::nullopt;
+  return problem;
+}
+
+FactorArrays factor_arrays(const Given& given) {
+  const auto placed = [&](const std::optional<qrtool_matrices>& matrices) {
+    if (!matrices) return DeviceMatrices{};
+    return with_type(type_of(*matrices, ""), [&](auto zero) {
+      return device_matrices(strided<decltype(zero)>(*matrices));
+    });
+  };
+  return {placed(given.a), placed(given.q), placed(given.r), placed(given.v), placed(given.tau)};
+}
+
+void measure(qrtool_context& context, Given given, Check check, const BarsOf& bars_of, void* stream,
+             Reports& reports) {
+  std::vector<CallArray> arrays;
+  for_each_array(given, [&](const char* name, auto&, const auto& strided_array) {
+    arrays.push_back(call_array(name, strided_array));
+  });
+  const CallArray of_host[] = {{"reports", reports.first(), true},
+                               {"p", given.p, given.a.columns > 0}};
+  if (!context.are_on_device(arrays, of_host, stream)) {
+    measure_on_host(context, given, check, bars_of, reports);
+    return;
+  }
+  const DeviceCalls::Engine engine(context.device_calls());
+  const auto by_host = [&](index_t first, index_t count) {
+    HostCopies copies(engine, stream);
+    Given some = given;
+    for_each_array(some, [&](const char*, qrtool_matrices& matrices, const auto& array) {
+      matrices.data = copies.input(array.slice(first, count)).data;
+      matrices.count = count;
+      matrices.row_stride = matrices.column_stride = matrices.matrix_stride = 0;
+    });
+    if (given.p != nullptr) some.p = given.p + first * given.a.columns;
+    measure_on_host(context, some, check, bars_of, reports, first);
+  };
+  const std::optional<Problem> problem = problem_on_device(given);
+  if (!problem || !engine->objection(*problem).empty()) {
+    by_host(0, given.a.count);
+    return;
+  }
+  index_t number = 0;
+  for (const StreamEngine::Found& found : engine->measure(stream, *problem, factor_arrays(given))) {
+    Measurement one{.matrix = number++, .errors = found.errors};
+    judge_measurement(one, found.is_finite, bars_of, given.shape(1).has_q);
+    // The device takes R as triangular. Only the host has all of another R in the residual.
+    if (found.errors.lower > 0)
+      by_host(one.matrix, 1);
+    else
+      add(one, reports, 0);
   }
 }
 
@@ -248,11 +346,7 @@ int qrtool_verify(qrtool_context* context, const qrtool_matrices* a,
                              : standard_bars(a->rows, a->columns, precision, errors);
     };
     const Check check = o.check == QRTOOL_PROBE ? Check::probe : Check::full;
-    c.note_work();
-    if (is_complex(type_of(*a, "a")))
-      run<std::complex<double>>(c, given, check, bars_of, lines);
-    else
-      run<double>(c, given, check, bars_of, lines);
+    measure(c, given, check, bars_of, o.stream, lines);
     return lines.code();
   });
 }

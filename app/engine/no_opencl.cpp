@@ -25,6 +25,12 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&, b
 
 bool opencl_is_pageable(const Backend&) { return false; }
 
+const CallerArrays* opencl_caller_arrays(Backend&) { return nullptr; }
+
+std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend&, const StreamAllocator&) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
 std::span<const Variant> list_opencl_variants() { return {}; }
 
 void build_opencl_factors(Backend&, const Plan&) {

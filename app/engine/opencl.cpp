@@ -30,6 +30,16 @@ bool opencl_is_pageable(const Backend& backend) {
   return device != nullptr && device->is_pageable();
 }
 
+const CallerArrays* opencl_caller_arrays(Backend& backend) {
+  auto* const device = dynamic_cast<OpenclBackend*>(&backend);
+  return device == nullptr ? nullptr : caller_arrays_of(*device);
+}
+
+std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
+                                                        const StreamAllocator& allocator) {
+  return make_stream_engine(dynamic_cast<OpenclBackend&>(backend), allocator);
+}
+
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 
 void build_opencl_factors(Backend& backend, const Plan& plan) {

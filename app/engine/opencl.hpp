@@ -14,6 +14,7 @@
 #include "core/solve/engines/system_device.hpp"
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
+#include "gpu/pipeline/stream_engine.hpp"
 
 namespace qrtool {
 
@@ -24,6 +25,12 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 
 /// Whether `backend` is a device that has got no page-locked memory for its copies.
 bool opencl_is_pageable(const Backend& backend);
+
+/// What the device of `backend` offers to calls on arrays of a caller. Null: nothing.
+const CallerArrays* opencl_caller_arrays(Backend& backend);
+/// `backend`, which has such arrays, outlives the engine. Errors: DeviceError.
+std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
+                                                        const StreamAllocator& allocator);
 
 std::span<const Variant> list_opencl_variants();
 

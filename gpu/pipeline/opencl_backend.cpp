@@ -82,6 +82,11 @@ HostMemory OpenclBackend::allocate(std::size_t bytes) {
 
 bool OpenclBackend::is_pageable() const { return engine_->is_pageable; }
 
+void OpenclBackend::free_workspace() {
+  const DriverScope driver;
+  engine_->pool.clear();
+}
+
 ChunkSeconds OpenclBackend::factor_any(const Plan& plan, const AnyChunk& any) {
   return std::visit([&](const auto& chunk) { return factor_chunk(*engine_, plan, chunk); }, any);
 }

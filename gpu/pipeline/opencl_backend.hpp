@@ -50,6 +50,8 @@ class OpenclBackend : public Backend {
   /// Whether allocate() had to give ordinary memory.
   bool is_pageable() const;
 
+  void free_workspace() override;
+
   ChunkSeconds factor_any(const Plan& plan, const AnyChunk& any) override;
 
   /// 0 on a device that cannot measure errors, or takes small float32 numbers as 0.

@@ -66,6 +66,8 @@ int main(void) {
   MEMBER(qrtool_context_options, reserved);
   MEMBER(qrtool_context_options, keep_going);
   MEMBER(qrtool_context_options, user);
+  MEMBER(qrtool_context_options, allocate);
+  MEMBER(qrtool_context_options, deallocate);
   SIZE(qrtool_run);
   MEMBER(qrtool_run, size);
   MEMBER(qrtool_run, backend);
@@ -96,6 +98,9 @@ int main(void) {
   MEMBER(qrtool_factor_options, arithmetic);
   MEMBER(qrtool_factor_options, pivoting);
   MEMBER(qrtool_factor_options, condition);
+  MEMBER(qrtool_factor_options, stream);
+  MEMBER(qrtool_factor_options, no_wait);
+  MEMBER(qrtool_factor_options, reserved);
   SIZE(qrtool_factors);
   MEMBER(qrtool_factors, size);
   MEMBER(qrtool_factors, q);
@@ -111,6 +116,7 @@ int main(void) {
   MEMBER(qrtool_verify_options, criteria);
   MEMBER(qrtool_verify_options, mixed);
   MEMBER(qrtool_verify_options, reserved);
+  MEMBER(qrtool_verify_options, stream);
   SIZE(qrtool_given_factors);
   MEMBER(qrtool_given_factors, size);
   MEMBER(qrtool_given_factors, q);
@@ -138,6 +144,7 @@ int main(void) {
   MEMBER(qrtool_solve_options, basic);
   MEMBER(qrtool_solve_options, skip_missing);
   MEMBER(qrtool_solve_options, least_norm);
+  MEMBER(qrtool_solve_options, stream);
   SIZE(qrtool_solutions);
   MEMBER(qrtool_solutions, size);
   MEMBER(qrtool_solutions, x);

@@ -43,7 +43,8 @@ def main():
         wrong.append(f"qrtool.h declares {sorted(functions)}, the library shows {exported}")
     for body, struct in re.findall(r"typedef struct \w+ \{(.*?)\} (\w+);", header, re.S):
         for declaration in body.split(";"):
-            names = re.findall(r"\(\*(\w+)\)|(\w+)\s*(?=,|$)", declaration.strip())
+            of_members = re.sub(r"\)\s*\(.*\)", ")", declaration.strip())
+            names = re.findall(r"\(\*(\w+)\)|(\w+)\s*(?=,|$)", of_members)
             for name in (pointer or plain for pointer, plain in names):
                 if f"{struct}.{name}" not in members:
                     wrong.append(f"abi.c does not print {struct}.{name}")

@@ -257,9 +257,11 @@ Result cuCtxPopCurrent_v2(Context* context) {
 Result cuModuleLoadDataEx(Module* module, const void* image, unsigned, int*, void**) {
   return called(__func__, Needs::context, [&] {
     const std::string binary = image_at(image);
-    cl_program program = binary.empty() ? nullptr : program_of(current()->device, binary, nullptr);
-    if (program == nullptr) return invalid_image;
-    *module = new Module_{.context = current(), .program = program};
+    if (binary.empty()) return invalid_image;
+    std::string why;
+    const Code code = program_of(current()->device, binary, &why);
+    if (code.program == nullptr) return invalid_image;
+    *module = new Module_{.context = current(), .code = code};
     state().modules.insert(*module);
     return success;
   });
@@ -274,7 +276,6 @@ Result cuModuleUnload(Module module) {
       clReleaseKernel(function->kernel);
       state().functions.erase(function);
     }
-    clReleaseProgram(module->program);
     state().modules.erase(module);
     return success;
   });
@@ -284,10 +285,8 @@ Result cuModuleGetFunction(Function* function, Module module, const char* name) 
   return called(__func__, Needs::context, [&] {
     Function& made = known(state().modules, module, "the module")->functions[name];
     if (made == nullptr) {
-      cl_kernel kernel = kernel_of(module->program, name);
-      if (kernel == nullptr) return module->functions.erase(name), not_found;
-      made = new Function_{
-          .module = module, .name = name, .kernel = kernel, .parameters = parameters_of(kernel)};
+      made = function_of(module, name);
+      if (made == nullptr) return module->functions.erase(name), not_found;
       state().functions.insert(made);
     }
     *function = made;
@@ -324,9 +323,8 @@ Result cuLinkAddData_v2(Link link, int type, void* data, std::size_t bytes, cons
     if (type != input_ptx) return invalid_value;
     const std::string binary(static_cast<const char*>(data), bytes);
     std::string why;
-    cl_program program = program_of(link->context->device, binary, &why);
-    if (program == nullptr) return write_log(*link, why), invalid_ptx;
-    clReleaseProgram(program);
+    const Code code = program_of(link->context->device, binary, &why);
+    if (code.program == nullptr) return write_log(*link, why), invalid_ptx;
     link->image = image_of(binary);
     return success;
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 #include "tests/support/cuda_stand_in/state.hpp"
 
@@ -10,6 +11,7 @@ namespace qrtool::cuda {
 namespace {
 
 constexpr std::array<char, 16> image_name{"qrtool stand-in"};
+constexpr std::string_view source_name = "qrtool source ";
 
 struct Head {
   std::array<char, 16> name = image_name;
@@ -86,10 +88,36 @@ std::size_t bytes_of_value(cl_kernel kernel, cl_uint index) {
   const auto takes = [&](std::size_t bytes) {
     return clSetKernelArg(kernel, index, bytes, zeros.data()) == CL_SUCCESS;
   };
-  if (takes(3)) return most_bytes_of_struct;
-  for (const std::size_t bytes : {4, 8, 1, 2, 16, 32, 64, 128, 256})
+  if (takes(5)) return most_bytes_of_struct;
+  for (const std::size_t bytes : {1, 2, 4, 8, 16, 32, 64, 128, 256})
     if (takes(bytes)) return bytes;
   broken("argument " + std::to_string(index) + " of a kernel has an unknown size");
+}
+
+Code made_program(const Machine& on, const std::string& binary, cl_int* code) {
+  const auto built = [&](cl_program program, const std::string& options) {
+    if (*code == CL_SUCCESS)
+      *code = clBuildProgram(program, 1, &on.device, options.c_str(), nullptr, nullptr);
+    return program;
+  };
+  const std::string told = " -cl-kernel-arg-info";
+  if (!binary.starts_with(source_name)) {
+    const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
+    const std::size_t bytes = binary.size();
+    cl_int of_binary = CL_SUCCESS;
+    cl_program program =
+        clCreateProgramWithBinary(on.context, 1, &on.device, &bytes, &data, &of_binary, code);
+    program = built(program, told);
+    return {program, program};
+  }
+  const std::size_t first = source_name.size(), end = binary.find('\n', first);
+  const std::string options = binary.substr(first, end - first);
+  const char* text = binary.c_str() + end + 1;
+  cl_program program = clCreateProgramWithSource(on.context, 1, &text, nullptr, code);
+  program = built(program, options);
+  if (*code != CL_SUCCESS) return {};
+  cl_program with_arguments = clCreateProgramWithSource(on.context, 1, &text, nullptr, code);
+  return {program, built(with_arguments, options + told)};
 }
 
 Parameter parameter_of(cl_kernel kernel, cl_uint index) {
@@ -131,34 +159,37 @@ std::string image_at(const void* image) {
   return {binary, head.bytes};
 }
 
-cl_program program_of(Device device, const std::string& image, std::string* why) {
-  const Machine& on = machine(device);
-  const auto* data = reinterpret_cast<const unsigned char*>(image.data());
-  const std::size_t bytes = image.size();
-  cl_int code = CL_SUCCESS, of_binary = CL_SUCCESS;
-  cl_program program =
-      clCreateProgramWithBinary(on.context, 1, &on.device, &bytes, &data, &of_binary, &code);
-  // PoCL tells of arguments only with this option, whatever the binary was built with.
-  constexpr auto options = "-cl-kernel-arg-info";
-  if (code == CL_SUCCESS) code = clBuildProgram(program, 1, &on.device, options, nullptr, nullptr);
-  if (code == CL_SUCCESS) return program;
-  if (why != nullptr) *why = "the stand-in cannot read this: OpenCL error " + std::to_string(code);
-  return nullptr;
+std::string source_image(const std::string& text, const std::string& options) {
+  return std::string(source_name) + options + '\n' + text;
 }
 
-cl_kernel kernel_of(cl_program program, const char* name) {
+Code program_of(Device device, const std::string& binary, std::string* why) {
+  static auto& made_before = *new std::map<std::pair<Device, std::string>, Code>;
+  Code& made = made_before[{device, binary}];
+  if (made.program == nullptr) {
+    cl_int code = CL_SUCCESS;
+    made = made_program(machine(device), binary, &code);
+    if (code != CL_SUCCESS) {
+      *why = "the stand-in cannot read this: OpenCL error " + std::to_string(code);
+      made = {};
+    }
+  }
+  return made;
+}
+
+Function function_of(Module module, const char* name) {
   cl_int code = CL_SUCCESS;
-  cl_kernel kernel = clCreateKernel(program, name, &code);
-  return code == CL_SUCCESS ? kernel : nullptr;
-}
-
-std::vector<Parameter> parameters_of(cl_kernel kernel) {
+  cl_kernel kernel = clCreateKernel(module->code.program, name, &code);
+  if (code != CL_SUCCESS) return nullptr;
+  cl_kernel told = clCreateKernel(module->code.with_arguments, name, &code);
+  check(code, "clCreateKernel");
+  auto* made = new Function_{.module = module, .name = name, .kernel = kernel};
   cl_uint count = 0;
-  check(clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(count), &count, nullptr),
+  check(clGetKernelInfo(told, CL_KERNEL_NUM_ARGS, sizeof(count), &count, nullptr),
         "clGetKernelInfo");
-  std::vector<Parameter> parameters;
-  for (cl_uint i = 0; i < count; ++i) parameters.push_back(parameter_of(kernel, i));
-  return parameters;
+  for (cl_uint i = 0; i < count; ++i) made->parameters.push_back(parameter_of(told, i));
+  clReleaseKernel(told);
+  return made;
 }
 
 std::size_t most_threads_of(Device device, cl_kernel kernel) {

@@ -6,6 +6,9 @@
 // rule of CUDA, or that accesses memory without an order among streams, ends with one line on the
 // standard error and abort().
 //
+// With LD_LIBRARY_PATH=FOLDER QRTOOL_PRETEND=cuda a program finds the library in a folder. With
+// OPENCL_LAYERS=FOLDER/libcuda.so.1 as well, PoCL builds much less (layer.cpp).
+//
 // QRTOOL_STAND_IN, a list of words with commas between them, or qrtool_stand_in(words):
 //   fail=SYMBOL:K[:CODE]  the K-th call of a function returns CODE (999) and does nothing; K+: all
 //                         from the K-th on
@@ -87,9 +90,15 @@ struct Event_ {
   std::shared_ptr<Moment> moment;
 };
 
+/// PoCL tells of the arguments of kernels only if an option of the build asks for it, and builds
+/// kernels with and without it apart. A program from a binary is both.
+struct Code {
+  cl_program program = nullptr, with_arguments = nullptr;
+};
+
 struct Module_ {
   Context context = nullptr;
-  cl_program program = nullptr;
+  Code code;
   std::map<std::string, Function> functions;
 };
 
@@ -245,15 +254,17 @@ void forget(Memory& memory);
 /// Runs all commands that wait.
 void run_commands();
 int count_of_devices();
-/// A device's program from an image; null if it is none.
-cl_program program_of(Device device, const std::string& image, std::string* why);
+/// What stands for a binary: the source of a program and the options of its build.
+std::string source_image(const std::string& text, const std::string& options);
+/// A program of the device from what a compiler has given, or from a source, made once; null if it
+/// is none.
+Code program_of(Device device, const std::string& binary, std::string* why);
 /// An image from what a compiler has given.
 std::string image_of(const std::string& binary);
 /// The bytes of an image in memory; empty if it is none.
 std::string image_at(const void* image);
 /// Null if there is none of this name.
-cl_kernel kernel_of(cl_program program, const char* name);
-std::vector<Parameter> parameters_of(cl_kernel kernel);
+Function function_of(Module module, const char* name);
 std::size_t most_threads_of(Device device, cl_kernel kernel);
 
 struct Grid {
