@@ -64,6 +64,7 @@ class DeviceCalls {
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
     StreamEngine* operator->() const { return engine_.get(); }
+    StreamEngine& operator*() const { return *engine_; }
 
    private:
     DeviceCalls& calls_;
@@ -77,6 +78,7 @@ class DeviceCalls {
   /// They stay until the process ends.
   const CallerArrays& arrays() const { return arrays_; }
   int cuda_ordinal() const { return cuda_ordinal_; }
+  const std::shared_ptr<Backend>& backend() const { return backend_; }
 
  private:
   AddressKind kind_of(const CallArray& array) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <vector>
 
 #include "app/capi/arrays.hpp"
@@ -13,6 +14,7 @@
 #include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
 #include "app/engine/group_engine.hpp"
+#include "app/engine/opencl.hpp"
 #include "app/engine/tall_rows.hpp"
 
 namespace qrtool::capi {
@@ -43,9 +45,8 @@ struct Systems {
   Strided<T> x = {};              // n x p
   Strided<Real<T>> se = {};       // so, too
   index_t count = 0, p = 0;
-  bool shares_weights = false;
+  bool shares_a = false, shares_weights = false;
 
-  bool shares_a() const { return a.count == 1; }
   /// Return the A and the B of a place. One A, or one B, may serve all places.
   Strided<const T> a_of(index_t place) const { return a.slice(a.count == 1 ? 0 : place, 1); }
   Strided<const T> b_of(index_t place) const { return b.slice(b.count == 1 ? 0 : place, 1); }
@@ -58,6 +59,14 @@ struct GivenSystems {
   Strided<const Real<T>> w = {};
   Strided<T> x = {};
   Strided<Real<T>> se = {};
+
+  /// Those of some places. What serves all places serves these.
+  GivenSystems slice(index_t first, index_t count) const {
+    const auto some = [&](const auto& all) {
+      return all.count == x.count ? all.slice(first, count) : all;
+    };
+    return {some(a), some(b), some(w), some(x), some(se)};
+  }
 };
 
 /// Returns the number of places of a batch to which both belong.
@@ -108,6 +117,7 @@ Systems<T> systems_of(const GivenSystems<T>& given) {
   Systems<T> systems{.a = given.a, .b = given.b, .x = given.x, .se = given.se};
   systems.count = given.x.count;
   systems.p = given.b.cols;
+  systems.shares_a = given.a.count == 1;
   if (given.w.is_there()) systems.w = weights_of(given.w, systems);
   return systems;
 }
@@ -183,7 +193,7 @@ SolveProblem problem_of(const Systems<T>& s, const qrtool_solve_options& o) {
 
 template <class T>
 SystemsShape shape_of(const Systems<T>& s) {
-  const Dims of_a = s.shares_a() ? Dims{} : Dims{s.count};
+  const Dims of_a = s.shares_a ? Dims{} : Dims{s.count};
   return {.sides = {.rows = RowsOfB::matrix,
                     .batch = {s.count},
                     .p = s.p,
@@ -209,6 +219,7 @@ template <class T>
 struct SolveCall {
   const qrtool_context& context;
   const Systems<T>& systems;
+  index_t number;  // of their first place in the call
   const SolveProblem& problem;
   const SolvePlan& plan;
   Solutions& solutions;
@@ -237,7 +248,7 @@ struct Found {
     if (call.problem.wants_se) hand(se, call.systems.se);
     for (index_t s = 0; s < count * call.systems.p; ++s) {
       const auto i = static_cast<std::size_t>(s);
-      call.solutions.add(first * call.systems.p + s,
+      call.solutions.add((call.number + first) * call.systems.p + s,
                          report_of(reports[i], findings[i], call.problem.ridge));
     }
   }
@@ -313,8 +324,8 @@ void solve_groups(const SolveCall<T>& call) {
   MatrixView<const T> shared;
   // A matrix without entries has no memory, but core needs an address.
   static constexpr T none = 0;
-  if (s.shares_a()) shared = matrices.take(0, 1)[0];
-  if (s.shares_a() && shared.data == nullptr) shared.data = &none;
+  if (s.shares_a) shared = matrices.take(0, 1)[0];
+  if (s.shares_a && shared.data == nullptr) shared.data = &none;
   Batch<Real<T>> weights;
   if (s.shares_weights) weights = copied(s.w, 1);
   GroupEngine<T> engine({.problem = call.problem,
@@ -345,10 +356,10 @@ void solve_groups(const SolveCall<T>& call) {
         block.w_places = block.b_places;
       }
     }
-    engine.run(s.shares_a() ? BatchView<const T>{} : matrices.take(first, count), block);
+    engine.run(s.shares_a ? BatchView<const T>{} : matrices.take(first, count), block);
     if (call.plan.route == SolveRoute::each)
       spread_findings(found, call.plan.system_size());
-    else if (s.shares_a() && !call.plan.splits)  // A was looked at once
+    else if (s.shares_a && !call.plan.splits)  // A was looked at once
       std::fill(found.findings.begin(), found.findings.end(), engine.findings());
     found.hand_over(call, first, count);
   }
@@ -370,7 +381,7 @@ void solve_tall(const SolveCall<T>& call) {
   const Batch<T> ab(1, at_once, shape.n());
   Matrices<T> matrices(s.a, false, threads);
   for (index_t place = 0; place < s.count; ++place) {
-    const MatrixView<const T> a = matrices.take(s.shares_a() ? 0 : place, 1)[0];
+    const MatrixView<const T> a = matrices.take(s.shares_a ? 0 : place, 1)[0];
     Found<T> found(p, 1, s.p);
     for (index_t first = 0; first < s.p; first += size) {
       call.context.require_going_on();
@@ -418,10 +429,12 @@ void solve_tall(const SolveCall<T>& call) {
   }
 }
 
+/// Solves for some places of a call, from `number` on, as they are solved with all places of it.
 template <class T>
-void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& systems,
-         const SolveProblem& problem, Solutions& solutions) {
-  const SystemsShape shape = shape_of(systems);
+void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& all,
+         const SolveProblem& problem, Solutions& solutions, const Systems<T>& systems,
+         index_t number) {
+  const SystemsShape shape = shape_of(all);
   Limits limits = context.limits;
   // The arrays belong to the caller, so the memory of one system is not counted.
   limits.host_bytes +=
@@ -435,6 +448,7 @@ void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& sys
   if (is_on_device) take_device(shape, problem, limits, plan);
   const SolveCall<T> call{.context = context,
                           .systems = systems,
+                          .number = number,
                           .problem = problem,
                           .plan = plan,
                           .solutions = solutions,
@@ -452,24 +466,119 @@ void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& sys
     context.last.reason = "solved on the CPU: " + objection;
 }
 
-/// `why`: the arrays are copies of a device's.
+/// Solves for the places `systems` of a call, from `number` on. `why`: they are copies of a
+/// device's.
 template <class T>
-void solve_on_host(qrtool_context& context, const Systems<T>& systems, const SolveProblem& problem,
-                   Solutions& solutions, const std::string& why = {}) {
-  if (systems.w.is_there()) require_weights(systems.w);
-  if (problem.has_intercept) require_ones(systems.a);
+void solve_on_host(qrtool_context& context, const Systems<T>& all, const SolveProblem& problem,
+                   Solutions& solutions, const Systems<T>& systems, index_t number = 0,
+                   const std::string& why = {}) {
   if (systems.count == 0 || systems.p == 0) return;
-  const bool shares = systems.shares_a();
-  const Work work = work_of_systems(problem, shares ? 1 : systems.count,
-                                    systems.p * (shares ? systems.count : 1));
+  const Work work = work_of_systems(problem, all.shares_a ? 1 : all.count,
+                                    all.p * (all.shares_a ? all.count : 1));
   context.on_backend(
       work,
       [&](PlannedBackend& planned) {
-        solutions.restart();
-        run(context, planned, systems, problem, solutions);
+        if (&all == &systems) solutions.restart();
+        run(context, planned, all, problem, solutions, systems, number);
       },
       why);
 }
+
+/// The systems of a call that are in the memory of a device.
+template <class T>
+class DeviceSystems {
+ public:
+  DeviceSystems(qrtool_context& context, const GivenSystems<T>& given, const SolveProblem& problem,
+                void* stream, Solutions& solutions)
+      : context_(context),
+        given_(given),
+        all_(systems_of(given)),
+        problem_(problem),
+        stream_(stream),
+        solutions_(solutions),
+        engine_(context.device_calls()) {}
+
+  void run() {
+    if (problem_.has_intercept) {
+      HostCopies ones(engine_, stream_);
+      Strided<const T> column = given_.a;
+      if (column.cols > 0) column.cols = 1;
+      require_ones(ones.input(column));
+    }
+    if (all_.count == 0 || all_.p == 0) return;
+    std::string why = "complex systems are solved on the CPU";
+    if constexpr (!is_complex_number<T>) why = solve_there();
+    if (!why.empty()) by_host(0, all_.count, why);
+  }
+
+ private:
+  /// Returns why the device does not solve them, if it does not.
+  std::string solve_there() {
+    if (problem_.has_weights || problem_.skips_missing)
+      return "rows have weights, or may be missing";
+    if (given_.a.count != all_.count) return "one A serves several right sides";
+    SystemsShape shape = shape_of(all_);
+    shape.sides.a_leading = shape.sides.b_leading = Dims{all_.count};
+    Limits limits = context_.limits;
+    limits.host_bytes = std::numeric_limits<std::size_t>::max() / 4;  // they do not come there
+    const SolvePlan plan = plan_solve(shape, problem_, limits);
+    SolveDevice device{.backend = context_.device_calls().backend()};
+    std::string why = objection_to_devices(shape, problem_, plan);
+    if (why.empty()) why = plan_on_device(shape, problem_, plan, "", device);
+    if (why.empty()) why = engine_->objection(device.factor.problem);
+    if (!why.empty()) return why;
+    Strided<const T> b = given_.b;
+    if (b.count != all_.count) b.stride = 0;
+    b.count = all_.count;
+    const SystemResults found =
+        solve_on_opencl_stream<T>(*engine_, stream_, problem_, device.factor, device.route,
+                                  {device_matrices(given_.a), device_matrices(b),
+                                   device_matrices(given_.x), device_matrices(given_.se)});
+    context_.show_on_device(device.variant(), {});
+    take(found);
+    return {};
+  }
+
+  /// Neighbours that the device refuses go to the host together.
+  void take(const SystemResults& found) {
+    index_t next = 0;
+    for (std::size_t i = 0; i <= found.refused.size(); ++i) {
+      const index_t refused = i < found.refused.size() ? found.refused[i] : all_.count;
+      for (; next < refused; ++next) add(found, next);
+      if (refused == all_.count) return;
+      index_t end = refused + 1;
+      while (i + 1 < found.refused.size() && found.refused[i + 1] == end) ++end, ++i;
+      by_host(refused, end - refused, {});
+      next = end;
+    }
+  }
+  void add(const SystemResults& found, index_t place) {
+    const index_t first = place * all_.p;
+    for (index_t s = first; s < first + all_.p; ++s)
+      solutions_.add(s, report_of(found.reports[static_cast<std::size_t>(s)],
+                                  found.findings[static_cast<std::size_t>(first)], problem_.ridge));
+  }
+
+  void by_host(index_t first, index_t count, const std::string& why) {
+    const GivenSystems<T> there = given_.slice(first, count);
+    HostCopies copies(engine_, stream_);
+    const GivenSystems<T> here{copies.input(there.a), copies.input(there.b), copies.input(there.w),
+                               copies.output(there.x), copies.output(there.se)};
+    if (here.w.is_there()) require_weights(here.w);
+    Systems<T> some = systems_of(here);
+    some.shares_a = all_.shares_a;
+    solve_on_host(context_, all_, problem_, solutions_, some, first, why);
+    copies.write_back();
+  }
+
+  qrtool_context& context_;
+  const GivenSystems<T>& given_;
+  Systems<T> all_;
+  const SolveProblem& problem_;
+  void* stream_;
+  Solutions& solutions_;
+  DeviceCalls::Engine engine_;
+};
 
 template <class T>
 int solve(qrtool_context& context, const qrtool_matrices& a, const qrtool_matrices& b,
@@ -484,16 +593,13 @@ int solve(qrtool_context& context, const qrtool_matrices& a, const qrtool_matric
                               call_array("weights", given.w), call_array("x", given.x),
                               call_array("errors", given.se)};
   const CallArray of_host[] = {{"solutions", solutions.first(), systems.count * systems.p > 0}};
-  if (!context.are_on_device(arrays, of_host, o.stream)) {
-    solve_on_host(context, systems, problem, solutions);
+  if (context.are_on_device(arrays, of_host, o.stream)) {
+    DeviceSystems<T>(context, given, problem, o.stream, solutions).run();
     return solutions.code();
   }
-  const DeviceCalls::Engine engine(context.device_calls());
-  HostCopies copies(engine, o.stream);
-  const GivenSystems<T> on_host{copies.input(given.a), copies.input(given.b), copies.input(given.w),
-                                copies.output(given.x), copies.output(given.se)};
-  solve_on_host(context, systems_of(on_host), problem, solutions, "systems of a device");
-  copies.write_back();
+  if (given.w.is_there()) require_weights(given.w);
+  if (problem.has_intercept) require_ones(given.a);
+  solve_on_host(context, systems, problem, solutions, systems);
   return solutions.code();
 }
 

@@ -31,6 +31,17 @@ std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend&, const StreamAl
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
+template <class T>
+SystemResults solve_on_opencl_stream(StreamEngine&, void*, const SolveProblem&, const Plan&,
+                                     SystemRoute, const SystemArrays&) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+template SystemResults solve_on_opencl_stream<float>(StreamEngine&, void*, const SolveProblem&,
+                                                     const Plan&, SystemRoute, const SystemArrays&);
+template SystemResults solve_on_opencl_stream<double>(StreamEngine&, void*, const SolveProblem&,
+                                                      const Plan&, SystemRoute,
+                                                      const SystemArrays&);
+
 std::span<const Variant> list_opencl_variants() { return {}; }
 
 void build_opencl_factors(Backend&, const Plan&) {

@@ -40,6 +40,18 @@ std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
   return make_stream_engine(dynamic_cast<OpenclBackend&>(backend), allocator);
 }
 
+template <class T>
+SystemResults solve_on_opencl_stream(StreamEngine& engine, void* stream,
+                                     const SolveProblem& problem, const Plan& factor,
+                                     SystemRoute route, const SystemArrays& arrays) {
+  return solve_on_stream<T>(engine, stream, problem, factor, route, arrays);
+}
+template SystemResults solve_on_opencl_stream<float>(StreamEngine&, void*, const SolveProblem&,
+                                                     const Plan&, SystemRoute, const SystemArrays&);
+template SystemResults solve_on_opencl_stream<double>(StreamEngine&, void*, const SolveProblem&,
+                                                      const Plan&, SystemRoute,
+                                                      const SystemArrays&);
+
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 
 void build_opencl_factors(Backend& backend, const Plan& plan) {

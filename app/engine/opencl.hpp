@@ -15,6 +15,7 @@
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/pipeline/stream_engine.hpp"
+#include "gpu/solve/stream_systems.hpp"
 
 namespace qrtool {
 
@@ -31,6 +32,12 @@ const CallerArrays* opencl_caller_arrays(Backend& backend);
 /// `backend`, which has such arrays, outlives the engine. Errors: DeviceError.
 std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
                                                         const StreamAllocator& allocator);
+
+/// Calls solve_on_stream().
+template <class T>
+SystemResults solve_on_opencl_stream(StreamEngine& engine, void* stream,
+                                     const SolveProblem& problem, const Plan& factor,
+                                     SystemRoute route, const SystemArrays& arrays);
 
 std::span<const Variant> list_opencl_variants();
 

@@ -33,6 +33,8 @@ struct SolveProblem {
   /// Whether x is the solution of least norm, not NaN, if the rows that count do not determine it.
   bool takes_few_rows = false;
 
+  bool operator==(const SolveProblem&) const = default;
+
   /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b; the
   /// row of an intercept is zero.
   index_t packed_rows() const { return m + (ridge > 0 ? n : 0); }

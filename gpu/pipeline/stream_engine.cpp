@@ -57,6 +57,7 @@ class EngineOnStream final : public StreamEngine {
   }
   std::vector<Found> measure(void* stream, const Problem& problem,
                              const FactorArrays& arrays) override;
+  StreamWork& work() override { return work_; }
 
  private:
   FactorEngine& engine() { return work_.engine(); }

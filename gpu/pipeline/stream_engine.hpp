@@ -36,6 +36,8 @@ struct FactorArrays {
 /// What a call finds out about its matrices: nothing; whether A and R are finite; the errors.
 enum class Looks { at_nothing, at_range, at_errors };
 
+class StreamWork;
+
 /// The queue, the memory and the kernels of one call at a time. Errors of all calls: DeviceError;
 /// LimitError where there is not even memory for one matrix at a time. After an error the next call
 /// works, if the device does.
@@ -70,6 +72,9 @@ class StreamEngine {
   };
   virtual std::vector<Found> measure(void* stream, const Problem& problem,
                                      const FactorArrays& arrays) = 0;
+
+  /// For gpu/solve.
+  virtual StreamWork& work() = 0;
 };
 
 class OpenclBackend;

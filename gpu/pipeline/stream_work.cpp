@@ -39,7 +39,8 @@ void StreamWork::run(void* stream, std::string_view where, const std::function<v
 }
 
 void StreamWork::in_parts(index_t count, index_t most, const std::string& item,
-                          const std::function<void(index_t, index_t)>& part) {
+                          const std::function<void(index_t, index_t)>& part,
+                          const std::function<void()>& forget) {
   // The arrays of such a part begin where the memory is aligned to 16 bytes, if they all do.
   constexpr index_t aligned = 4;
   for (index_t first = 0; first < count;) {
@@ -53,6 +54,7 @@ void StreamWork::in_parts(index_t count, index_t most, const std::string& item,
       if (some == 1)
         throw LimitError(fmt::format("{} has no memory left for one {}", engine_.info.text(), item),
                          "--backend cpu works in host memory");
+      forget();
       free_memory();
       memory_->begin_call(stream_);
       most = some / 2;

@@ -23,14 +23,23 @@ class StreamWork {
   /// call is in the stream then.
   void run(void* stream, std::string_view where, const std::function<void()>& body);
   /// Within run(): calls part(first, number) for `count` items, at most `most` at a time, and fewer
-  /// where the device has too little memory. `item` is for messages: "40x12 matrix".
-  void in_parts(index_t count, index_t most, const std::string& item,
-                const std::function<void(index_t, index_t)>& part);
+  /// where the device has too little memory, after forget(), which lets go of buffers. `item` is
+  /// for messages: "40x12 matrix".
+  void in_parts(
+      index_t count, index_t most, const std::string& item,
+      const std::function<void(index_t, index_t)>& part,
+      const std::function<void()>& forget = [] {});
   /// After run(): waits for its work.
   void wait();
 
   /// Within run(): page-locked memory of the host for the results of a call.
   std::byte* results(std::size_t bytes);
+
+  /// What gpu/solve keeps from call to call.
+  struct Kept {
+    virtual ~Kept() = default;
+  };
+  std::unique_ptr<Kept> kept;
 
   FactorEngine& engine() { return engine_; }
   const FactorEngine& engine() const { return engine_; }

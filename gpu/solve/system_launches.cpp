@@ -138,7 +138,7 @@ LauncherOf launchers_of(FactorEngine& engine) {
 SystemEvents begin(const SystemSetup& setup, const PlacedSystems& placed, const SystemJob& job,
                    const SystemSteps& steps, bool has_own_r) {
   FactorEngine& engine = setup.engine;
-  if (engine.session.programs.has_parts()) {
+  if (engine.session.programs.has_parts() && !setup.is_prepared) {
     // Kernels that are built already cost nothing.
     std::vector<WantedKernels> wanted = wanted_by(steps, job);
     if (!has_own_r) engine.add_wanted(setup.variant, placed.factor.job, wanted);
@@ -250,18 +250,27 @@ MatrixBytes SystemSetup::bytes(const InputShape& shape) const {
 }
 
 PlacedSystems place_systems(const SystemSetup& setup, const InputShape& shape, int set,
-                            BufferPool& factors, SystemPool& pool) {
-  const SolveProblem& given = setup.given;
-  const MatrixBytes bytes = shape.by_pairs ? bytes_of_r(setup.factor_bytes) : setup.factor_bytes;
+                            BufferPool& factors, SystemPool& pool, const GivenArrays& given) {
+  MatrixBytes bytes = shape.by_pairs ? bytes_of_r(setup.factor_bytes) : setup.factor_bytes;
+  SystemLayout layout = system_layout(setup.posed, shape.sides, setup.engine.info.limits);
+  const bool has_a = given.a && !setup.makes_a(), has_b = given.b && !setup.makes_b();
+  if (has_a) bytes.io[0] = 0;
+  if (has_b) layout.bytes[SystemLayout::b] = 0;
+  if (given.x) layout.bytes[SystemLayout::x] = 0;
+  if (given.se) layout.bytes[SystemLayout::se] = 0;
   PlacedSystems placed{
       shape,
       factors.get(setup.plan.problem, setup.plan.params, bytes, shape.systems, set),
-      pool.get(system_layout(setup.posed, shape.sides, setup.engine.info.limits), shape.systems,
-               set),
+      pool.get(layout, shape.systems, set),
       {},
       {}};
-  placed.input = input_buffers(given, shape, placed.factor.job, placed.system, set, pool);
-  if (setup.is_wide) placed.wide = wide_buffers(given, shape.systems, shape.sides, set, pool);
+  if (has_a) placed.factor.job.a = given.a;
+  if (has_b) placed.system.b = given.b;
+  if (given.x) placed.system.x = given.x;
+  if (given.se) placed.system.se = given.se;
+  placed.input = input_buffers(setup.given, shape, placed.factor.job, placed.system,
+                               {given.a, given.b, {}}, set, pool);
+  if (setup.is_wide) placed.wide = wide_buffers(setup.given, shape.systems, shape.sides, set, pool);
   return placed;
 }
 

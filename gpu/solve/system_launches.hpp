@@ -34,6 +34,9 @@ struct SystemSetup {
 
   /// Bytes of each system of a sub-chunk.
   MatrixBytes bytes(const InputShape& shape) const;
+  /// Whether the kernels read A, or b, from another buffer than the one to which it was uploaded.
+  bool makes_a() const { return is_wide || makes_b(); }
+  bool makes_b() const { return given.ridge > 0; }
 
   FactorEngine& engine;
   const SolveProblem& given;
@@ -44,6 +47,7 @@ struct SystemSetup {
   const GpuVariant& variant;
   MatrixBytes factor_bytes;
   std::string_view forced_body;  // by normal equations, which tests want (SystemBody::name)
+  bool is_prepared = false;      // the kernels are built
 };
 
 /// Some systems on the device.
@@ -54,9 +58,13 @@ struct PlacedSystems {
   SystemInput input;
   WideBuffers wide;
 };
+/// Arrays that are on the device already, where the kernels take and leave them; null: others.
+struct GivenArrays {
+  Buffer a, b, x, se;
+};
 /// The buffers of set `set` of both pools. Errors: DeviceFailure.
 PlacedSystems place_systems(const SystemSetup& setup, const InputShape& shape, int set,
-                            BufferPool& factors, SystemPool& pool);
+                            BufferPool& factors, SystemPool& pool, const GivenArrays& given = {});
 
 /// Moments of a sub-chunk on the device; R alone is there at `factored`, and is not computed alone
 /// by normal equations.

@@ -37,6 +37,8 @@ constexpr double rank_margin = 10;
 struct RankRule {
   double tolerance = 0;   // the rank counts the |s_ii| > tolerance |s_11|
   bool is_basic = false;  // zeros in place of the solution of least norm
+
+  bool operator==(const RankRule&) const = default;
 };
 
 /// Decides the rank of one R after another, and solves with it. Each thread needs its own object.

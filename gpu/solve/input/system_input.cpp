@@ -5,7 +5,8 @@
 namespace qrtool {
 
 SystemInput input_buffers(const SolveProblem& p, const InputShape& shape, const FactorJob& factor,
-                          const SystemBuffers& system, int set, SystemPool& pool) {
+                          const SystemBuffers& system, const SystemInput::Arrays& given, int set,
+                          SystemPool& pool) {
   using L = SystemLayout;
   const auto take = [&](L::Entry entry, index_t entries) {
     return pool.grown({set, entry}, static_cast<std::size_t>(entries) * size_of(p.type));
@@ -15,13 +16,14 @@ SystemInput input_buffers(const SolveProblem& p, const InputShape& shape, const 
   const Buffer shared = shape.shares_a ? take(L::shared_a, of_a) : Buffer();
   SystemInput input;
   input.weighed_a = shape.by_pairs ? shared
+                    : given.a      ? given.a
                     : makes_a      ? take(L::short_a, of_a * shape.systems)
                                    : factor.a;
   input.uploaded = {
       .a = shape.shares_a ? shared : input.weighed_a, .b = system.b, .w = system.weights};
   input.ready = {.a = input.weighed_a, .b = system.b, .w = system.weights};
   if (!has_ridge) return input;
-  input.uploaded.b = take(L::short_b, p.m * shape.sides * shape.systems);
+  input.uploaded.b = given.b ? given.b : take(L::short_b, p.m * shape.sides * shape.systems);
   if (p.has_weights) input.uploaded.w = take(L::short_weights, p.m * shape.vectors_of_weights());
   input.ready.a = shape.by_pairs ? take(L::longer_shared_a, p.packed_rows() * p.n) : factor.a;
   return input;

@@ -34,10 +34,10 @@ struct SystemInput {
   Arrays ready;
 };
 
-/// The buffers in set `set` of the pool, and in those of the factors and the systems. Errors:
-/// DeviceFailure.
+/// The buffers in set `set` of the pool, and in those of the factors and the systems. `given`:
+/// where A and b are on the device already; null: nowhere. Errors: DeviceFailure.
 SystemInput input_buffers(const SolveProblem& problem, const InputShape& shape,
-                          const FactorJob& factor, const SystemBuffers& system, int set,
-                          SystemPool& pool);
+                          const FactorJob& factor, const SystemBuffers& system,
+                          const SystemInput::Arrays& given, int set, SystemPool& pool);
 
 }  // namespace qrtool

@@ -41,6 +41,48 @@ double norm_without_ridge(const SolveProblem& p, double norm, const T* x, index_
 }  // namespace
 
 template <class T>
+std::vector<char> judge_systems(const SolveProblem& p, const SystemFindings& found,
+                                const RightSideBlock<T>& block) {
+  const double bar = solution_bar(p.type, p.packed_rows(), p.n);
+  const double most = tuning::solve_most_of_bar * bar;
+  std::vector<char> accepted(static_cast<std::size_t>(found.count));
+  for (index_t i = 0; i < found.count; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    const index_t system = found.first + i, first = system * found.sides;
+    const index_t left_out = found.left_out.empty() ? 0 : found.left_out[place];
+    bool is_accepted = p.m - left_out >= p.least_rows();
+    for (index_t side = first; side < first + found.sides; ++side) {
+      const auto of_side = static_cast<std::size_t>(side - found.first * found.sides);
+      const SolutionErrors& errors = found.errors[of_side];
+      SolutionReport& report = block.reports[static_cast<std::size_t>(side)] = {};
+      report.residual_norm = errors.residual_norm;
+      if (found.has_ridge_rows)
+        report.residual_norm = norm_without_ridge(
+            p, errors.residual_norm, block.x + block.x_places.start(side), block.x_places.step);
+      report.backward_error = errors.error;
+      report.bar = bar;
+      report.freedom = found.freedom - static_cast<double>(left_out);
+      report.status = Status::ok;
+      if (is_wide(p)) report.least_norm_error = found.least_norms[of_side];
+      is_accepted &= errors.error <= most && (!is_wide(p) || report.least_norm_error <= most);
+    }
+    accepted[place] = is_accepted;
+    if (block.findings.empty() || found.factors.empty()) continue;
+    const FactorFindings& factor = found.factors[place];
+    block.findings[static_cast<std::size_t>(first)] = {
+        .rank = static_cast<std::int32_t>(p.k()),
+        .condition = factor.condition,
+        // A wide matrix has one condition, that with scaled columns.
+        .scaled_condition = is_wide(p) ? factor.condition : factor.scaled_condition};
+  }
+  return accepted;
+}
+template std::vector<char> judge_systems(const SolveProblem&, const SystemFindings&,
+                                         const RightSideBlock<float>&);
+template std::vector<char> judge_systems(const SolveProblem&, const SystemFindings&,
+                                         const RightSideBlock<double>&);
+
+template <class T>
 struct SystemSample<T>::Examiner {
   Examiner(const SolveProblem& problem, const Limits& limits, index_t of_sides)
       : sides(of_sides),
@@ -78,39 +120,11 @@ auto SystemSample<T>::examiner_for(index_t sides) -> Examiner& {
 template <class T>
 std::vector<index_t> SystemSample<T>::judge(const SystemFindings& found, BatchView<const T> a,
                                             const RightSideBlock<T>& block) {
-  const SolveProblem& p = problem_;
-  const double bar = solution_bar(p.type, p.packed_rows(), p.n);
-  const double most = tuning::solve_most_of_bar * bar;
+  const std::vector<char> are_accepted = judge_systems(problem_, found, block);
   std::vector<index_t> accepted, refused;
-  for (index_t i = 0; i < found.count; ++i) {
-    const auto place = static_cast<std::size_t>(i);
-    const index_t system = found.first + i, first = system * found.sides;
-    const index_t left_out = found.left_out.empty() ? 0 : found.left_out[place];
-    bool is_accepted = p.m - left_out >= p.least_rows();
-    for (index_t side = first; side < first + found.sides; ++side) {
-      const auto of_side = static_cast<std::size_t>(side - found.first * found.sides);
-      const SolutionErrors& errors = found.errors[of_side];
-      SolutionReport& report = block.reports[static_cast<std::size_t>(side)] = {};
-      report.residual_norm = errors.residual_norm;
-      if (found.has_ridge_rows)
-        report.residual_norm = norm_without_ridge(
-            p, errors.residual_norm, block.x + block.x_places.start(side), block.x_places.step);
-      report.backward_error = errors.error;
-      report.bar = bar;
-      report.freedom = found.freedom - static_cast<double>(left_out);
-      report.status = Status::ok;
-      if (is_wide(p)) report.least_norm_error = found.least_norms[of_side];
-      is_accepted &= errors.error <= most && (!is_wide(p) || report.least_norm_error <= most);
-    }
-    (is_accepted ? accepted : refused).push_back(system);
-    if (block.findings.empty() || found.factors.empty()) continue;
-    const FactorFindings& factor = found.factors[place];
-    block.findings[static_cast<std::size_t>(first)] = {
-        .rank = static_cast<std::int32_t>(p.k()),
-        .condition = factor.condition,
-        // A wide matrix has one condition, that with scaled columns.
-        .scaled_condition = is_wide(p) ? factor.condition : factor.scaled_condition};
-  }
+  for (index_t i = 0; i < found.count; ++i)
+    (are_accepted[static_cast<std::size_t>(i)] != 0 ? accepted : refused)
+        .push_back(found.first + i);
   if (!agrees(a, block, found.sides, accepted)) {
     refused.resize(static_cast<std::size_t>(found.count));
     std::iota(refused.begin(), refused.end(), found.first);

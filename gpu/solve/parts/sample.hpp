@@ -24,6 +24,12 @@ struct SystemFindings {
   bool has_ridge_rows;                      // which count in the norms of residuals
 };
 
+/// Writes the reports. Returns for each system whether it is accepted: whether the check has
+/// accepted all of its right sides. The block needs x only for the norms with a ridge.
+template <class T>
+std::vector<char> judge_systems(const SolveProblem& problem, const SystemFindings& found,
+                                const RightSideBlock<T>& block);
+
 template <class T>
 class SystemSample {
  public:

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// stream_systems.cpp: the steps of systems.cpp without copies, and without the host's sample.
+#include "gpu/solve/stream_systems.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "gpu/pipeline/pack.hpp"
+#include "gpu/pipeline/stream_work.hpp"
+#include "gpu/solve/input/ridge.hpp"
+#include "gpu/solve/normal/bodies.hpp"
+#include "gpu/solve/parts/sample.hpp"
+#include "gpu/solve/system_launches.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The problem of a call and its plan, to which the setup refers.
+struct KeptSystems final : StreamWork::Kept {
+  KeptSystems(FactorEngine& engine, const SolveProblem& of, const Plan& factor)
+      : problem(of), plan(factor), setup(engine, problem, plan) {}
+
+  SolveProblem problem;
+  Plan plan;
+  SystemSetup setup;
+  index_t sides = 0;  // for which the kernels are built
+};
+
+/// Numbers of each system, and of each right side, in the host's memory for results.
+template <class Number>
+struct ResultList {
+  Number* first;
+  index_t of_system;
+
+  std::span<const Number> all(index_t systems) const {
+    return {first, static_cast<std::size_t>(systems * of_system)};
+  }
+};
+
+template <class T>
+class SystemsOnStream {
+ public:
+  SystemsOnStream(StreamWork& work, KeptSystems& kept, SystemRoute route,
+                  const SystemArrays& arrays)
+      : work_(work),
+        engine_(work.engine()),
+        kept_(kept),
+        setup_(kept.setup),
+        arrays_(arrays),
+        sides_(arrays.b.cols),
+        route_(setup_.is_wide || !takes_normal_equations(setup_.solved, sides_, engine_.info.limits)
+                   ? SystemRoute::factors
+                   : route),
+        pool_(engine_.memory) {}
+
+  SystemResults run(void* stream) {
+    work_.run(stream, "in its work on systems", [&] {
+      reserve_results();
+      work_.in_parts(
+          systems(), most_at_once(), fmt::format("{}x{} system", kept_.problem.m, kept_.problem.n),
+          [&](index_t first, index_t count) { enqueue(first, count); }, [&] { pool_.clear(); });
+      pool_.clear();
+    });
+    work_.wait();
+    return judged();
+  }
+
+ private:
+  index_t systems() const { return arrays_.x.count; }
+  bool needs_x() const { return setup_.given.ridge > 0; }
+  InputShape shape(index_t count) const {
+    return {.systems = count, .sides = sides_, .sides_are_rows = false};
+  }
+
+  void reserve_results() {
+    std::size_t bytes = 0;
+    std::byte* at = nullptr;
+    const auto place = [&]<class Number>(ResultList<Number>& list, index_t of_system) {
+      list = {reinterpret_cast<Number*>(at + bytes), of_system};
+      bytes += (static_cast<std::size_t>(systems() * of_system) * sizeof(Number) + 7) / 8 * 8;
+    };
+    const auto place_all = [&] {
+      bytes = 0;
+      place(errors_, sides_);
+      place(findings_, 1);
+      place(least_norms_, setup_.is_wide ? sides_ : 0);
+      place(x_, needs_x() ? kept_.problem.n * sides_ : 0);
+    };
+    place_all();
+    at = work_.results(bytes);
+    place_all();
+  }
+
+  index_t most_at_once() const {
+    MatrixBytes bytes = setup_.bytes(shape(systems()));
+    const std::size_t first = setup_.factor_bytes.io.size();
+    if (is_in_place(arrays_.a) && !setup_.makes_a()) bytes.io[0] = 0;
+    if (is_in_place(arrays_.b) && !setup_.makes_b()) bytes.io[first + SystemLayout::b] = 0;
+    if (is_in_place(arrays_.x)) bytes.io[first + SystemLayout::x] = 0;
+    return cut_chunk(kept_.plan.problem, bytes, engine_.info.limits, systems(),
+                     std::numeric_limits<std::size_t>::max(), /*most_sets=*/1)
+        .matrices;
+  }
+
+  static DeviceMatrices part(const DeviceMatrices& all, index_t first, index_t count) {
+    return slice(all, first, count, sizeof(T));
+  }
+  static Buffer in_place(const DeviceMatrices& some) {
+    if (some.data == nullptr || !is_in_place(some)) return {};
+    return Buffer::of_caller(some.data, sizeof(T) * static_cast<std::size_t>(some.entries()));
+  }
+
+  void enqueue(index_t first, index_t count) {
+    const DeviceMatrices a = part(arrays_.a, first, count), b = part(arrays_.b, first, count),
+                         x = part(arrays_.x, first, count), se = part(arrays_.se, first, count);
+    const GivenArrays given{in_place(a), in_place(b), in_place(x), in_place(se)};
+    PlacedSystems placed =
+        place_systems(setup_, shape(count), /*set=*/0, engine_.pool, pool_, given);
+    const SystemInput::Arrays& input = placed.input.uploaded;
+    const auto pack = [&](const DeviceMatrices& from, const Buffer& is_given, const Buffer& to) {
+      if (!is_given) enqueue_copy(engine_, element_type<T>, from, packed_in(to, from));
+    };
+    const auto unpack = [&](const Buffer& from, const Buffer& is_given, const DeviceMatrices& to) {
+      if (!is_given && to.data != nullptr)
+        enqueue_copy(engine_, element_type<T>, packed_in(from, to), to);
+    };
+    pack(a, given.a, input.a);
+    pack(b, given.b, input.b);
+    enqueue_ridge(engine_, kept_.problem, placed.input, placed.shape);
+    setup_.is_prepared = kept_.sides == sides_;
+    const index_t m = setup_.posed.m;
+    enqueue_systems(setup_, placed,
+                    system_shape(setup_.posed, count, sides_, VectorPlaces::columns(m, sides_),
+                                 VectorPlaces::columns(kept_.problem.n, sides_)),
+                    route_, pool_);
+    kept_.sides = sides_;
+    unpack(placed.system.x, given.x, x);
+    unpack(placed.system.se, given.se, se);
+    read(placed.system.errors, errors_, first, count);
+    read(placed.system.findings, findings_, first, count);
+    read(placed.wide.least_norms, least_norms_, first, count);
+    read(placed.system.x, x_, first, count);
+  }
+
+  template <class Number>
+  void read(const Buffer& from, const ResultList<Number>& to, index_t first, index_t count) {
+    const auto numbers = static_cast<std::size_t>(count * to.of_system);
+    if (numbers > 0)
+      engine_.compute->start_read(from, to.first + first * to.of_system,
+                                  {0, numbers * sizeof(Number)});
+  }
+
+  SystemResults judged() const {
+    const SolveProblem& p = kept_.problem;
+    const auto sides = static_cast<std::size_t>(systems() * sides_);
+    SystemResults results{.reports = std::vector<SolutionReport>(sides),
+                          .findings = std::vector<MatrixFindings>(sides),
+                          .refused = {}};
+    const RightSideBlock<T> block{.count = systems() * sides_,
+                                  .x = x_.first,
+                                  .x_places = VectorPlaces::columns(p.n, sides_),
+                                  .reports = results.reports,
+                                  .findings = results.findings};
+    const std::vector<char> accepted = judge_systems(p,
+                                                     {.first = 0,
+                                                      .count = systems(),
+                                                      .sides = sides_,
+                                                      .errors = errors_.all(systems()),
+                                                      .factors = findings_.all(systems()),
+                                                      .left_out = {},
+                                                      .least_norms = least_norms_.all(systems()),
+                                                      .freedom = static_cast<double>(p.m - p.k()),
+                                                      .has_ridge_rows = p.ridge > 0},
+                                                     block);
+    for (index_t i = 0; i < systems(); ++i)
+      if (accepted[static_cast<std::size_t>(i)] == 0) results.refused.push_back(i);
+    return results;
+  }
+
+  StreamWork& work_;
+  FactorEngine& engine_;
+  KeptSystems& kept_;
+  SystemSetup& setup_;
+  const SystemArrays& arrays_;
+  index_t sides_;
+  SystemRoute route_;
+  SystemPool pool_;
+  ResultList<SolutionErrors> errors_ = {};
+  ResultList<FactorFindings> findings_ = {};
+  ResultList<double> least_norms_ = {};
+  ResultList<T> x_ = {};
+};
+
+}  // namespace
+
+template <class T>
+SystemResults solve_on_stream(StreamEngine& engine, void* stream, const SolveProblem& problem,
+                              const Plan& factor, SystemRoute route, const SystemArrays& arrays) {
+  StreamWork& work = engine.work();
+  auto* kept = dynamic_cast<KeptSystems*>(work.kept.get());
+  if (kept == nullptr || kept->problem != problem || kept->plan.problem != factor.problem) {
+    auto made = std::make_unique<KeptSystems>(work.engine(), problem, factor);
+    kept = made.get();
+    work.kept = std::move(made);
+  }
+  return SystemsOnStream<T>(work, *kept, route, arrays).run(stream);
+}
+template SystemResults solve_on_stream<float>(StreamEngine&, void*, const SolveProblem&,
+                                              const Plan&, SystemRoute, const SystemArrays&);
+template SystemResults solve_on_stream<double>(StreamEngine&, void*, const SolveProblem&,
+                                               const Plan&, SystemRoute, const SystemArrays&);
+
+}  // namespace qrtool
