@@ -311,6 +311,14 @@ class DeviceArrays(unittest.TestCase):
                 np.testing.assert_array_equal(one, other)
             self.assertEqual(getattr(one, "dtype", None), getattr(other, "dtype", None))
 
+    def assert_close(self, ours, theirs, bar):
+        for one, other in zip(ours, theirs):
+            if isinstance(other, np.recarray):
+                np.testing.assert_array_equal(one.status, other.status)
+            else:
+                np.testing.assert_allclose(on_host(one) if hasattr(one, "shape") else one, other,
+                                           bar, bar)
+
     def test_importing_loads_no_other_library(self):
         program = ("import sys, qrtool; loaded = open('/proc/self/maps').read(); "
                    "assert 'libcuda' not in loaded; "
@@ -360,7 +368,11 @@ class DeviceArrays(unittest.TestCase):
                 # Complex systems are solved on the CPU.
                 expected = qrtool.lstsq(a, b, w, **options,
                                         device="cpu" if np.iscomplexobj(a) else "cuda:0")
-                self.assert_same(qrtool.lstsq(*given, **options), expected)
+                found = qrtool.lstsq(*given, **options)
+                if batch:
+                    self.assert_same(found, expected)
+                else:  # of one matrix on the host the CPU solves the systems
+                    self.assert_close(found, expected, 1e3 * np.finfo(dtype).eps)
                 self.assertTrue(all(each.is_over() for each in given
                                     if isinstance(each, ByDlpack)))
 
