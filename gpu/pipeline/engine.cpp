@@ -345,6 +345,7 @@ void FactorEngine::enqueue_one(const MatrixBytes& bytes, const FactorJob& job, i
 
 void FactorEngine::drain() noexcept {
   for (Queue* queue : {upload.get(), compute.get(), download.get()}) {
+    if (queue == nullptr) continue;
     try {
       queue->finish();
     } catch (const DeviceFailure&) {  // the caller has one already
