@@ -11,7 +11,7 @@
 //
 // Defines, set in range.cpp      range            meaning
 //   STORED                       float, double    common.clh
-//   ELEMENT_PARTS                1, 2             real numbers of an element
+//   ELEMENT_PARTS                1, 2             real numbers in an element
 //   RANGE_NUMBERS                256 .. 2^20      real numbers that a group looks at
 // Work-group: 256.
 #include "gpu/common/common.clh"
@@ -22,9 +22,9 @@
 #ifndef RANGE_NUMBERS
 #define RANGE_NUMBERS 16384
 #endif
-#define RANGE_GROUP 256
+#define RANGE_ITEMS 256
 
-__kernel __attribute__((reqd_work_group_size(RANGE_GROUP, 1, 1))) void find_magnitudes(
+__kernel __attribute__((reqd_work_group_size(RANGE_ITEMS, 1, 1))) void find_magnitudes(
     __global const STORED* a, __global int* magnitudes, const RangeShape shape) {
   __local int code;
   index_t matrix;
@@ -36,7 +36,7 @@ __kernel __attribute__((reqd_work_group_size(RANGE_GROUP, 1, 1))) void find_magn
   barrier(CLK_LOCAL_MEM_FENCE);
   STORED largest = 0;
   int is_finite = 1;
-  for (int i = item; i < numbers; i += RANGE_GROUP) {
+  for (int i = item; i < numbers; i += RANGE_ITEMS) {
     largest = fmax(largest, fabs(x[i]));
     is_finite &= isfinite(x[i]);
   }
@@ -46,7 +46,7 @@ __kernel __attribute__((reqd_work_group_size(RANGE_GROUP, 1, 1))) void find_magn
 }
 
 // R is the first rows of r, which are packed: shape.numbers of them. V\R is one too.
-__kernel __attribute__((reqd_work_group_size(RANGE_GROUP, 1, 1))) void look_at_r(
+__kernel __attribute__((reqd_work_group_size(RANGE_ITEMS, 1, 1))) void look_at_r(
     __global const STORED* r, __global const int* magnitudes, __global DeviceErrors* found,
     const RangeShape shape) {
   index_t matrix;
@@ -57,7 +57,7 @@ __kernel __attribute__((reqd_work_group_size(RANGE_GROUP, 1, 1))) void look_at_r
   const uint begin = (uint)(first - first_row * shape.columns), columns = (uint)shape.columns;
   __global const STORED* x = r + matrix * shape.stride + first;
   bool is_finite = true;
-  for (int i = item; i < numbers; i += RANGE_GROUP) {
+  for (int i = item; i < numbers; i += RANGE_ITEMS) {
     const uint row = (begin + (uint)i) / columns, col = begin + (uint)i - row * columns;
     const bool is_above = (index_t)(col / ELEMENT_PARTS) >= first_row + row;
     is_finite = is_finite && (!is_above || isfinite(x[i]));

@@ -10,7 +10,7 @@ namespace {
 /// Real numbers that a group looks at. 256 .. 2^20; enough for few groups of small matrices, and
 /// for many of one large matrix; chosen, not measured.
 constexpr index_t numbers_of_group = 16384;
-constexpr int group_size = 256;  // RANGE_GROUP
+constexpr int group_size = 256;  // RANGE_ITEMS
 
 RangeShape shape_of(index_t numbers, index_t columns, index_t stride) {
   return {numbers, stride, static_cast<int>(ceil_divide(numbers, numbers_of_group)),

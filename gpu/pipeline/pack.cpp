@@ -48,10 +48,10 @@ void enqueue_copy(FactorEngine& engine, ElementType type, const DeviceMatrices& 
   const index_t parts = is_whole ? 1 : parts_in(type), words = from.entries() * parts;
   const CopyShape shape{strides_of(from), strides_of(to), words, from.rows, from.cols};
   Launcher launch = engine.launcher({"gpu/pipeline/pack.cl",
-                                     {{"WORD", word == 4   ? "uint"
-                                               : word == 8 ? "ulong"
-                                                           : "uint4"},
-                                      {"WORD_PARTS", std::to_string(parts)}},
+                                     {{"COPIED_WORD", word == 4   ? "uint"
+                                                      : word == 8 ? "ulong"
+                                                                  : "uint4"},
+                                      {"WORDS_OF_ENTRY", std::to_string(parts)}},
                                      "copies between strides"});
   launch("pack_matrices", ceil_divide(words, group_size), group_size,
          Buffer::of_caller(from.data, 0), Buffer::of_caller(to.data, 0), shape);

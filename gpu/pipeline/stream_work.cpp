@@ -23,6 +23,7 @@ void StreamWork::run(void* stream, std::string_view where, const std::function<v
   const DriverScope driver;
   try {
     stream_ = stream;
+    engine_.compute.reset();  // the stream of the last call may be gone
     engine_.compute = arrays_.queue_on(stream);
     memory_->begin_call(stream);
     body();
@@ -67,6 +68,7 @@ void StreamWork::wait() {
   try {
     engine_.compute->finish();
   } catch (const DeviceFailure& failure) {
+    engine_.drain();
     throw_device_error(failure, engine_.info, "in its work on arrays");
   }
 }

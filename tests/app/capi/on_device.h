@@ -17,6 +17,7 @@ struct cuda {
   int (*pop)(void** context);
   int (*current)(void** context);
   int (*create_context)(void** context, unsigned flags, int device);
+  int (*destroy_context)(void* context);
   int (*allocate)(cuda_pointer* memory, size_t bytes);
   int (*allocate_managed)(cuda_pointer* memory, size_t bytes, unsigned flags);
   int (*free)(cuda_pointer memory);
@@ -47,6 +48,7 @@ static inline int open_cuda(void) {
   FIND(pop, "cuCtxPopCurrent_v2");
   FIND(current, "cuCtxGetCurrent");
   FIND(create_context, "cuCtxCreate_v2");
+  FIND(destroy_context, "cuCtxDestroy_v2");
   FIND(allocate, "cuMemAlloc_v2");
   FIND(allocate_managed, "cuMemAllocManaged");
   FIND(free, "cuMemFree_v2");
