@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <vector>
 
 #include "app/capi/arrays.hpp"
@@ -11,6 +12,7 @@
 #include "app/capi/device_calls.hpp"
 #include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool::capi {
 namespace {
@@ -228,24 +230,36 @@ class DeviceFactors {
                     looks);
     const Plan& plan = engine_->plan_for(problem_);
     context_.show_on_device(plan.variant->name, plan.arithmetic());
-    if (!no_wait) take(engine_->reports());
+    if (no_wait) return;
+    engine_->wait();
+    if (looks != Looks::at_nothing) take_reports();
   }
 
  private:
   /// Neighbours that may be better by reflectors go to the host together, where they begin again as
   /// matrices of the host would.
-  void take(const std::vector<MatrixReport>& lines) {
-    const auto fails = [&](const MatrixReport& line) {
-      return problem_.check != Check::none &&
-             (line.status == Status::above_bar || line.status == Status::r_overflows);
-    };
-    for (auto next = lines.begin(); next != lines.end();) {
-      const auto end = std::find_if_not(next, lines.end(), fails);
-      if (end != next) by_host(next - lines.begin(), end - next, {});
-      next = std::find_if(end, lines.end(), fails);
-      for (auto good = end; good != next; ++good)
-        reports_.add(good - lines.begin(), report_of(*good));
+  void take_reports() {
+    constexpr index_t at_once = 2048;  // a thread takes them in the time in which another one wakes
+    std::vector<char> fails(static_cast<std::size_t>(problem_.count));
+    std::atomic<bool> are_good = true;
+    parallel_for(
+        (problem_.count + at_once - 1) / at_once, context_.limits.threads, [&](index_t part, int) {
+          for (index_t b = part * at_once; b < std::min((part + 1) * at_once, problem_.count); ++b)
+            if (!take_report(b, fails[static_cast<std::size_t>(b)])) are_good = false;
+        });
+    reports_.count(are_good);
+    for (auto next = fails.begin(); (next = std::find(next, fails.end(), 1)) != fails.end();) {
+      const auto end = std::find(next, fails.end(), 0);
+      by_host(next - fails.begin(), end - next, {});
+      next = end;
     }
+  }
+  /// Returns whether the matrix is good, or goes to the host.
+  bool take_report(index_t matrix, char& fails) const {
+    const MatrixReport line = engine_->report(matrix);
+    fails = problem_.check != Check::none &&
+            (line.status == Status::above_bar || line.status == Status::r_overflows);
+    return fails != 0 || reports_.put(matrix, report_of(line));
   }
 
   void by_host(index_t first, index_t count, const std::string& why) {

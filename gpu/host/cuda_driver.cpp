@@ -224,7 +224,8 @@ class CudaQueue final : public Queue {
   Handle stream_;
 };
 
-/// Small buffers of a call share a block.
+/// Small buffers of a call share a block, which comes from the device: a caller's function may take
+/// longer than the kernels of a small call.
 class CudaStreamMemory final : public StreamMemory {
  public:
   CudaStreamMemory(const CallerArrays& arrays, const StreamAllocator& allocator)
@@ -236,12 +237,12 @@ class CudaStreamMemory final : public StreamMemory {
   void begin_call(void* stream) override { stream_ = stream; }
 
   void end_call() noexcept override {
-    for (void* const block : blocks_) {
+    for (const auto& [memory, is_of_caller] : blocks_) {
       try {
-        if (allocator_.allocate != nullptr)
-          allocator_.deallocate(allocator_.user, block, stream_);
+        if (is_of_caller)
+          allocator_.deallocate(allocator_.user, memory, stream_);
         else
-          arrays_.free_on(stream_, block);
+          arrays_.free_on(stream_, memory);
       } catch (const DeviceFailure&) {  // the driver has freed it
       }
     }
@@ -252,31 +253,36 @@ class CudaStreamMemory final : public StreamMemory {
   Buffer allocate(std::size_t bytes) const override {
     const std::size_t taken =
         (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    if (taken > block_bytes / 4) return {Handle(Handle(), block(taken)), bytes};
-    if (!left_ || left_.bytes() < taken) left_ = Buffer::of_caller(block(block_bytes), block_bytes);
+    if (taken > block_bytes / 4)
+      return Buffer::of_caller(block(taken, allocator_.allocate != nullptr), bytes);
+    if (!left_ || left_.bytes() < taken)
+      left_ = Buffer::of_caller(block(block_bytes, /*is_of_caller=*/false), block_bytes);
     const Buffer given = left_.part(0, bytes);
     left_ = left_.part(taken, left_.bytes() - taken);
     return given;
   }
 
  private:
+  struct Block {
+    void* memory;
+    bool is_of_caller;
+  };
   /// Kernels read and write up to 16 bytes at once; cuMemAlloc aligns to 256.
   static constexpr std::size_t alignment = 256, block_bytes = std::size_t{2} << 20;
 
-  void* block(std::size_t bytes) const {
-    void* const made = allocator_.allocate != nullptr
-                           ? allocator_.allocate(allocator_.user, bytes, stream_)
-                           : arrays_.allocate_on(stream_, bytes);
+  void* block(std::size_t bytes, bool is_of_caller) const {
+    void* const made = is_of_caller ? allocator_.allocate(allocator_.user, bytes, stream_)
+                                    : arrays_.allocate_on(stream_, bytes);
     if (made == nullptr)
       throw DeviceFailure("the caller's allocator has no memory left", /*is_short=*/true);
-    blocks_.push_back(made);
+    blocks_.push_back({made, is_of_caller});
     return made;
   }
 
   const CallerArrays& arrays_;
   StreamAllocator allocator_;
   void* stream_ = nullptr;
-  mutable std::vector<void*> blocks_;
+  mutable std::vector<Block> blocks_;
   mutable Buffer left_;
 };
 

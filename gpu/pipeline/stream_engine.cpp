@@ -50,7 +50,8 @@ class EngineOnStream final : public StreamEngine {
   std::string objection(const Problem& problem) const override;
   void factor(void* stream, const Problem& problem, const FactorArrays& arrays,
               Looks looks) override;
-  std::vector<MatrixReport> reports() override;
+  void wait() override { work_.wait(); }
+  MatrixReport report(index_t matrix) const override;
   std::size_t workspace_bytes(const Problem& problem, const FactorArrays& arrays,
                               Looks looks) override {
     return bytes_of(plan_for(problem), arrays, looks).total(problem.count);
@@ -74,7 +75,7 @@ class EngineOnStream final : public StreamEngine {
                    DeviceBuffers& buffers);
   void give_outputs(const FactorArrays& arrays, index_t first, const DeviceBuffers& buffers);
   void read_errors(const DeviceBuffers& buffers, index_t first, std::byte* results);
-  std::span<const DeviceErrors> found(index_t count) {
+  std::span<const DeviceErrors> found(index_t count) const {
     return {reinterpret_cast<const DeviceErrors*>(results_), static_cast<std::size_t>(count)};
   }
   static std::string item(const Problem& p) { return fmt::format("{}x{} matrix", p.m, p.n); }
@@ -238,15 +239,10 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
   });
 }
 
-std::vector<MatrixReport> EngineOnStream::reports() {
-  work_.wait();
-  std::vector<MatrixReport> lines;
-  if (looks_ == Looks::at_nothing) return lines;
-  lines.reserve(static_cast<std::size_t>(plan_->problem.count));
-  for (const DeviceErrors& errors : found(plan_->problem.count))
-    lines.push_back(looks_ == Looks::at_errors ? judge_device(plan_->problem, errors)
-                                               : unchecked_report(errors));
-  return lines;
+MatrixReport EngineOnStream::report(index_t matrix) const {
+  const DeviceErrors& errors = found(plan_->problem.count)[static_cast<std::size_t>(matrix)];
+  return looks_ == Looks::at_errors ? judge_device(plan_->problem, errors)
+                                    : unchecked_report(errors);
 }
 
 std::vector<StreamEngine::Found> EngineOnStream::measure(void* stream, const Problem& problem,

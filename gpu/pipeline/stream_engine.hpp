@@ -57,9 +57,10 @@ class StreamEngine {
   /// Enqueues all that factors the matrices by plan_for(problem), in parts where memory is short.
   virtual void factor(void* stream, const Problem& problem, const FactorArrays& arrays,
                       Looks looks) = 0;
-  /// Waits for the work of factor(), and returns a line for each matrix, but none if it looks
-  /// at_nothing.
-  virtual std::vector<MatrixReport> reports() = 0;
+  /// Waits for the work of factor().
+  virtual void wait() = 0;
+  /// Afterwards the line of a matrix, where factor() looked at something. Threads may ask at once.
+  virtual MatrixReport report(index_t matrix) const = 0;
   /// The bytes of work memory that factor() takes, where there are so many.
   virtual std::size_t workspace_bytes(const Problem& problem, const FactorArrays& arrays,
                                       Looks looks) = 0;

@@ -254,6 +254,8 @@ class Calls:
         x = np.linalg.lstsq(of_a, (of_b.T * roots).T, rcond=None)[0]
         bar = 100 * np.finfo(dtype).eps * np.linalg.cond(of_a) ** 2 * max(1, np.abs(x).max())
         assert np.all(np.abs(ours[0][some] - x) <= bar), ("x", np.abs(ours[0][some] - x).max())
+        if np.prod(batch) == 1:  # which the CPU solves where it comes from the host
+            return
         self.same(("lstsq", options), [ours[0], *results[1:3], *ours[1:]],
                   lambda device: self.qrtool.lstsq(host_a, host_b, host_w, device=device,
                                                    **options))

@@ -35,11 +35,8 @@ def is_masked(values):
     return isinstance(values, np.ma.MaskedArray)
 
 
-def array_of(values, name, masked="fill them with numbers first, such as array.filled(0)"):
-    """An array of one of the four types: integers become float64, float16 becomes float32.
-    `masked`: "nan", so that masked values become NaN; else what a message advises, since they are
-    refused."""
-    if type(values) is not np.ndarray and is_masked(values):
+def _some_array_of(values, name, masked):
+    if is_masked(values):
         values = _without_mask(values, name, masked)
     if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
         try:
@@ -47,7 +44,14 @@ def array_of(values, name, masked="fill them with numbers first, such as array.f
         except (BufferError, RuntimeError, TypeError) as trouble:
             raise CallError(f"{name}: only arrays in the memory of the CPU, or of a GPU of NVIDIA, "
                             f"can be read: {trouble}") from None
-    array = np.asarray(values)
+    return np.asarray(values)
+
+
+def array_of(values, name, masked="fill them with numbers first, such as array.filled(0)"):
+    """An array of one of the four types: integers become float64, float16 becomes float32.
+    `masked`: "nan", so that masked values become NaN; else what a message advises, since they are
+    refused."""
+    array = values if type(values) is np.ndarray else _some_array_of(values, name, masked)
     if array.dtype in TYPES:
         return array if array.flags.aligned else array.copy()
     kind, size = array.dtype.kind, array.dtype.itemsize

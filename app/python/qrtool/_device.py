@@ -38,7 +38,7 @@ class DeviceArray:
         self.shape, self.dtype, self._ordinal, self._context = shape, dtype, work.ordinal, None
         memory = ctypes.c_void_p()
         size = max(math.prod(shape) * dtype.itemsize, 1)
-        work.context.call(LIBRARY.qrtool_allocate, size, work.stream, memory)
+        work.call(LIBRARY.qrtool_allocate, size, work.stream, memory)
         self._context, self._pointer = work.context, memory.value
 
     def __del__(self, free=LIBRARY.qrtool_free):
