@@ -16,6 +16,7 @@
 #include "app/engine/group_engine.hpp"
 #include "app/engine/opencl.hpp"
 #include "app/engine/tall_rows.hpp"
+#include "gpu/solve/stream_systems.hpp"
 
 namespace qrtool::capi {
 namespace {

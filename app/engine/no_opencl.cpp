@@ -4,6 +4,8 @@
 
 #include "app/engine/opencl.hpp"
 #include "core/error.hpp"
+#include "gpu/pipeline/stream_engine.hpp"
+#include "gpu/solve/stream_systems.hpp"
 
 namespace qrtool {
 

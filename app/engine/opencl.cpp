@@ -4,6 +4,7 @@
 
 #include "gpu/estimate/build_ahead.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
+#include "gpu/pipeline/stream_engine.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/from_r/system_params.hpp"
 #include "gpu/solve/from_r/wide.hpp"
@@ -13,6 +14,7 @@
 #include "gpu/solve/shared/masked.hpp"
 #include "gpu/solve/shared/shared_matrix.hpp"
 #include "gpu/solve/shared/shared_systems.hpp"
+#include "gpu/solve/stream_systems.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {

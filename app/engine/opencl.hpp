@@ -14,10 +14,16 @@
 #include "core/solve/engines/system_device.hpp"
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/pipeline/stream_engine.hpp"
-#include "gpu/solve/stream_systems.hpp"
 
 namespace qrtool {
+
+// gpu/host/driver.hpp, gpu/pipeline/stream_engine.hpp, gpu/solve/stream_systems.hpp, which few
+// read.
+class CallerArrays;
+struct StreamAllocator;
+class StreamEngine;
+struct SystemArrays;
+struct SystemResults;
 
 /// `host` holds the user's memory and threads; `portable`: only kernel bodies that run on any
 /// device are used. Errors: DeviceError.
