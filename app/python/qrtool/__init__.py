@@ -19,8 +19,8 @@ from collections import namedtuple
 import numpy as np
 
 from . import _device, _library
-from ._arrays import (TYPES, address_of, array_of, is_masked, matrices_of, memory_of, new_array,
-                      records_in, stack_of)
+from ._arrays import (TYPES, address_of, array_of, is_masked, matrices_of, memory_of,
+                      new_array, records_in, stack_of)
 from ._device import DeviceArray
 from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, MemoryLimitError)
 
@@ -106,7 +106,7 @@ def _context(device):
 
 def _work_on(device, **arrays):
     """The work of a call on arrays of a GPU, and its context; None where all are on the host."""
-    work = _device.work_on(device, **arrays)
+    work = _device.work_on(device, arrays)
     if work is None:
         return None
     device = f"cuda:{work.ordinal}"
@@ -146,9 +146,10 @@ def _matrices(values, name, **how):
 
 
 def _require_matrices(array, name):
-    if array.ndim < 2:
-        raise CallError(f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}; it must have "
-                        "two or more, of which the last two are those of a matrix")
+    count = len(array.shape)
+    if count < 2:
+        raise CallError(f"{name} has {count} dimension{'s' * (count != 1)}; it must have two or "
+                        "more, of which the last two are those of a matrix")
     return array
 
 
@@ -232,8 +233,8 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
         if pivoting:
             p, out.p = new_array(batch + (n,), np.int64)
         are_good = call(_library.LIBRARY.qrtool_factor, struct, options, out)
-        if work is not None:
-            results = [work.kind.finished(array) for array in results]
+        if work is not None and work.kind.importer:
+            results = work.finished(*results)
         if pivoting:
             results.append(p if work is None else work.kind.from_host(work, p))
     finally:
@@ -433,17 +434,17 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
         memory = memory_of((*batch, p), SOLUTION)
         lines = records_in(memory, SOLUTION)
         out.solutions = address_of(memory)
-        standard_errors = None
+        standard_errors = []
         if errors:
-            standard_errors, out.errors = new(shape, np.empty(0, dtype).real.dtype)
+            array, out.errors = new(shape, np.empty(0, dtype).real.dtype)
+            standard_errors.append(array)
         if work is not None:
             options.stream = work.stream
         are_good = (work or _context(device)).call(
             _library.LIBRARY.qrtool_solve, *structs, options, out)
         del kept  # the structs pointed there
         if work is not None:
-            x = work.kind.finished(x)
-            standard_errors = work.kind.finished(standard_errors) if errors else None
+            x, *standard_errors = work.finished(x, *standard_errors)
     finally:
         if work is not None:
             work.end()
@@ -456,7 +457,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     if is_vector:
         lines = lines[..., 0]
     results = [x, np.square(lines["residual_norm"]), ranks if ranks.ndim else int(ranks)]
-    more = [*([standard_errors] if errors else []), *([lines.view(np.recarray)] if report else [])]
+    more = [*standard_errors, *([lines.view(np.recarray)] if report else [])]
     return (*results, *more) if more else LstsqResult(*results)
 
 
