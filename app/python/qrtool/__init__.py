@@ -21,7 +21,7 @@ import numpy as np
 from . import _device, _library
 from ._arrays import (TYPES, address_of, array_of, is_masked, keep, matrices_of, memory_of,
                       new_array, records_in, stack_of)
-from ._device import DeviceArray
+from ._device import DeviceArray, stay_untraced
 from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, MemoryLimitError)
 
 __version__ = _library.VERSION
@@ -193,6 +193,7 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
     With check="none", and without report, pivoting and condition, PyTorch's and CuPy's go on
     before it is done. Integers are refused there, device is "auto" or a's own, such as "cuda:0",
     and the report is an array of NumPy."""
+    stay_untraced()
     work = None if type(a) is np.ndarray else _work_on(device, a=a)
     try:
         if work is None:
@@ -277,6 +278,7 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
 
     report: the result is (ok, report), with a record for each matrix as of qr(). a, q and r may be
     on a GPU, all of them, as a of qr()."""
+    stay_untraced()
     if r is None:
         raise CallError("r is missing; verify(a, None, r) checks R alone")
     work = None if type(a) is type(r) is np.ndarray and (q is None or type(q) is np.ndarray) \
@@ -421,6 +423,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
 
     a, b and weights may be on a GPU, all of them, as a of qr(), and of one precision. x and errors
     are there, too; residues, rank and report are NumPy's."""
+    stay_untraced()
     options = _library.SolveOptions(
         ctypes.sizeof(_library.SolveOptions),
         0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
@@ -485,3 +488,7 @@ def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=Fal
         _library.LIBRARY.qrtool_workspace, matrices,
         _factor_options(mode, sign, check, mixed, pivoting, condition), size)
     return size.value
+
+
+for _function in (qr, verify, lstsq, stay_untraced):
+    _function._torchdynamo_disable = True

@@ -366,6 +366,20 @@ def work_on(device, arrays):
     return work
 
 
+_rules = None  # of torch.compile, which know this package
+
+
+def stay_untraced():
+    """Keeps torch.compile out of this package, with the marks that the functions have: its graphs
+    end before a call, and begin after it. It may be imported at any time, so that every call that
+    it may trace begins with this."""
+    global _rules
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is not _rules and hasattr(rules, "add"):
+        rules.add("qrtool")
+        _rules = rules
+
+
 def _place(ordinal):
     return "in host memory" if ordinal is None else f"on cuda:{ordinal}"
 

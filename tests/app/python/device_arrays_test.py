@@ -498,6 +498,24 @@ class DeviceArrays(unittest.TestCase):
         with self.assertRaisesRegex(qrtool.CallError, "jax.pure_callback"):
             qrtool.lstsq(np.ones((3, 2)), tracer)
 
+    def test_torch_compile_is_told_to_leave_the_package_alone(self):
+        told = []
+        with unittest.mock.patch.dict(sys.modules, {
+                "torch._dynamo.trace_rules": types.SimpleNamespace(add=told.append)}):
+            for _ in range(2):
+                qrtool.qr(np.ones((3, 2)))
+                qrtool.lstsq(np.ones((3, 2)), np.ones(3))
+        self.assertEqual(told, ["qrtool"])
+        for function in (qrtool.qr, qrtool.lstsq, qrtool.verify):
+            self.assertTrue(function._torchdynamo_disable)
+
+    def test_a_tensor_without_memory_is_refused_before_it_is_asked_for_any(self):
+        tensor = type("Tensor", (), {"__module__": "torch"})
+        fake = type("FakeTensor", (tensor,), {"__module__": "torch._subclasses.fake_tensor"})()
+        with unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(Tensor=tensor)), \
+                self.assertRaisesRegex(qrtool.CallError, "torch.compile or torch.func"):
+            qrtool.qr(fake)
+
     def test_memory_is_freed_once(self):
         a = numbers(self.chance, (3, 6, 4), "f4")
         qrtool.qr(ByDlpack(a))
