@@ -98,7 +98,7 @@ Handle made_event(const PrimaryContext& primary) {
           })};
 }
 
-class CudaCommand final : public Command {
+class CudaCommand final : public QueueCommand {
  public:
   CudaCommand(const PrimaryContext& primary, Handle start, Handle end)
       : primary_(primary), start_(std::move(start)), end_(std::move(end)) {}
@@ -108,7 +108,7 @@ class CudaCommand final : public Command {
     const Current current(primary_);
     QRTOOL_CUDA(primary_, event_wait, end());
   }
-  double seconds_to_end(Moment from, const Command& last) const override {
+  double seconds_to_end(Moment from, const QueueCommand& last) const override {
     const Current current(primary_);
     const cuda::Event begun =
         from == Moment::start ? static_cast<cuda::Event>(start_.get()) : end();
@@ -489,10 +489,13 @@ class CudaContext final : public DeviceContext, public CallerArrays {
                       }));
     void* image = nullptr;
     std::size_t bytes = 0;
-    cuda::Result result = primary_.api.link_add(link, cuda::input_ptx, ptx.data(), ptx.size() + 1,
-                                                "kernels", 0, nullptr, nullptr);
-    if (result == cuda::success) result = primary_.api.link_complete(link, &image, &bytes);
-    if (result != cuda::success) throw failure(primary_.api, "cuLinkComplete", result, log.data());
+    const auto check_link = [&](const char* call, cuda::Result result) {
+      if (result != cuda::success) throw failure(primary_.api, call, result, log.data());
+    };
+    check_link(cuda::symbol::link_add,
+               primary_.api.link_add(link, cuda::input_ptx, ptx.data(), ptx.size() + 1, "kernels",
+                                     0, nullptr, nullptr));
+    check_link(cuda::symbol::link_complete, primary_.api.link_complete(link, &image, &bytes));
     return {static_cast<const char*>(image), bytes};
   }
 
