@@ -214,10 +214,10 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
   const bool is_checked = looks == Looks::at_errors;
   looks_ = looks;
   work_.run(stream, "in its work on arrays", [&] {
+    const bool is_read = looks != Looks::at_nothing && arrays.statuses == nullptr;
     std::byte* const results =
-        work_.results(looks == Looks::at_nothing
-                          ? 0
-                          : sizeof(DeviceErrors) * static_cast<std::size_t>(problem.count));
+        is_read ? work_.results(sizeof(DeviceErrors) * static_cast<std::size_t>(problem.count))
+                : nullptr;
     results_ = results;
     const MatrixBytes bytes = bytes_of(plan, arrays, looks);
     const SubChunks cut = cut_chunk(problem, bytes, info().limits, problem.count,
@@ -232,9 +232,14 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
       if (looks == Looks::at_range) {
         Launcher launch = engine().launcher(range_source(problem));
         enqueue_range(buffers.job, buffers.errors, *engine().compute, launch);
+        if (arrays.statuses != nullptr)
+          enqueue_statuses(buffers.errors,
+                           Buffer::of_caller(arrays.statuses + first,
+                                             sizeof(int) * static_cast<std::size_t>(count)),
+                           count, launch);
       }
       give_outputs(arrays, first, buffers);
-      if (looks != Looks::at_nothing) read_errors(buffers, first, results);
+      if (results != nullptr) read_errors(buffers, first, results);
     });
   });
 }

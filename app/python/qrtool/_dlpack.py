@@ -61,11 +61,12 @@ def refuse_type(name, word):
 class Given:
     """An array on a GPU as the library reads it, with the names of NumPy. Strides count elements,
     and are None where it is packed by rows; stream: where __cuda_array_interface__ has it ready."""
-    __slots__ = ("pointer", "dtype", "shape", "strides", "stream", "owner", "loan", "is_column")
+    stream = loan = None
+    is_column = False
 
-    def __init__(self, pointer, dtype, shape, strides, stream=None, owner=None, loan=None):
+    def __init__(self, pointer, dtype, shape, strides, owner):
         self.pointer, self.dtype, self.shape, self.strides = pointer, dtype, shape, strides
-        self.stream, self.owner, self.loan, self.is_column = stream, owner, loan, False
+        self.owner = owner
 
     @property
     def ndim(self):
@@ -92,7 +93,7 @@ class Given:
         """The struct of its matrices, spread over the places of `batch`, or of the one that serves
         all places; None where strides do not say it."""
         *own, rows, columns = self.shape
-        if batch is None or all(size == 1 for size in own):
+        if batch is None or own.count(1) == len(own):
             batch = own
         elif np.broadcast_shapes(own, batch) != tuple(batch):
             raise ValueError
@@ -155,7 +156,8 @@ def given_by_capsule(capsule, name):
     given = Given((data or 0) + offset, TYPES.get((kind, bits)),
                   numbers.unpack(ctypes.string_at(shape, 8 * ndim)) if ndim else (),
                   numbers.unpack(ctypes.string_at(strides, 8 * ndim)) if strides and ndim else None,
-                  loan=(managed, deleter))
+                  None)
+    given.loan = managed, deleter
     if given.dtype is None or lanes != 1:
         given.give_back()
         refuse_type(name, f"{KINDS.get(kind, 'type')}{bits}{f' x {lanes}' * (lanes != 1)}")
@@ -204,7 +206,9 @@ def given_by_interface(array, name):
         strides = tuple(stride // dtype.itemsize for stride in strides)
     if stream == 0:
         raise CallError(f"{name} names stream 0, which __cuda_array_interface__ does not allow")
-    return Given(facts["data"][0], dtype, tuple(facts["shape"]), strides, stream, array)
+    given = Given(facts["data"][0], dtype, tuple(facts["shape"]), strides, array)
+    given.stream = stream
+    return given
 
 
 def capsule_of(managed, is_new):

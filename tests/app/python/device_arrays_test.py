@@ -3,6 +3,7 @@
 """device_arrays_test.py LIBRARY ROOT [DRAWS]: the Python package on arrays of a GPU, beside the
 same calls on NumPy's arrays. libcuda.so.1 is the stand-in of tests/support/cuda_stand_in, whose
 memory the host cannot read."""
+import contextlib
 import ctypes
 import gc
 import os
@@ -10,7 +11,9 @@ import pathlib
 import subprocess
 import sys
 import threading
+import types
 import unittest
+import unittest.mock
 import weakref
 
 import numpy as np
@@ -248,6 +251,32 @@ class Ordered(qrtool._device.Kind):
             DRIVER.call("cuMemFreeAsync", ctypes.c_uint64(memory), ctypes.c_void_p(stream))
 
         return allocate, deallocate
+
+
+class OfCupy(ByInterface):
+    """An array of CuPy, whose DLPack counts negative strides as numbers without a sign."""
+    __module__ = "cupy"
+
+    def __init__(self, array):
+        super().__init__(array, 1)
+        self.host, self.data = array, types.SimpleNamespace(
+            ptr=self.__cuda_array_interface__["data"][0], device_id=0)
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def swapaxes(self, one, other):
+        return OfCupy(self.host.swapaxes(one, other))
+
+
+CUPY = types.SimpleNamespace(
+    empty=lambda shape, dtype: OfCupy(np.empty(shape, dtype)), asarray=OfCupy,
+    ascontiguousarray=lambda array: OfCupy(np.ascontiguousarray(array.host)),
+    broadcast_to=lambda array, shape: OfCupy(np.broadcast_to(array.host, shape)),
+    cuda=types.SimpleNamespace(
+        Device=lambda ordinal: contextlib.nullcontext(),
+        get_current_stream=lambda ordinal: types.SimpleNamespace(ptr=0)))
 
 
 def numbers(chance, shape, dtype):
@@ -541,6 +570,19 @@ class DeviceArrays(unittest.TestCase):
             qrtool.qr(given)
         kind.has_memory = True
         self.assert_same(qrtool.qr(given), qrtool.qr(a, device="cuda:0"))
+
+    def test_arrays_of_cupy_with_negative_strides(self):
+        a, b = numbers(self.chance, (3, 6, 4), "f8"), numbers(self.chance, (3, 6, 2), "f8")
+        with unittest.mock.patch.dict(sys.modules, cupy=CUPY):
+            for view in (a[..., ::-1, ::-1], a[::-1], a[:, ::2], a):
+                given, sides = OfCupy(view), OfCupy(np.ascontiguousarray(b[:, :view.shape[1]]))
+                ours, solved = qrtool.qr(given), qrtool.lstsq(given, sides)
+                self.assertIs(type(ours.Q), OfCupy)
+                self.assert_same(ours, qrtool.qr(view, device="cuda:0"))
+                self.assert_same(tuple(solved), tuple(qrtool.lstsq(
+                    view, b[:, :view.shape[1]], device="cuda:0")))
+            swapped = numbers(self.chance, (2, 3, 6, 4), "f8").swapaxes(0, 1)  # is packed first
+            self.assert_same(qrtool.qr(OfCupy(swapped)), qrtool.qr(swapped, device="cuda:0"))
 
     def test_the_context_of_the_caller_stays(self):
         before = DRIVER.current()
