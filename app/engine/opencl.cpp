@@ -44,15 +44,16 @@ std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
 
 template <class T>
 SystemResults solve_on_opencl_stream(StreamEngine& engine, void* stream,
-                                     const SolveProblem& problem, const Plan& factor,
-                                     SystemRoute route, const SystemArrays& arrays) {
-  return solve_on_stream<T>(engine, stream, problem, factor, route, arrays);
+                                     const SolveProblem& problem, const SystemArrays& arrays,
+                                     const std::function<SystemsPlan()>& make_plan) {
+  return solve_on_stream<T>(engine, stream, problem, arrays, make_plan);
 }
 template SystemResults solve_on_opencl_stream<float>(StreamEngine&, void*, const SolveProblem&,
-                                                     const Plan&, SystemRoute, const SystemArrays&);
+                                                     const SystemArrays&,
+                                                     const std::function<SystemsPlan()>&);
 template SystemResults solve_on_opencl_stream<double>(StreamEngine&, void*, const SolveProblem&,
-                                                      const Plan&, SystemRoute,
-                                                      const SystemArrays&);
+                                                      const SystemArrays&,
+                                                      const std::function<SystemsPlan()>&);
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 

@@ -3,6 +3,7 @@
 // layer; without it no_opencl.cpp also has what app calls of gpu/host and gpu/estimate.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,7 @@ struct StreamAllocator;
 class StreamEngine;
 struct SystemArrays;
 struct SystemResults;
+struct SystemsPlan;
 
 /// `host` holds the user's memory and threads; `portable`: only kernel bodies that run on any
 /// device are used. Errors: DeviceError.
@@ -42,8 +44,8 @@ std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
 /// Calls solve_on_stream().
 template <class T>
 SystemResults solve_on_opencl_stream(StreamEngine& engine, void* stream,
-                                     const SolveProblem& problem, const Plan& factor,
-                                     SystemRoute route, const SystemArrays& arrays);
+                                     const SolveProblem& problem, const SystemArrays& arrays,
+                                     const std::function<SystemsPlan()>& make_plan);
 
 std::span<const Variant> list_opencl_variants();
 
