@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/check/range.hpp"
@@ -222,7 +223,9 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
     const MatrixBytes bytes = bytes_of(plan, arrays, looks);
     const SubChunks cut = cut_chunk(problem, bytes, info().limits, problem.count,
                                     std::numeric_limits<std::size_t>::max(), /*most_sets=*/1);
+    bool is_first = true;  // later parts use its memory again; where it was too much, pieces may do
     work_.in_parts(problem.count, cut.matrices, item(problem), [&](index_t first, index_t count) {
+      if (std::exchange(is_first, false)) work_.expect(bytes.total(count));
       DeviceBuffers buffers = place(plan, bytes, arrays, first, count);
       if (!is_prepared_) engine().prepare(variant, buffers, is_checked, /*is_copied=*/false);
       is_prepared_ = true;
