@@ -119,6 +119,9 @@ constexpr Shape factor_shapes[] = {{8, 8},     {33, 33},   {40, 12},  {70, 65}, 
                                    {210, 200}, {4100, 3},  {1, 1},    {4200, 100}, {300, 160},
                                    {49, 40},   {1023, 33}, {3, 21}};
 
+/// Of these Q of m x m is not too large.
+constexpr index_t most_rows_of_complete = 300;
+
 /// Every way that the variant takes by its first shape, and each further shape by one way.
 void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<KernelCase>& cases) {
   const std::vector<Way> ways = all_ways();
@@ -129,7 +132,8 @@ void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<Ke
     for (std::size_t i = 0; i < ways.size(); ++i) {
       const Way& way = ways[i];
       const Problem problem{30, shape.m, shape.n, way.type, way.mode, way.sign, way.arithmetic};
-      if (!variant.plan.takes(problem, limits).ok) continue;
+      const bool is_large = way.mode == Mode::complete && shape.m > most_rows_of_complete;
+      if (is_large || !variant.plan.takes(problem, limits).ok) continue;
       taken.push_back(i);
       if (done.insert(i).second) chosen.push_back(i);
     }
