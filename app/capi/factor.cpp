@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <vector>
 
 #include "app/capi/arrays.hpp"
@@ -11,6 +12,7 @@
 #include "app/capi/device_calls.hpp"
 #include "app/capi/overlap.hpp"
 #include "app/capi/reports.hpp"
+#include "core/machine/parallel.hpp"
 
 namespace qrtool::capi {
 namespace {
@@ -84,14 +86,15 @@ Places<T> places_of(const Problem& p, const qrtool_factors& out) {
 /// Checks that no output shares memory with another output or with an input. Errors: UsageError.
 template <class T>
 void require_apart(const Problem& p, const Strided<const T>& a, const Places<T>& places,
-                   const Reports& reports) {
+                   const Reports& reports, const std::int32_t* statuses) {
   const Footprint outputs[] = {
       {"q", places.q},
       {"r", places.r},
       {"v", places.v},
       {"tau", places.tau},
       {"p", p.pivots ? places.p : nullptr, p.count * p.n, sizeof(std::int64_t)},
-      {"reports", reports.first(), p.count, reports.size()}};
+      {"reports", reports.first(), p.count, reports.size()},
+      {"statuses", statuses, p.count, sizeof(std::int32_t)}};
   const Footprint inputs[] = {{"a", a}};
   require_apart(outputs, inputs);
 }
@@ -214,38 +217,52 @@ class DeviceFactors {
         reports_(reports),
         engine_(context.device_calls()) {}
 
-  void run(bool no_wait) {
+  void run(bool no_wait, std::int32_t* statuses) {
     if (const std::string why = engine_->objection(problem_); !why.empty()) {
+      if (statuses != nullptr)
+        throw UsageError("statuses are those of work on the device, and here " + why);
       by_host(0, problem_.count, why);
       return;
     }
-    const Looks looks = problem_.check != Check::none ? Looks::at_errors
-                        : reports_.first() != nullptr ? Looks::at_range
-                                                      : Looks::at_nothing;
+    const Looks looks = problem_.check != Check::none                        ? Looks::at_errors
+                        : reports_.first() != nullptr || statuses != nullptr ? Looks::at_range
+                                                                             : Looks::at_nothing;
     engine_->factor(stream_, problem_,
                     {device_matrices(a_), device_matrices(places_.q), device_matrices(places_.r),
-                     device_matrices(places_.v), device_matrices(places_.tau)},
+                     device_matrices(places_.v), device_matrices(places_.tau), statuses},
                     looks);
     const Plan& plan = engine_->plan_for(problem_);
     context_.show_on_device(plan.variant->name, plan.arithmetic());
-    if (!no_wait) take(engine_->reports());
+    if (no_wait) return;
+    engine_->wait();
+    if (looks != Looks::at_nothing) take_reports();
   }
 
  private:
   /// Neighbours that may be better by reflectors go to the host together, where they begin again as
   /// matrices of the host would.
-  void take(const std::vector<MatrixReport>& lines) {
-    const auto fails = [&](const MatrixReport& line) {
-      return problem_.check != Check::none &&
-             (line.status == Status::above_bar || line.status == Status::r_overflows);
-    };
-    for (auto next = lines.begin(); next != lines.end();) {
-      const auto end = std::find_if_not(next, lines.end(), fails);
-      if (end != next) by_host(next - lines.begin(), end - next, {});
-      next = std::find_if(end, lines.end(), fails);
-      for (auto good = end; good != next; ++good)
-        reports_.add(good - lines.begin(), report_of(*good));
+  void take_reports() {
+    constexpr index_t at_once = 2048;  // a thread takes them in the time in which another one wakes
+    std::vector<char> fails(static_cast<std::size_t>(problem_.count));
+    std::atomic<bool> are_good = true;
+    parallel_for(
+        (problem_.count + at_once - 1) / at_once, context_.limits.threads, [&](index_t part, int) {
+          for (index_t b = part * at_once; b < std::min((part + 1) * at_once, problem_.count); ++b)
+            if (!take_report(b, fails[static_cast<std::size_t>(b)])) are_good = false;
+        });
+    reports_.count(are_good);
+    for (auto next = fails.begin(); (next = std::find(next, fails.end(), 1)) != fails.end();) {
+      const auto end = std::find(next, fails.end(), 0);
+      by_host(next - fails.begin(), end - next, {});
+      next = end;
     }
+  }
+  /// Returns whether the matrix is good, or goes to the host.
+  bool take_report(index_t matrix, char& fails) const {
+    const MatrixReport line = engine_->report(matrix);
+    fails = problem_.check != Check::none &&
+            (line.status == Status::above_bar || line.status == Status::r_overflows);
+    return fails != 0 || reports_.put(matrix, report_of(line));
   }
 
   void by_host(index_t first, index_t count, const std::string& why) {
@@ -278,16 +295,22 @@ int factor(qrtool_context& context, const Problem& problem, const qrtool_factor_
   Reports reports(out.reports, out.report_size);
   if (o.no_wait == 1 && (problem.check != Check::none || reports.first() != nullptr))
     throw UsageError("no_wait needs QRTOOL_NO_CHECK, and no reports");
+  if (o.statuses != nullptr && o.no_wait == 0)
+    throw UsageError("statuses need no_wait; otherwise reports have them");
   if (problem.count == 0) return QRTOOL_OK;
   const Places<T> places = places_of<T>(problem, out);
-  require_apart(problem, a, places, reports);
-  const CallArray arrays[] = {call_array("a", a), call_array("q", places.q),
-                              call_array("r", places.r), call_array("v", places.v),
-                              call_array("tau", places.tau)};
+  require_apart(problem, a, places, reports, o.statuses);
+  const CallArray arrays[] = {call_array("a", a),
+                              call_array("q", places.q),
+                              call_array("r", places.r),
+                              call_array("v", places.v),
+                              call_array("tau", places.tau),
+                              {"statuses", o.statuses, o.statuses != nullptr}};
   const CallArray of_host[] = {{"reports", reports.first(), true},
                                {"p", places.p, problem.pivots && problem.n > 0}};
   if (context.are_on_device(arrays, of_host, o.stream, o.no_wait == 1)) {
-    DeviceFactors<T>(context, problem, o.stream, a, places, reports).run(o.no_wait == 1);
+    DeviceFactors<T>(context, problem, o.stream, a, places, reports)
+        .run(o.no_wait == 1, o.statuses);
     return reports.code();
   }
   context.on_backend(problem, [&](PlannedBackend& planned) {

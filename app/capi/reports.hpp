@@ -36,14 +36,17 @@ class ReportArray {
     if (size_ < sizeof(std::int64_t)) throw UsageError("report_size is no size of a report");
   }
 
-  void add(index_t number, const Struct& report) {
+  void add(index_t number, const Struct& report) { count(put(number, report)); }
+  /// The two parts of add(): threads may put reports at once. Returns whether the report is good.
+  bool put(index_t number, const Struct& report) const {
     const bool is_good = report.status == QRTOOL_GOOD || report.status == QRTOOL_UNCHECKED;
-    are_good_ = are_good_ && is_good;
-    if (first_ == nullptr) return;
+    if (first_ == nullptr) return is_good;
     std::byte* const place = first_ + static_cast<std::size_t>(number) * size_;
     std::memset(place, 0, size_);
     std::memcpy(place, &report, std::min(size_, sizeof report));
+    return is_good;
   }
+  void count(bool are_good) { are_good_ = are_good_ && are_good; }
   const void* first() const { return first_; }
   /// The bytes of one, as the caller knows it.
   std::size_t size() const { return size_; }

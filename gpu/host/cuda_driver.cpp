@@ -98,7 +98,7 @@ Handle made_event(const PrimaryContext& primary) {
           })};
 }
 
-class CudaCommand final : public Command {
+class CudaCommand final : public QueueCommand {
  public:
   CudaCommand(const PrimaryContext& primary, Handle start, Handle end)
       : primary_(primary), start_(std::move(start)), end_(std::move(end)) {}
@@ -108,7 +108,7 @@ class CudaCommand final : public Command {
     const Current current(primary_);
     QRTOOL_CUDA(primary_, event_wait, end());
   }
-  double seconds_to_end(Moment from, const Command& last) const override {
+  double seconds_to_end(Moment from, const QueueCommand& last) const override {
     const Current current(primary_);
     const cuda::Event begun =
         from == Moment::start ? static_cast<cuda::Event>(start_.get()) : end();
@@ -224,7 +224,8 @@ class CudaQueue final : public Queue {
   Handle stream_;
 };
 
-/// Small buffers of a call share a block.
+/// Small buffers of a call share a block, which comes from the device: a caller's function may take
+/// longer than the kernels of a small call.
 class CudaStreamMemory final : public StreamMemory {
  public:
   CudaStreamMemory(const CallerArrays& arrays, const StreamAllocator& allocator)
@@ -234,14 +235,18 @@ class CudaStreamMemory final : public StreamMemory {
   CudaStreamMemory& operator=(const CudaStreamMemory&) = delete;
 
   void begin_call(void* stream) override { stream_ = stream; }
+  void expect(std::size_t bytes) override {
+    const std::size_t all = bytes + most_buffers * alignment;
+    if (all > block_bytes / 4) take_block(all, allocator_.allocate != nullptr);
+  }
 
   void end_call() noexcept override {
-    for (void* const block : blocks_) {
+    for (const auto& [memory, is_of_caller] : blocks_) {
       try {
-        if (allocator_.allocate != nullptr)
-          allocator_.deallocate(allocator_.user, block, stream_);
+        if (is_of_caller)
+          allocator_.deallocate(allocator_.user, memory, stream_);
         else
-          arrays_.free_on(stream_, block);
+          arrays_.free_on(stream_, memory);
       } catch (const DeviceFailure&) {  // the driver has freed it
       }
     }
@@ -252,31 +257,41 @@ class CudaStreamMemory final : public StreamMemory {
   Buffer allocate(std::size_t bytes) const override {
     const std::size_t taken =
         (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    if (taken > block_bytes / 4) return {Handle(Handle(), block(taken)), bytes};
-    if (!left_ || left_.bytes() < taken) left_ = Buffer::of_caller(block(block_bytes), block_bytes);
+    if (!left_ || left_.bytes() < taken) {
+      if (taken > block_bytes / 4)
+        return Buffer::of_caller(block(taken, allocator_.allocate != nullptr), bytes);
+      take_block(block_bytes, /*is_of_caller=*/false);
+    }
     const Buffer given = left_.part(0, bytes);
     left_ = left_.part(taken, left_.bytes() - taken);
     return given;
   }
 
  private:
+  struct Block {
+    void* memory;
+    bool is_of_caller;
+  };
   /// Kernels read and write up to 16 bytes at once; cuMemAlloc aligns to 256.
   static constexpr std::size_t alignment = 256, block_bytes = std::size_t{2} << 20;
+  static constexpr std::size_t most_buffers = 100;  // of an expected call; it may have more
 
-  void* block(std::size_t bytes) const {
-    void* const made = allocator_.allocate != nullptr
-                           ? allocator_.allocate(allocator_.user, bytes, stream_)
-                           : arrays_.allocate_on(stream_, bytes);
+  void take_block(std::size_t bytes, bool is_of_caller) const {
+    left_ = Buffer::of_caller(block(bytes, is_of_caller), bytes);
+  }
+  void* block(std::size_t bytes, bool is_of_caller) const {
+    void* const made = is_of_caller ? allocator_.allocate(allocator_.user, bytes, stream_)
+                                    : arrays_.allocate_on(stream_, bytes);
     if (made == nullptr)
       throw DeviceFailure("the caller's allocator has no memory left", /*is_short=*/true);
-    blocks_.push_back(made);
+    blocks_.push_back({made, is_of_caller});
     return made;
   }
 
   const CallerArrays& arrays_;
   StreamAllocator allocator_;
   void* stream_ = nullptr;
-  mutable std::vector<void*> blocks_;
+  mutable std::vector<Block> blocks_;
   mutable Buffer left_;
 };
 
@@ -483,10 +498,13 @@ class CudaContext final : public DeviceContext, public CallerArrays {
                       }));
     void* image = nullptr;
     std::size_t bytes = 0;
-    cuda::Result result = primary_.api.link_add(link, cuda::input_ptx, ptx.data(), ptx.size() + 1,
-                                                "kernels", 0, nullptr, nullptr);
-    if (result == cuda::success) result = primary_.api.link_complete(link, &image, &bytes);
-    if (result != cuda::success) throw failure(primary_.api, "cuLinkComplete", result, log.data());
+    const auto check_link = [&](const char* call, cuda::Result result) {
+      if (result != cuda::success) throw failure(primary_.api, call, result, log.data());
+    };
+    check_link(cuda::symbol::link_add,
+               primary_.api.link_add(link, cuda::input_ptx, ptx.data(), ptx.size() + 1, "kernels",
+                                     0, nullptr, nullptr));
+    check_link(cuda::symbol::link_complete, primary_.api.link_complete(link, &image, &bytes));
     return {static_cast<const char*>(image), bytes};
   }
 

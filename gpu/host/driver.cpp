@@ -22,11 +22,11 @@ void wait_for_all(std::span<const Event> events) {
 }
 
 double seconds_between(const Event& first, const Event& last) {
-  return std::max(0.0, first->seconds_to_end(Command::Moment::end, *last));
+  return std::max(0.0, first->seconds_to_end(QueueCommand::Moment::end, *last));
 }
 
 double seconds_of(std::span<const Event> events) {
-  return std::max(0.0, events.front()->seconds_to_end(Command::Moment::start, *events.back()));
+  return std::max(0.0, events.front()->seconds_to_end(QueueCommand::Moment::start, *events.back()));
 }
 
 Buffer DeviceMemory::grown(Buffer& kept, std::size_t bytes) const {

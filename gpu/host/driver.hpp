@@ -68,18 +68,18 @@ class Buffer {
 };
 
 /// A command of a queue.
-class Command {
+class QueueCommand {
  public:
   enum class Moment { start, end };
 
-  virtual ~Command() = default;
+  virtual ~QueueCommand() = default;
   /// Returns when the command is done. Errors: DeviceFailure.
   virtual void wait() const = 0;
   /// The seconds from a moment of this command to the end of `last`, by the clock of the device.
   /// Errors: DeviceFailure.
-  virtual double seconds_to_end(Moment from, const Command& last) const = 0;
+  virtual double seconds_to_end(Moment from, const QueueCommand& last) const = 0;
 };
-using Event = std::shared_ptr<const Command>;
+using Event = std::shared_ptr<const QueueCommand>;
 
 void wait_for_all(std::span<const Event> events);
 /// Seconds from the end of `first` to the end of `last`, by the clock of the device.
@@ -180,6 +180,8 @@ class DeviceMemory {
 class StreamMemory : public DeviceMemory {
  public:
   virtual void begin_call(void* stream) = 0;
+  /// The call will take so many bytes, which may then come as one piece.
+  virtual void expect(std::size_t bytes) = 0;
   /// Frees what the call has allocated, in the order of its stream. No error goes out.
   virtual void end_call() noexcept = 0;
 };

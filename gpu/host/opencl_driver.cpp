@@ -36,7 +36,7 @@ auto called(Body body) {
   }
 }
 
-class OpenclCommand final : public Command {
+class OpenclCommand final : public QueueCommand {
  public:
   explicit OpenclCommand(cl::Event event) : event_(std::move(event)) {}
 
@@ -46,7 +46,7 @@ class OpenclCommand final : public Command {
   void wait() const override {
     called([&] { event_.wait(); });
   }
-  double seconds_to_end(Moment from, const Command& last) const override {
+  double seconds_to_end(Moment from, const QueueCommand& last) const override {
     const cl_profiling_info begun =
         from == Moment::start ? CL_PROFILING_COMMAND_START : CL_PROFILING_COMMAND_END;
     const auto& end = static_cast<const OpenclCommand&>(last);

@@ -171,7 +171,14 @@ void FactorEngine::sum(const DeviceBuffers& buffers, std::span<const Summed> whi
 }
 
 std::vector<int> FactorEngine::read_routes(const Buffer& routes, index_t count) {
-  return compute->read_list<int>(routes, static_cast<std::size_t>(count));
+  const std::size_t bytes = sizeof(int) * static_cast<std::size_t>(count);
+  if (read_bytes_ < bytes) {
+    read_ = allocate(bytes);
+    read_bytes_ = bytes;
+  }
+  compute->read(routes, read_.get(), bytes);
+  const auto* const first = reinterpret_cast<const int*>(read_.get());
+  return {first, first + count};
 }
 
 void FactorEngine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {

@@ -119,6 +119,9 @@ struct FactorEngine {
   void poison(const DeviceBuffers& buffers) const;
   /// Reads the routes; waits for the compute queue.
   std::vector<int> read_routes(const Buffer& routes, index_t count);
+
+  HostMemory read_;  // page-locked, for read_routes()
+  std::size_t read_bytes_ = 0;
 };
 
 }  // namespace qrtool

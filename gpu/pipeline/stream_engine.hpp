@@ -9,6 +9,7 @@
 // the order of its stream.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,9 +29,11 @@ struct DeviceMatrices {
   index_t entries() const { return data == nullptr ? 0 : count * rows * cols; }
 };
 
-/// A, and the places of its factors, of which each may be null.
+/// A, and the places of its factors, of which each may be null; and where the statuses of matrices
+/// go that nobody waits for, or null.
 struct FactorArrays {
   DeviceMatrices a, q, r, v, tau;
+  std::int32_t* statuses = nullptr;
 };
 
 /// What a call finds out about its matrices: nothing; whether A and R are finite; the errors.
@@ -57,9 +60,10 @@ class StreamEngine {
   /// Enqueues all that factors the matrices by plan_for(problem), in parts where memory is short.
   virtual void factor(void* stream, const Problem& problem, const FactorArrays& arrays,
                       Looks looks) = 0;
-  /// Waits for the work of factor(), and returns a line for each matrix, but none if it looks
-  /// at_nothing.
-  virtual std::vector<MatrixReport> reports() = 0;
+  /// Waits for the work of factor().
+  virtual void wait() = 0;
+  /// Afterwards the line of a matrix, where factor() looked at something. Threads may ask at once.
+  virtual MatrixReport report(index_t matrix) const = 0;
   /// The bytes of work memory that factor() takes, where there are so many.
   virtual std::size_t workspace_bytes(const Problem& problem, const FactorArrays& arrays,
                                       Looks looks) = 0;

@@ -48,10 +48,7 @@ Result cuCtxGetDevice(Device* device) {
 
 Result cuCtxSynchronize() {
   return called(__func__, Needs::context, [] {
-    run_commands();
-    for (const Stream stream : state().streams)
-      if (stream->context == current()) host_waits(stream->clock);
-    host_waits(current()->of_destroyed);
+    wait_for_device(current()->device);
     return success;
   });
 }

@@ -117,6 +117,14 @@ Memory& owned(std::uintptr_t pointer, std::initializer_list<Memory::Kind> kinds)
   return *memory;
 }
 
+void free_by_host(Memory& memory) {
+  // Memory of a pool is freed without a wait.
+  if (!state().words.is_strict && memory.kind != Memory::Kind::pool) wait_for_device(memory.device);
+  access_by_host(memory);
+  forget(memory);
+  run_commands();
+}
+
 void write_log(const Link_& link, const std::string& text) {
   if (link.log == nullptr || link.log_bytes == 0) return;
   const std::size_t bytes = std::min(text.size(), link.log_bytes - 1);
@@ -392,9 +400,7 @@ Result cuMemFree_v2(Pointer pointer) {
     if (pointer == 0) return success;
     Memory& memory =
         owned(pointer, {Memory::Kind::device, Memory::Kind::managed, Memory::Kind::pool});
-    access_by_host(memory);
-    forget(memory);
-    run_commands();
+    free_by_host(memory);
     return success;
   });
 }
@@ -413,9 +419,7 @@ Result cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
 Result cuMemFreeHost(void* pointer) {
   return called(__func__, Needs::context, [&] {
     Memory& memory = owned(number_of(pointer), {Memory::Kind::host});
-    access_by_host(memory);
-    forget(memory);
-    run_commands();
+    free_by_host(memory);
     return success;
   });
 }

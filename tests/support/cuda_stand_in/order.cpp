@@ -73,6 +73,14 @@ void access(Memory& memory, std::size_t begin, std::size_t end, Stream stream, b
                              .writes = writes});
 }
 
+void wait_for_device(Device device) {
+  run_commands();
+  for (const Stream stream : state().streams)
+    if (stream->context->device == device) host_waits(stream->clock);
+  for (const Context context : state().contexts)
+    if (context->device == device) host_waits(context->of_destroyed);
+}
+
 void access_by_host(Memory& memory) {
   for (const Access& old : memory.accesses)
     if (!is_before(old, state().host))

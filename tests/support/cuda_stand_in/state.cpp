@@ -50,6 +50,8 @@ Words words_of(const char* text) {
       words.captures = true;
     } else if (name == "no-pools") {
       words.has_pools = false;
+    } else if (name == "strict") {
+      words.is_strict = true;
     } else if (name == "leaks") {
       words.reports_leaks = true;
     } else if (name == "log") {

@@ -17,6 +17,8 @@
 //   memory=BYTES          of all device memory that exists at one time
 //   capture               every stream is being recorded
 //   no-pools              devices have no memory pools
+//   strict                cuMemFree and cuMemFreeHost do not wait for the device, though they do
+//                         today: memory that commands still use is an error
 //   leaks                 memory that exists at the end of the process is an error
 //   log=FILE              FILE gets a line for each call: function, stream, result
 #pragma once
@@ -165,7 +167,7 @@ struct Words {
   std::uint64_t dead = 0;
   int devices = 1;
   std::size_t memory = ~std::size_t{0};
-  bool captures = false, has_pools = true, reports_leaks = false;
+  bool captures = false, has_pools = true, is_strict = false, reports_leaks = false;
   std::string log;
 };
 
@@ -237,6 +239,8 @@ Clock clock_of(Stream stream);
 void access(Memory& memory, std::size_t begin, std::size_t end, Stream stream, bool writes);
 /// The same for the host, which frees the memory.
 void access_by_host(Memory& memory);
+/// Waits for all streams of a device.
+void wait_for_device(Device device);
 
 // Memory (memory.cpp).
 

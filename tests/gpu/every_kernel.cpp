@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// every_kernel.cpp: qrtool_every_kernel, a program for a machine with a GPU. It launches the
+// kernels of the device by CUDA's driver, for tools that watch kernels:
+//
+//     compute-sanitizer --tool racecheck qrtool_every_kernel --part 1/8
+//
+// With --compare it also launches them by OpenCL, and says where the bits differ.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "gpu/host/device.hpp"
+#include "gpu/pipeline/opencl_backend.hpp"
+#include "tests/gpu/kernel_cases.hpp"
+
+namespace qrtool::test {
+namespace {
+
+struct Options {
+  std::string device = "cuda:0", part = "1/1", filter;
+  bool lists = false, compares = false, is_portable = false;
+};
+
+/// Whether case number `index` is one of the part "i/n".
+bool is_in_part(std::size_t index, const std::string& part) {
+  std::size_t number = 1, parts = 1;
+  const std::size_t slash = part.find('/');
+  std::from_chars(part.data(), part.data() + slash, number);
+  std::from_chars(part.data() + slash + 1, part.data() + part.size(), parts);
+  return index % parts == number - 1;
+}
+
+OpenclOptions backend_options(const Options& options) {
+  OpenclOptions of_backend;
+  of_backend.host.host_bytes = std::size_t{1} << 30;
+  of_backend.portable = options.is_portable;
+  return of_backend;
+}
+
+int run(const Options& options) {
+  const DeviceInfo device = choose_device(options.device);
+  DeviceInfo by_opencl = device;
+  by_opencl.cuda_ordinal = -1;
+  OpenclBackend backend(device, backend_options(options)),
+      other(by_opencl, backend_options(options));
+  std::size_t index = 0, done = 0, failed = 0;
+  for (const KernelCase& each : kernel_cases(backend)) {
+    if (each.name.find(options.filter) == std::string::npos) continue;
+    if (!is_in_part(index++, options.part)) continue;
+    fmt::print("{}\n", each.name);
+    std::fflush(stdout);
+    if (options.lists) continue;
+    ++done;
+    try {
+      const std::string bytes = each.run(backend);
+      if (!options.compares || bytes == each.run(other)) continue;
+      fmt::print("  the bits differ\n");
+    } catch (const Error& error) {
+      fmt::print("  {}\n", error.what());
+    }
+    ++failed;
+  }
+  fmt::print("{} cases, {} failed\n", done, failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace qrtool::test
+
+int main(int argc, char** argv) {
+  qrtool::test::Options options;
+  CLI::App app("launches the kernels of a device");
+  app.add_option("--device", options.device);
+  app.add_option("--part", options.part, "i/n")->check([](const std::string& text) {
+    return text.find('/') == std::string::npos ? "i/n is wanted" : "";
+  });
+  app.add_option("--filter", options.filter, "a part of the name of a case");
+  app.add_flag("--list", options.lists, "runs nothing");
+  app.add_flag("--compare", options.compares, "with the bits by OpenCL");
+  app.add_flag("--portable", options.is_portable, "the bodies that run on any device");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return qrtool::test::run(options);
+  } catch (const qrtool::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

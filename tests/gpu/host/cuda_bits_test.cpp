@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda_bits_test.cpp: kernels give the same bits by both drivers of a device.
+#include <string>
+
+#include "tests/gpu/cuda_fixture.hpp"
+#include "tests/gpu/kernel_cases.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test::cuda_bits_test {
+namespace {
+
+TEST(CudaBits, AreThoseOfOpencl) {
+  SKIP_WITHOUT_CUDA();
+  const DeviceInfo of_cuda = *cuda_device();
+  DeviceInfo of_opencl = of_cuda;
+  of_opencl.cuda_ordinal = -1;
+  OpenclBackend by_cuda(of_cuda, test_options()), by_opencl(of_opencl, test_options());
+  const bool takes_all = std::getenv("QRTOOL_TEST_ALL") != nullptr;
+  for (const KernelCase& each : kernel_cases(by_cuda)) {
+    if (!each.is_first && !takes_all) continue;
+    SCOPED_TRACE(each.name);
+    const std::string expected = each.run(by_opencl), found = each.run(by_cuda);
+    EXPECT_FALSE(found.empty());
+    EXPECT_TRUE(found == expected);
+  }
+}
+
+}  // namespace
+}  // namespace qrtool::test::cuda_bits_test
