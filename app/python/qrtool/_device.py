@@ -5,6 +5,7 @@ belongs to is imported already."""
 import ctypes
 import functools
 import math
+import operator
 import sys
 
 import numpy as np
@@ -61,9 +62,6 @@ class DeviceArray:
     def __cuda_array_interface__(self):
         return {"version": 3, "shape": self.shape, "typestr": self.dtype.str, "strides": None,
                 "data": (self._pointer, False), "stream": None}
-
-    def __repr__(self):
-        return f"<qrtool.DeviceArray {self.shape} {self.dtype} on cuda:{self._ordinal}>"
 
 
 class Gift(DeviceArray):
@@ -150,62 +148,48 @@ class ByInterface(Kind):
 
 
 class Numba(ByInterface):
+    to_host = operator.methodcaller("copy_to_host")
+
     def __init__(self, example):
-        self.cuda = sys.modules["numba"].cuda
+        cuda = sys.modules["numba"].cuda
+        self.on, self.new, self.asarray = cuda.gpus.__getitem__, cuda.device_array, cuda.to_device
 
     def empty(self, work, shape, dtype):
-        with self.cuda.gpus[work.ordinal]:
-            result = self.cuda.device_array(shape, dtype)
+        with self.on(work.ordinal):
+            result = self.new(shape, dtype)
         return result, result.__cuda_array_interface__["data"][0]
 
     def from_host(self, work, array):
-        with self.cuda.gpus[work.ordinal]:
-            return self.cuda.to_device(array)
-
-    def to_host(self, array):
-        return array.copy_to_host()
+        with self.on(work.ordinal):
+            return self.asarray(array)
 
     def packed(self, work, array, shape):
-        result, _ = self.empty(work, shape, array.dtype)
-        result[...] = array
+        with self.on(work.ordinal):
+            result = self.new(shape, array.dtype)
+            result[...] = array
         return result
 
 
-class Cupy(ByInterface):  # its strides by DLPack are wrong where they are negative
+class Cupy(Numba):  # its strides by DLPack are wrong where they are negative
     keeps_order = True
+    turned, to_host = operator.methodcaller("swapaxes", -1, -2), operator.methodcaller("get")
 
     def __init__(self, example):
-        self.cupy = sys.modules["cupy"]
+        cupy = sys.modules["cupy"]
+        self.on, self.new, self.asarray = cupy.cuda.Device, cupy.empty, cupy.asarray
+        self.current = cupy.cuda.get_current_stream
 
     def ordinal(self, array, name):
         return array.data.device_id
 
     def stream(self, array, ordinal):
-        return self.cupy.cuda.get_current_stream(ordinal).ptr or LEGACY_STREAM
-
-    def empty(self, work, shape, dtype):
-        with self.cupy.cuda.Device(work.ordinal):
-            result = self.cupy.empty(shape, dtype)
-        return result, result.data.ptr
-
-    def turned(self, array):
-        return array.swapaxes(-1, -2)
-
-    def from_host(self, work, array):
-        with self.cupy.cuda.Device(work.ordinal):
-            return self.cupy.asarray(array)
-
-    def to_host(self, array):
-        return array.get()
-
-    def packed(self, work, array, shape):
-        with self.cupy.cuda.Device(work.ordinal):
-            return self.cupy.ascontiguousarray(self.cupy.broadcast_to(array, shape))
+        return self.current(ordinal).ptr or LEGACY_STREAM
 
 
 class Jax(Kind):
     memory_hint = ("JAX takes most of the GPU's memory for itself, unless it starts with "
                    "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION")
+    to_host = staticmethod(np.asarray)
 
     def __init__(self, example):
         self.jax = sys.modules["jax"]
@@ -213,9 +197,6 @@ class Jax(Kind):
 
     def from_host(self, work, array):
         return self.jax.device_put(array, next(iter(work.lead.devices())))
-
-    def to_host(self, array):
-        return np.asarray(array)
 
     def packed(self, work, array, shape):
         return self.jax.numpy.broadcast_to(array, shape)
@@ -225,20 +206,17 @@ class Traced(Kind):
     """What stands for an array while a function is traced."""
 
     def __init__(self, example):
-        self.library = _root_of(type(example))
+        pass
 
     def ordinal(self, array, name):
-        raise CallError(TRACED[self.library == "torch"])
-
-
-TRACED = ("qrtool works on arrays, and cannot be traced by jax.jit; call it outside of jit, or by "
-          "jax.pure_callback",
-          "qrtool works on tensors that have memory, and cannot be traced by torch.compile or "
-          "torch.func; call it outside of them")
+        raise CallError("qrtool works on arrays that have memory, and cannot be traced by jax.jit, "
+                        "torch.compile or torch.func; call it outside of them, or by "
+                        "jax.pure_callback")
 
 
 class Torch(Kind):
     keeps_order = True
+    turned = operator.methodcaller("swapaxes", -1, -2)
 
     def __init__(self, example):
         self.torch = torch = sys.modules["torch"]
@@ -276,15 +254,12 @@ class Torch(Kind):
         except RuntimeError:
             address = 0
         if address == 0 and tensor.numel():
-            raise CallError(TRACED[True])
+            Traced.ordinal(self, tensor, None)
         return address
 
     def empty(self, work, shape, dtype):
         result = work.lead.new_empty(shape, dtype=self.names[dtype])
         return result, self.address(result)
-
-    def turned(self, array):
-        return array.transpose(-1, -2)
 
     def from_host(self, work, array):
         return self.torch.from_numpy(array).to(work.lead.device)
