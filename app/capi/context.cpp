@@ -145,7 +145,7 @@ void qrtool_context::on_backend(const Work& work, const std::function<void(Plann
                                 const std::string& on_host) {
   const std::lock_guard lock(mutex);
   has_worked = true;
-  show(last = {});
+  last = {};
   PlannedBackend* planned = nullptr;
   try {
     planned = &choose(work, !on_host.empty());

@@ -86,14 +86,15 @@ Places<T> places_of(const Problem& p, const qrtool_factors& out) {
 /// Checks that no output shares memory with another output or with an input. Errors: UsageError.
 template <class T>
 void require_apart(const Problem& p, const Strided<const T>& a, const Places<T>& places,
-                   const Reports& reports) {
+                   const Reports& reports, const std::int32_t* statuses) {
   const Footprint outputs[] = {
       {"q", places.q},
       {"r", places.r},
       {"v", places.v},
       {"tau", places.tau},
       {"p", p.pivots ? places.p : nullptr, p.count * p.n, sizeof(std::int64_t)},
-      {"reports", reports.first(), p.count, reports.size()}};
+      {"reports", reports.first(), p.count, reports.size()},
+      {"statuses", statuses, p.count, sizeof(std::int32_t)}};
   const Footprint inputs[] = {{"a", a}};
   require_apart(outputs, inputs);
 }
@@ -216,17 +217,19 @@ class DeviceFactors {
         reports_(reports),
         engine_(context.device_calls()) {}
 
-  void run(bool no_wait) {
+  void run(bool no_wait, std::int32_t* statuses) {
     if (const std::string why = engine_->objection(problem_); !why.empty()) {
+      if (statuses != nullptr)
+        throw UsageError("statuses are those of work on the device, and here " + why);
       by_host(0, problem_.count, why);
       return;
     }
-    const Looks looks = problem_.check != Check::none ? Looks::at_errors
-                        : reports_.first() != nullptr ? Looks::at_range
-                                                      : Looks::at_nothing;
+    const Looks looks = problem_.check != Check::none                        ? Looks::at_errors
+                        : reports_.first() != nullptr || statuses != nullptr ? Looks::at_range
+                                                                             : Looks::at_nothing;
     engine_->factor(stream_, problem_,
                     {device_matrices(a_), device_matrices(places_.q), device_matrices(places_.r),
-                     device_matrices(places_.v), device_matrices(places_.tau)},
+                     device_matrices(places_.v), device_matrices(places_.tau), statuses},
                     looks);
     const Plan& plan = engine_->plan_for(problem_);
     context_.show_on_device(plan.variant->name, plan.arithmetic());
@@ -292,16 +295,22 @@ int factor(qrtool_context& context, const Problem& problem, const qrtool_factor_
   Reports reports(out.reports, out.report_size);
   if (o.no_wait == 1 && (problem.check != Check::none || reports.first() != nullptr))
     throw UsageError("no_wait needs QRTOOL_NO_CHECK, and no reports");
+  if (o.statuses != nullptr && o.no_wait == 0)
+    throw UsageError("statuses need no_wait; otherwise reports have them");
   if (problem.count == 0) return QRTOOL_OK;
   const Places<T> places = places_of<T>(problem, out);
-  require_apart(problem, a, places, reports);
-  const CallArray arrays[] = {call_array("a", a), call_array("q", places.q),
-                              call_array("r", places.r), call_array("v", places.v),
-                              call_array("tau", places.tau)};
+  require_apart(problem, a, places, reports, o.statuses);
+  const CallArray arrays[] = {call_array("a", a),
+                              call_array("q", places.q),
+                              call_array("r", places.r),
+                              call_array("v", places.v),
+                              call_array("tau", places.tau),
+                              {"statuses", o.statuses, o.statuses != nullptr}};
   const CallArray of_host[] = {{"reports", reports.first(), true},
                                {"p", places.p, problem.pivots && problem.n > 0}};
   if (context.are_on_device(arrays, of_host, o.stream, o.no_wait == 1)) {
-    DeviceFactors<T>(context, problem, o.stream, a, places, reports).run(o.no_wait == 1);
+    DeviceFactors<T>(context, problem, o.stream, a, places, reports)
+        .run(o.no_wait == 1, o.statuses);
     return reports.code();
   }
   context.on_backend(problem, [&](PlannedBackend& planned) {

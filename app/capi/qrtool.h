@@ -61,7 +61,7 @@ enum qrtool_code {
   QRTOOL_NO_MEMORY = 6,    /* the memory, or the limit of the context, does not suffice */
   QRTOOL_INTERNAL = 7,     /* a fault of the library */
   QRTOOL_STOPPED = 8,      /* the caller's keep_going said so */
-  QRTOOL_FORKED = 9        /* the context belongs to the process that forked this one */
+  QRTOOL_FORKED = 9        /* the context, or CUDA, belongs to the process that forked this one */
 };
 
 enum qrtool_type {
@@ -212,6 +212,8 @@ typedef struct qrtool_factor_options {
   void* stream;
   int32_t no_wait; /* 1: the call returns when its work is in the stream */
   int32_t reserved;
+  int32_t* statuses; /* with no_wait: device memory for the enum qrtool_status of each matrix; NULL:
+                        not wanted */
 } qrtool_factor_options;
 
 /* The places for factors, of A's type, and for what is found. A place that the mode does not give
@@ -320,12 +322,14 @@ QRTOOL_API int qrtool_solve(qrtool_context* context, const qrtool_matrices* a,
  *   QRTOOL_BAD_CALL, before anything is in it.
  * - When a call returns, its work is done, except with no_wait: then it is in the stream, the
  *   result says nothing about the numbers, and other streams wait as for any kernel. no_wait needs
- *   QRTOOL_NO_CHECK and no reports. A call waits inside where a choice among kernels depends on
+ *   QRTOOL_NO_CHECK and no reports; statuses are then QRTOOL_UNCHECKED, QRTOOL_NON_FINITE or
+ *   QRTOOL_OVERFLOWS. A call waits inside where a choice among kernels depends on
  *   numbers: of most variants for matrices that a fast way has refused, until the routes of all
  *   matrices are there.
  * - Matrices that are packed by rows and aligned to 16 bytes are used where they are; others are
- *   copied on the device. Work memory comes from `allocate` of the context, or from a pool that the
- *   library keeps until qrtool_release(), and is free again in the order of the stream.
+ *   copied on the device. Work memory comes from `allocate` of the context; where it is small, from
+ *   a pool that the library keeps until qrtool_release(); it is free again in the order of the
+ *   stream.
  * - What the device does not do goes by the host: pivoting, condition, a second try of a matrix
  *   above its bar, and much of qrtool_solve. The arrays are copied there and back, with host memory
  *   beside memory_bytes, and the reason of qrtool_last_run() says so.

@@ -16,6 +16,7 @@
 #include "app/engine/group_engine.hpp"
 #include "app/engine/opencl.hpp"
 #include "app/engine/tall_rows.hpp"
+#include "gpu/solve/stream_systems.hpp"
 
 namespace qrtool::capi {
 namespace {
@@ -517,6 +518,21 @@ class DeviceSystems {
     if (problem_.has_weights || problem_.skips_missing)
       return "rows have weights, or may be missing";
     if (given_.a.count != all_.count) return "one A serves several right sides";
+    Strided<const T> b = given_.b;
+    if (b.count != all_.count) b.stride = 0;
+    b.count = all_.count;
+    const SystemResults found =
+        solve_on_opencl_stream<T>(*engine_, stream_, problem_,
+                                  {device_matrices(given_.a), device_matrices(b),
+                                   device_matrices(given_.x), device_matrices(given_.se)},
+                                  [&] { return plan(); });
+    if (!found.objection.empty()) return found.objection;
+    context_.show_on_device(found.variant, {});
+    take(found);
+    return {};
+  }
+
+  SystemsPlan plan() const {
     SystemsShape shape = shape_of(all_);
     shape.sides.a_leading = shape.sides.b_leading = Dims{all_.count};
     Limits limits = context_.limits;
@@ -526,17 +542,8 @@ class DeviceSystems {
     std::string why = objection_to_devices(shape, problem_, plan);
     if (why.empty()) why = plan_on_device(shape, problem_, plan, "", device);
     if (why.empty()) why = engine_->objection(device.factor.problem);
-    if (!why.empty()) return why;
-    Strided<const T> b = given_.b;
-    if (b.count != all_.count) b.stride = 0;
-    b.count = all_.count;
-    const SystemResults found =
-        solve_on_opencl_stream<T>(*engine_, stream_, problem_, device.factor, device.route,
-                                  {device_matrices(given_.a), device_matrices(b),
-                                   device_matrices(given_.x), device_matrices(given_.se)});
-    context_.show_on_device(device.variant(), {});
-    take(found);
-    return {};
+    if (!why.empty()) return {.objection = why};
+    return {.factor = device.factor, .route = device.route, .variant = device.variant()};
   }
 
   /// Neighbours that the device refuses go to the host together.

@@ -4,6 +4,8 @@
 
 #include "app/engine/opencl.hpp"
 #include "core/error.hpp"
+#include "gpu/pipeline/stream_engine.hpp"
+#include "gpu/solve/stream_systems.hpp"
 
 namespace qrtool {
 
@@ -32,15 +34,16 @@ std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend&, const StreamAl
 }
 
 template <class T>
-SystemResults solve_on_opencl_stream(StreamEngine&, void*, const SolveProblem&, const Plan&,
-                                     SystemRoute, const SystemArrays&) {
+SystemResults solve_on_opencl_stream(StreamEngine&, void*, const SolveProblem&, const SystemArrays&,
+                                     const std::function<SystemsPlan()>&) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 template SystemResults solve_on_opencl_stream<float>(StreamEngine&, void*, const SolveProblem&,
-                                                     const Plan&, SystemRoute, const SystemArrays&);
+                                                     const SystemArrays&,
+                                                     const std::function<SystemsPlan()>&);
 template SystemResults solve_on_opencl_stream<double>(StreamEngine&, void*, const SolveProblem&,
-                                                      const Plan&, SystemRoute,
-                                                      const SystemArrays&);
+                                                      const SystemArrays&,
+                                                      const std::function<SystemsPlan()>&);
 
 std::span<const Variant> list_opencl_variants() { return {}; }
 

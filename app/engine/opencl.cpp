@@ -4,6 +4,7 @@
 
 #include "gpu/estimate/build_ahead.hpp"
 #include "gpu/pipeline/opencl_backend.hpp"
+#include "gpu/pipeline/stream_engine.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/from_r/system_params.hpp"
 #include "gpu/solve/from_r/wide.hpp"
@@ -13,6 +14,7 @@
 #include "gpu/solve/shared/masked.hpp"
 #include "gpu/solve/shared/shared_matrix.hpp"
 #include "gpu/solve/shared/shared_systems.hpp"
+#include "gpu/solve/stream_systems.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
@@ -42,15 +44,16 @@ std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
 
 template <class T>
 SystemResults solve_on_opencl_stream(StreamEngine& engine, void* stream,
-                                     const SolveProblem& problem, const Plan& factor,
-                                     SystemRoute route, const SystemArrays& arrays) {
-  return solve_on_stream<T>(engine, stream, problem, factor, route, arrays);
+                                     const SolveProblem& problem, const SystemArrays& arrays,
+                                     const std::function<SystemsPlan()>& make_plan) {
+  return solve_on_stream<T>(engine, stream, problem, arrays, make_plan);
 }
 template SystemResults solve_on_opencl_stream<float>(StreamEngine&, void*, const SolveProblem&,
-                                                     const Plan&, SystemRoute, const SystemArrays&);
+                                                     const SystemArrays&,
+                                                     const std::function<SystemsPlan()>&);
 template SystemResults solve_on_opencl_stream<double>(StreamEngine&, void*, const SolveProblem&,
-                                                      const Plan&, SystemRoute,
-                                                      const SystemArrays&);
+                                                      const SystemArrays&,
+                                                      const std::function<SystemsPlan()>&);
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 

@@ -3,6 +3,7 @@
 // layer; without it no_opencl.cpp also has what app calls of gpu/host and gpu/estimate.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,10 +15,17 @@
 #include "core/solve/engines/system_device.hpp"
 #include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/pipeline/stream_engine.hpp"
-#include "gpu/solve/stream_systems.hpp"
 
 namespace qrtool {
+
+// gpu/host/driver.hpp, gpu/pipeline/stream_engine.hpp, gpu/solve/stream_systems.hpp, which few
+// read.
+class CallerArrays;
+struct StreamAllocator;
+class StreamEngine;
+struct SystemArrays;
+struct SystemResults;
+struct SystemsPlan;
 
 /// `host` holds the user's memory and threads; `portable`: only kernel bodies that run on any
 /// device are used. Errors: DeviceError.
@@ -36,8 +44,8 @@ std::unique_ptr<StreamEngine> make_opencl_stream_engine(Backend& backend,
 /// Calls solve_on_stream().
 template <class T>
 SystemResults solve_on_opencl_stream(StreamEngine& engine, void* stream,
-                                     const SolveProblem& problem, const Plan& factor,
-                                     SystemRoute route, const SystemArrays& arrays);
+                                     const SolveProblem& problem, const SystemArrays& arrays,
+                                     const std::function<SystemsPlan()>& make_plan);
 
 std::span<const Variant> list_opencl_variants();
 

@@ -5,6 +5,7 @@
 //   step             what it does                                   group per
 //   find_magnitudes  max |a_ij| as an exponent, or NaN and Inf      matrix x RANGE_NUMBERS
 //   look_at_r        whether R is finite on and above its diagonal  matrix x RANGE_NUMBERS
+//   give_statuses    the same as numbers of Status                  256 matrices
 //
 // Complex matrices are rows of real numbers. The host has set each magnitude to MAGNITUDE_ZERO, and
 // all words of `found` to other numbers than 0.
@@ -13,6 +14,8 @@
 //   STORED                       float, double    common.clh
 //   ELEMENT_PARTS                1, 2             real numbers in an element
 //   RANGE_NUMBERS                256 .. 2^20      real numbers that a group looks at
+//   IS_NON_FINITE, OVERFLOWS,
+//   IS_UNCHECKED                 2, 3, 4          numbers of Status
 // Work-group: 256.
 #include "gpu/common/common.clh"
 
@@ -23,6 +26,11 @@
 #define RANGE_NUMBERS 16384
 #endif
 #define RANGE_ITEMS 256
+#ifndef IS_UNCHECKED
+#define IS_NON_FINITE 2
+#define OVERFLOWS 3
+#define IS_UNCHECKED 4
+#endif
 
 __kernel __attribute__((reqd_work_group_size(RANGE_ITEMS, 1, 1))) void find_magnitudes(
     __global const STORED* a, __global int* magnitudes, const RangeShape shape) {
@@ -64,4 +72,13 @@ __kernel __attribute__((reqd_work_group_size(RANGE_ITEMS, 1, 1))) void look_at_r
   }
   if (part == 0 && item == 0) found[matrix].magnitude = magnitudes[matrix];
   if (!is_finite) found[matrix].r_is_finite = 0;
+}
+
+__kernel __attribute__((reqd_work_group_size(RANGE_ITEMS, 1, 1))) void give_statuses(
+    __global const DeviceErrors* found, __global int* statuses, const int count) {
+  const int matrix = get_group_id(0) * RANGE_ITEMS + get_local_id(0);
+  if (matrix >= count) return;
+  const bool is_finite = found[matrix].magnitude != MAGNITUDE_NON_FINITE;
+  const int of_r = found[matrix].r_is_finite == 0 ? OVERFLOWS : IS_UNCHECKED;
+  statuses[matrix] = is_finite ? of_r : IS_NON_FINITE;
 }

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "core/report/report.hpp"
+
 namespace qrtool {
 namespace {
 
@@ -23,6 +25,10 @@ ProgramSource range_source(const Problem& p) {
   Defines defines = defines_for(p, {}, real_of(p.type));
   defines["ELEMENT_PARTS"] = std::to_string(parts_in(p.type));
   defines["RANGE_NUMBERS"] = std::to_string(numbers_of_group);
+  const auto number = [](Status status) { return std::to_string(static_cast<int>(status)); };
+  defines["IS_NON_FINITE"] = number(Status::non_finite);
+  defines["OVERFLOWS"] = number(Status::r_overflows);
+  defines["IS_UNCHECKED"] = number(Status::unchecked);
   return {"gpu/check/range.cl", defines, "the range of numbers"};
 }
 
@@ -41,6 +47,12 @@ void enqueue_range(const FactorJob& job, const Buffer& found, Queue& queue, Laun
   queue.fill(found, nan_word, sizeof(DeviceErrors) * static_cast<std::size_t>(job.count));
   launch("look_at_r", job.count * shape.parts, group_size, p.mode == Mode::raw ? job.v : job.r,
          job.magnitudes, found, shape);
+}
+
+void enqueue_statuses(const Buffer& found, const Buffer& statuses, index_t count,
+                      Launcher& launch) {
+  launch("give_statuses", ceil_divide(count, group_size), group_size, found, statuses,
+         static_cast<int>(count));
 }
 
 }  // namespace qrtool

@@ -14,5 +14,7 @@ void enqueue_magnitudes(const FactorJob& job, Queue& queue, Launcher& launch);
 /// Enqueues what is known of each matrix: its magnitude, which is known already, and whether R is
 /// finite. The other members of `found` become NaN.
 void enqueue_range(const FactorJob& job, const Buffer& found, Queue& queue, Launcher& launch);
+/// Afterwards, the numbers of Status of matrices whose errors are not measured.
+void enqueue_statuses(const Buffer& found, const Buffer& statuses, index_t count, Launcher& launch);
 
 }  // namespace qrtool

@@ -235,6 +235,10 @@ class CudaStreamMemory final : public StreamMemory {
   CudaStreamMemory& operator=(const CudaStreamMemory&) = delete;
 
   void begin_call(void* stream) override { stream_ = stream; }
+  void expect(std::size_t bytes) override {
+    const std::size_t all = bytes + most_buffers * alignment;
+    if (all > block_bytes / 4) take_block(all, allocator_.allocate != nullptr);
+  }
 
   void end_call() noexcept override {
     for (const auto& [memory, is_of_caller] : blocks_) {
@@ -253,10 +257,11 @@ class CudaStreamMemory final : public StreamMemory {
   Buffer allocate(std::size_t bytes) const override {
     const std::size_t taken =
         (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    if (taken > block_bytes / 4)
-      return Buffer::of_caller(block(taken, allocator_.allocate != nullptr), bytes);
-    if (!left_ || left_.bytes() < taken)
-      left_ = Buffer::of_caller(block(block_bytes, /*is_of_caller=*/false), block_bytes);
+    if (!left_ || left_.bytes() < taken) {
+      if (taken > block_bytes / 4)
+        return Buffer::of_caller(block(taken, allocator_.allocate != nullptr), bytes);
+      take_block(block_bytes, /*is_of_caller=*/false);
+    }
     const Buffer given = left_.part(0, bytes);
     left_ = left_.part(taken, left_.bytes() - taken);
     return given;
@@ -269,7 +274,11 @@ class CudaStreamMemory final : public StreamMemory {
   };
   /// Kernels read and write up to 16 bytes at once; cuMemAlloc aligns to 256.
   static constexpr std::size_t alignment = 256, block_bytes = std::size_t{2} << 20;
+  static constexpr std::size_t most_buffers = 100;  // of an expected call; it may have more
 
+  void take_block(std::size_t bytes, bool is_of_caller) const {
+    left_ = Buffer::of_caller(block(bytes, is_of_caller), bytes);
+  }
   void* block(std::size_t bytes, bool is_of_caller) const {
     void* const made = is_of_caller ? allocator_.allocate(allocator_.user, bytes, stream_)
                                     : arrays_.allocate_on(stream_, bytes);

@@ -180,6 +180,8 @@ class DeviceMemory {
 class StreamMemory : public DeviceMemory {
  public:
   virtual void begin_call(void* stream) = 0;
+  /// The call will take so many bytes, which may then come as one piece.
+  virtual void expect(std::size_t bytes) = 0;
   /// Frees what the call has allocated, in the order of its stream. No error goes out.
   virtual void end_call() noexcept = 0;
 };

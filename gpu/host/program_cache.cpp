@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
+#include "core/machine/parallel.hpp"
 #include "core/text.hpp"
 #include "gpu/host/kernel_sources.hpp"
 #include "gpu/host/kernel_text.hpp"
@@ -189,20 +190,37 @@ void ProgramCache::build_parts(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     jobs.push_back({options_for(info_, part.source->defines), text_of_part(part)});
   }
-  Builders builders(jobs, builders_, info_.index);
+  const auto enter = [&](std::size_t job, const Program& program, double seconds) {
+    const ProgramSource& source = *parts[job].source;
+    std::map<std::string, Program>& kernels = of_kernels_[key_of(source.file, source.defines)];
+    for (const std::string& kernel : parts[job].kernels) kernels.emplace(kernel, program);
+    add_time(source, seconds);
+  };
+  const auto seconds_from = [](std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   auto waited = std::chrono::steady_clock::now();  // until then, for what was built before
+  if (info_.cuda_ordinal >= 0) {
+    // OpenCL's compiler takes one program after another; CUDA's linker goes on beside it.
+    std::vector<Program> programs(parts.size());
+    parallel_for(std::ssize(parts), info_.limits.threads, [&](index_t i, int) {
+      const auto job = static_cast<std::size_t>(i);
+      programs[job] = build_text(jobs[job].text, jobs[job].options, parts[job].source->user);
+    });
+    const double each = seconds_from(waited) / static_cast<double>(parts.size());
+    for (std::size_t job = 0; job < parts.size(); ++job) enter(job, programs[job], each);
+    return;
+  }
+  Builders builders(jobs, builders_, info_.index);
   while (const auto next = builders.next()) {
     const auto start = std::chrono::steady_clock::now();
-    const ProgramSource& source = *parts[next->job].source;
     const BuildJob& job = jobs[next->job];
-    const Program program = build_text(job.text, job.options, source.user);
-    const auto end = std::chrono::steady_clock::now();
+    const Program program = build_text(job.text, job.options, parts[next->job].source->user);
     // What a builder has built comes from the driver's cache, unless there is none.
-    if (next->is_built && end - start > tuning::slowest_cached_program) builders.give_up();
-    std::map<std::string, Program>& kernels = of_kernels_[key_of(source.file, source.defines)];
-    for (const std::string& kernel : parts[next->job].kernels) kernels.emplace(kernel, program);
-    add_time(source, std::chrono::duration<double>(end - waited).count());
-    waited = end;
+    if (next->is_built && std::chrono::steady_clock::now() - start > tuning::slowest_cached_program)
+      builders.give_up();
+    enter(next->job, program, seconds_from(waited));
+    waited = std::chrono::steady_clock::now();
   }
 }
 

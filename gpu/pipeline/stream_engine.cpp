@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/check/range.hpp"
@@ -214,15 +215,17 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
   const bool is_checked = looks == Looks::at_errors;
   looks_ = looks;
   work_.run(stream, "in its work on arrays", [&] {
+    const bool is_read = looks != Looks::at_nothing && arrays.statuses == nullptr;
     std::byte* const results =
-        work_.results(looks == Looks::at_nothing
-                          ? 0
-                          : sizeof(DeviceErrors) * static_cast<std::size_t>(problem.count));
+        is_read ? work_.results(sizeof(DeviceErrors) * static_cast<std::size_t>(problem.count))
+                : nullptr;
     results_ = results;
     const MatrixBytes bytes = bytes_of(plan, arrays, looks);
     const SubChunks cut = cut_chunk(problem, bytes, info().limits, problem.count,
                                     std::numeric_limits<std::size_t>::max(), /*most_sets=*/1);
+    bool is_first = true;  // later parts use its memory again; where it was too much, pieces may do
     work_.in_parts(problem.count, cut.matrices, item(problem), [&](index_t first, index_t count) {
+      if (std::exchange(is_first, false)) work_.expect(bytes.total(count));
       DeviceBuffers buffers = place(plan, bytes, arrays, first, count);
       if (!is_prepared_) engine().prepare(variant, buffers, is_checked, /*is_copied=*/false);
       is_prepared_ = true;
@@ -232,9 +235,14 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
       if (looks == Looks::at_range) {
         Launcher launch = engine().launcher(range_source(problem));
         enqueue_range(buffers.job, buffers.errors, *engine().compute, launch);
+        if (arrays.statuses != nullptr)
+          enqueue_statuses(buffers.errors,
+                           Buffer::of_caller(arrays.statuses + first,
+                                             sizeof(int) * static_cast<std::size_t>(count)),
+                           count, launch);
       }
       give_outputs(arrays, first, buffers);
-      if (looks != Looks::at_nothing) read_errors(buffers, first, results);
+      if (results != nullptr) read_errors(buffers, first, results);
     });
   });
 }

@@ -9,6 +9,7 @@
 // the order of its stream.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,9 +29,11 @@ struct DeviceMatrices {
   index_t entries() const { return data == nullptr ? 0 : count * rows * cols; }
 };
 
-/// A, and the places of its factors, of which each may be null.
+/// A, and the places of its factors, of which each may be null; and where the statuses of matrices
+/// go that nobody waits for, or null.
 struct FactorArrays {
   DeviceMatrices a, q, r, v, tau;
+  std::int32_t* statuses = nullptr;
 };
 
 /// What a call finds out about its matrices: nothing; whether A and R are finite; the errors.

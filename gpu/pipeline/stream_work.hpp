@@ -29,6 +29,8 @@ class StreamWork {
       index_t count, index_t most, const std::string& item,
       const std::function<void(index_t, index_t)>& part,
       const std::function<void()>& forget = [] {});
+  /// Within a part: it will take so many bytes of work memory.
+  void expect(std::size_t bytes) { memory_->expect(bytes); }
   /// After run(): waits for its work.
   void wait();
 

@@ -19,15 +19,26 @@
 namespace qrtool {
 namespace {
 
-/// The problem of a call and its plan, to which the setup refers.
+/// The plan of a call, to which the setup refers, and all that follows from it.
 struct KeptSystems final : StreamWork::Kept {
-  KeptSystems(FactorEngine& engine, const SolveProblem& of, const Plan& factor)
-      : problem(of), plan(factor), setup(engine, problem, plan) {}
+  KeptSystems(FactorEngine& engine, const SolveProblem& of, const SystemArrays& arrays,
+              SystemsPlan its_plan)
+      : problem(of), count(arrays.x.count), sides(arrays.b.cols), plan(std::move(its_plan)) {
+    if (!plan.objection.empty()) return;
+    setup.emplace(engine, problem, plan.factor);
+    const SystemBody* const body =
+        setup->is_wide ? nullptr : chosen_normal_body(setup->solved, sides, engine.info.limits);
+    if (body == nullptr) plan.route = SystemRoute::factors;
+    if (body != nullptr) setup->forced_body = body->name;
+  }
+  bool is_for(const SolveProblem& other, const SystemArrays& arrays) const {
+    return problem == other && count == arrays.x.count && sides == arrays.b.cols;
+  }
 
   SolveProblem problem;
-  Plan plan;
-  SystemSetup setup;
-  index_t sides = 0;  // for which the kernels are built
+  index_t count, sides;
+  SystemsPlan plan;
+  std::optional<SystemSetup> setup;  // where the device solves them
 };
 
 /// Numbers of each system, and of each right side, in the host's memory for results.
@@ -44,17 +55,13 @@ struct ResultList {
 template <class T>
 class SystemsOnStream {
  public:
-  SystemsOnStream(StreamWork& work, KeptSystems& kept, SystemRoute route,
-                  const SystemArrays& arrays)
+  SystemsOnStream(StreamWork& work, KeptSystems& kept, const SystemArrays& arrays)
       : work_(work),
         engine_(work.engine()),
         kept_(kept),
-        setup_(kept.setup),
+        setup_(*kept.setup),
         arrays_(arrays),
-        sides_(arrays.b.cols),
-        route_(setup_.is_wide || !takes_normal_equations(setup_.solved, sides_, engine_.info.limits)
-                   ? SystemRoute::factors
-                   : route),
+        sides_(kept.sides),
         pool_(engine_.memory) {}
 
   SystemResults run(void* stream) {
@@ -101,7 +108,7 @@ class SystemsOnStream {
     if (is_in_place(arrays_.a) && !setup_.makes_a()) bytes.io[0] = 0;
     if (is_in_place(arrays_.b) && !setup_.makes_b()) bytes.io[first + SystemLayout::b] = 0;
     if (is_in_place(arrays_.x)) bytes.io[first + SystemLayout::x] = 0;
-    return cut_chunk(kept_.plan.problem, bytes, engine_.info.limits, systems(),
+    return cut_chunk(setup_.plan.problem, bytes, engine_.info.limits, systems(),
                      std::numeric_limits<std::size_t>::max(), /*most_sets=*/1)
         .matrices;
   }
@@ -131,13 +138,12 @@ class SystemsOnStream {
     pack(a, given.a, input.a);
     pack(b, given.b, input.b);
     enqueue_ridge(engine_, kept_.problem, placed.input, placed.shape);
-    setup_.is_prepared = kept_.sides == sides_;
     const index_t m = setup_.posed.m;
     enqueue_systems(setup_, placed,
                     system_shape(setup_.posed, count, sides_, VectorPlaces::columns(m, sides_),
                                  VectorPlaces::columns(kept_.problem.n, sides_)),
-                    route_, pool_);
-    kept_.sides = sides_;
+                    kept_.plan.route, pool_);
+    setup_.is_prepared = true;
     unpack(placed.system.x, given.x, x);
     unpack(placed.system.se, given.se, se);
     read(placed.system.errors, errors_, first, count);
@@ -157,9 +163,9 @@ class SystemsOnStream {
   SystemResults judged() const {
     const SolveProblem& p = kept_.problem;
     const auto sides = static_cast<std::size_t>(systems() * sides_);
-    SystemResults results{.reports = std::vector<SolutionReport>(sides),
-                          .findings = std::vector<MatrixFindings>(sides),
-                          .refused = {}};
+    SystemResults results{.variant = kept_.plan.variant,
+                          .reports = std::vector<SolutionReport>(sides),
+                          .findings = std::vector<MatrixFindings>(sides)};
     const RightSideBlock<T> block{.count = systems() * sides_,
                                   .x = x_.first,
                                   .x_places = VectorPlaces::columns(p.n, sides_),
@@ -187,7 +193,6 @@ class SystemsOnStream {
   SystemSetup& setup_;
   const SystemArrays& arrays_;
   index_t sides_;
-  SystemRoute route_;
   SystemPool pool_;
   ResultList<SolutionErrors> errors_ = {};
   ResultList<FactorFindings> findings_ = {};
@@ -199,19 +204,23 @@ class SystemsOnStream {
 
 template <class T>
 SystemResults solve_on_stream(StreamEngine& engine, void* stream, const SolveProblem& problem,
-                              const Plan& factor, SystemRoute route, const SystemArrays& arrays) {
+                              const SystemArrays& arrays,
+                              const std::function<SystemsPlan()>& make_plan) {
   StreamWork& work = engine.work();
   auto* kept = dynamic_cast<KeptSystems*>(work.kept.get());
-  if (kept == nullptr || kept->problem != problem || kept->plan.problem != factor.problem) {
-    auto made = std::make_unique<KeptSystems>(work.engine(), problem, factor);
+  if (kept == nullptr || !kept->is_for(problem, arrays)) {
+    auto made = std::make_unique<KeptSystems>(work.engine(), problem, arrays, make_plan());
     kept = made.get();
     work.kept = std::move(made);
   }
-  return SystemsOnStream<T>(work, *kept, route, arrays).run(stream);
+  if (!kept->setup) return {.objection = kept->plan.objection};
+  return SystemsOnStream<T>(work, *kept, arrays).run(stream);
 }
 template SystemResults solve_on_stream<float>(StreamEngine&, void*, const SolveProblem&,
-                                              const Plan&, SystemRoute, const SystemArrays&);
+                                              const SystemArrays&,
+                                              const std::function<SystemsPlan()>&);
 template SystemResults solve_on_stream<double>(StreamEngine&, void*, const SolveProblem&,
-                                               const Plan&, SystemRoute, const SystemArrays&);
+                                               const SystemArrays&,
+                                               const std::function<SystemsPlan()>&);
 
 }  // namespace qrtool

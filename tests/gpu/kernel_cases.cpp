@@ -160,8 +160,8 @@ void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<Ke
 // ---- systems
 
 template <class T>
-struct Answer {
-  Answer(index_t sides, index_t n)
+struct RunAnswer {
+  RunAnswer(index_t sides, index_t n)
       : x(static_cast<std::size_t>(sides * n), T(-12345.5)),
         se(x.size(), T(-12345.5)),
         reports(static_cast<std::size_t>(sides)),
@@ -263,7 +263,7 @@ std::string uneven(OpenclBackend& backend, const Shape& shape, const RowRule& ru
   const UnevenSystems<T> s = make_uneven_systems(hard, rule, 1);
   const SolveProblem problem = s.problem();
   const Plan plan = plan_of_r(backend, problem);
-  Answer<T> answer(hard.count, hard.n);
+  RunAnswer<T> answer(hard.count, hard.n);
   answer.refused = make_system_device<T>(backend, problem, plan, route)
                        ->run(packed(s.systems.a.data(), hard.count, hard.m, hard.n),
                              s.block(answer.x, answer.reports, answer.findings));
@@ -309,7 +309,7 @@ struct SideData {
       for (index_t i = v % 4; i < s.m; i += 5)
         b[static_cast<std::size_t>(v * s.m + i)] = std::numeric_limits<T>::quiet_NaN();
   }
-  RightSideBlock<T> block(const Sides& s, const SolveProblem& problem, Answer<T>& answer,
+  RightSideBlock<T> block(const Sides& s, const SolveProblem& problem, RunAnswer<T>& answer,
                           bool in_rows) const {
     const auto places = [&](index_t length) {
       return in_rows ? VectorPlaces::rows(length) : VectorPlaces::columns(length, s.count);
@@ -343,7 +343,7 @@ std::string paired(OpenclBackend& backend, const Sides& s, SystemRoute route) {
   SolveProblem problem = side_problem<T>(s);
   problem.has_weights = problem.weighs_each = s.has_weights;
   const SideData<T> data(s, problem.weighs_each);
-  Answer<T> answer(s.count, s.n);
+  RunAnswer<T> answer(s.count, s.n);
   const Plan plan = plan_of_r(backend, problem);
   answer.refused = make_system_device<T>(backend, problem, plan, route)
                        ->run(BatchView<const T>{data.a.data(), s.count, s.m, s.n, s.n, 0},
@@ -356,7 +356,7 @@ template <class T>
 std::string shared(OpenclBackend& backend, const Sides& s, SidesLayout layout) {
   const SolveProblem problem = side_problem<T>(s);
   const SideData<T> data(s, /*weighs_each=*/false);
-  Answer<T> answer(s.count, s.n);
+  RunAnswer<T> answer(s.count, s.n);
   const Limits host{.host_bytes = std::size_t{1} << 30, .threads = 1};
   SharedEngine<T> engine(problem, host);
   const MatrixView<const T> a{data.a.data(), s.m, s.n, s.n};

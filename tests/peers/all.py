@@ -123,7 +123,7 @@ def gpu_pieces(args):
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     for precision in TYPES:
         for name, *more in (("arrays", "--first"),
-                            ("complex arrays", "--complex", "--systems", "")):
+                            ("arrays complex", "--complex", "--systems", "")):
             yield Piece(f"{name} {precision}", [
                 sys.executable, str(HERE / "device_speed.py"), "{build}/app/capi/libqrtool.so.1",
                 "--qrtool", "{build}/app/qrtool", *device, *more, "--precision", precision,

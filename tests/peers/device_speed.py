@@ -5,14 +5,15 @@ jax.numpy.linalg.qr, and the kernels of qrtool alone (`qrtool bench`, data resid
 
     device_speed.py LIBQRTOOL [--qrtool PROGRAM] [--precision single] [--complex] [--first]
                     [--cases 64x64x15000,..] [--systems 64x64x15000,..] [--repeats 30]
-                    [--seconds 2] [--json FILE]
+                    [--seconds 0.5] [--budget 110] [--json FILE]
 
 LIBQRTOOL is libqrtool.so.1. Times are medians, warm, by CUDA's events on the stream of the caller:
 what PyTorch and qrtool take from the caller's last command to his next one. JAX has streams of its
-own, so that the host's clock counts there. A peer that takes more than --seconds for a call has
-that one alone. --first: the first and the second call of fresh processes, where all caches are
-empty, where those of qrtool and of the driver are full, and where only qrtool's is full. Needs
-PyTorch; no test.
+own, so that the host's clock counts there. Each contestant has --seconds for the calls of a case
+after a warm one, or one call that takes longer. When --budget is spent no further case begins,
+which the last line says. --first: the first and the second call of fresh processes, where all
+caches are empty, where those of qrtool and of the driver are full, and where only qrtool's is full.
+Needs PyTorch; no test.
 """
 import argparse
 import json
@@ -47,11 +48,10 @@ print(*times)
 
 
 def all_seconds(once, args):
-    """once() -> seconds, after one that warms up; one alone where that takes too long."""
+    """once() -> seconds, after one that warms up."""
     once()
-    times, begun = [once()], time.monotonic()
-    while times[0] < args.seconds and len(times) < args.repeats and (
-            len(times) < 5 or time.monotonic() - begun < args.seconds):
+    times = [once()]
+    while sum(times) < args.seconds and len(times) < args.repeats:
         times.append(once())
     return times
 
@@ -96,7 +96,7 @@ def resident(case, args, *words):
         done = subprocess.run(
             [args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), *words, "--device",
              args.device, "--against", "none", "--precision", args.precision,
-             *(["--complex"] if args.complex else []), "--limit-seconds", "60", "--export-json",
+             *(["--complex"] if args.complex else []), "--limit-seconds", "10", "--export-json",
              path], check=False, capture_output=True, text=True)
         if done.returncode:
             print(f"kernels alone: {done.stderr.strip()}", file=sys.stderr)
@@ -171,7 +171,8 @@ def main():
     parser.add_argument("--complex", action="store_true")
     parser.add_argument("--first", action="store_true")
     parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--budget", type=float, default=110)
     parser.add_argument("--json")
     args = parser.parse_args()
     args.type = TYPES[args.precision, args.complex]
@@ -181,11 +182,16 @@ def main():
     def cases_of(text):
         return [tuple(int(size) for size in case.split("x")) for case in text.split(",") if case]
 
+    begun = time.monotonic()
     first = [first_case(case, args) for case in cases_of(FIRST_CASES)] if args.first else []
     import qrtool
     import torch
-    cases = [factor_case(torch, qrtool, case, args) for case in cases_of(args.cases)]
-    cases += [solve_case(torch, qrtool, case, args) for case in cases_of(args.systems)]
+    cases, asked = [], [*((factor_case, case) for case in cases_of(args.cases)),
+                        *((solve_case, case) for case in cases_of(args.systems))]
+    for measure, case in asked:
+        if time.monotonic() - begun < args.budget:
+            cases.append(measure(torch, qrtool, case, args))
+    print(f"{len(cases)} cases of {len(asked)} in {time.monotonic() - begun:.0f} s")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump({"schema": "qrtool.device-speed/1", "gpu": torch.cuda.get_device_name(),

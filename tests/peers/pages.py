@@ -379,6 +379,42 @@ def python_table(results, slow):
                                      for key, cells in rows.items()})))
 
 
+def arrays_table(results, slow):
+    """Arrays that are on the GPU already, by the clock of the caller's stream."""
+    rows, peers, firsts = {}, [], []
+    for _, result, case in results.cases("arrays"):
+        times = {name: statistics.median(values) for name, values in case["seconds"].items()}
+        checked, alone = times.pop("qrtool, checked"), times.pop("resident", None)
+        own = times.pop("qrtool", checked)
+        key = (f"{size_of(case)} {case['type']}" + ", least squares" * (case["work"] == "lstsq"))
+        cells = rows[key] = {"ms": 1e3 * own, "kernels": own / alone if alone else None,
+                             "checked ms": 1e3 * checked}
+        for peer, value in times.items():
+            peers += [peer] * (peer not in peers)
+            cells[peer] = value / own
+            if cells[peer] < CLOSE:
+                slow.append(Slow(results.where(), f"arrays on the GPU, {key}", peer, cells[peer]))
+    if not rows:
+        return None
+    for _, piece in results.pieces.items():
+        for result in piece["results"]:
+            for case in result.get("first", []):
+                seconds = case["seconds"]
+                firsts.append(
+                    f"{size_of(case)} {case['type']}: {figure(seconds['empty']['first'])} s without "
+                    f"built kernels, {figure(seconds['full']['first'])} s with them, "
+                    f"{figure(1e3 * seconds['full']['second'])} ms for the second call")
+    about, commands = results.about(["arrays single"])
+    if firsts:
+        about += f"; the first call of a process: {'; '.join(firsts)}"
+    return Table("arrays", "Arrays that are on the GPU, of PyTorch: Q and R without and with the "
+                 "check; least squares, which is always checked", (about, commands),
+                 ["case", "qrtool ms", "times its kernels", "checked ms",
+                  *(f"{peer} / qrtool" for peer in peers)],
+                 [[key, *(figure(cells.get(name)) for name in ("ms", "kernels", "checked ms", *peers))]
+                  for key, cells in rows.items()])
+
+
 def several_table(results):
     texts = []
     for _, _, case in results.cases("several"):
@@ -692,6 +728,7 @@ class Page:
         return [complex_table(results, self.slow), hard_table(results), modes_table(results),
                 first_table(results), grid_table(results, self.far),
                 solve_table(results, self.slow), python_table(results, self.slow),
+                arrays_table(results, self.slow),
                 energy_table(results), files_table(results, self.slow),
                 device_files_table(results), systems_table(results), disk_table(results)]
 

@@ -19,9 +19,9 @@ from collections import namedtuple
 import numpy as np
 
 from . import _device, _library
-from ._arrays import (TYPES, address_of, array_of, is_masked, matrices_of, memory_of, new_array,
-                      records_in, stack_of)
-from ._device import DeviceArray
+from ._arrays import (TYPES, address_of, array_of, is_masked, keep, matrices_of, memory_of,
+                      new_array, records_in, stack_of)
+from ._device import DeviceArray, stay_untraced
 from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, MemoryLimitError)
 
 __version__ = _library.VERSION
@@ -106,7 +106,7 @@ def _context(device):
 
 def _work_on(device, **arrays):
     """The work of a call on arrays of a GPU, and its context; None where all are on the host."""
-    work = _device.work_on(device, **arrays)
+    work = _device.work_on(device, arrays)
     if work is None:
         return None
     device = f"cuda:{work.ordinal}"
@@ -146,9 +146,10 @@ def _matrices(values, name, **how):
 
 
 def _require_matrices(array, name):
-    if array.ndim < 2:
-        raise CallError(f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}; it must have "
-                        "two or more, of which the last two are those of a matrix")
+    count = len(array.shape)
+    if count < 2:
+        raise CallError(f"{name} has {count} dimension{'s' * (count != 1)}; it must have two or "
+                        "more, of which the last two are those of a matrix")
     return array
 
 
@@ -192,6 +193,7 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
     With check="none", and without report, pivoting and condition, PyTorch's and CuPy's go on
     before it is done. Integers are refused there, device is "auto" or a's own, such as "cuda:0",
     and the report is an array of NumPy."""
+    stay_untraced()
     work = None if type(a) is np.ndarray else _work_on(device, a=a)
     try:
         if work is None:
@@ -211,7 +213,7 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
         k = min(m, n)
         out = _library.Factors(_library.FACTORS_SIZE)
         if work is None or not goes_on:
-            lines = memory_of(batch, REPORT)
+            lines = memory_of(batch, REPORT, not report)
             out.reports = address_of(lines)
         if mode == "raw":
             if work is not None and work.kind.turned:
@@ -232,8 +234,8 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
         if pivoting:
             p, out.p = new_array(batch + (n,), np.int64)
         are_good = call(_library.LIBRARY.qrtool_factor, struct, options, out)
-        if work is not None:
-            results = [work.kind.finished(array) for array in results]
+        if work is not None and work.kind.importer:
+            results = work.finished(*results)
         if pivoting:
             results.append(p if work is None else work.kind.from_host(work, p))
     finally:
@@ -243,6 +245,8 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
         _warn(records_in(lines, REPORT)["status"], "matrices")
     if report:
         results.append(records_in(lines, REPORT).view(np.recarray))
+    elif work is None or not goes_on:
+        keep(lines)
     if len(results) == 1:
         return results[0]
     return QRResult(*results) if len(results) == 2 and mode in ("reduced", "complete") \
@@ -274,6 +278,7 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
 
     report: the result is (ok, report), with a record for each matrix as of qr(). a, q and r may be
     on a GPU, all of them, as a of qr()."""
+    stay_untraced()
     if r is None:
         raise CallError("r is missing; verify(a, None, r) checks R alone")
     work = None if type(a) is type(r) is np.ndarray and (q is None or type(q) is np.ndarray) \
@@ -305,13 +310,16 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
             ctypes.sizeof(_library.VerifyOptions), _word(CHECKS, check, "check"),
             _word({"standard": 0, "m-eps": 1}, criteria, "criteria"), bool(mixed), 0,
             work and work.stream)
-        lines = memory_of(shape[:-2], REPORT)
+        lines = memory_of(shape[:-2], REPORT, not report)
         are_good = (work or _context(device)).call(
             _library.LIBRARY.qrtool_verify, structs[0], given, options, address_of(lines), 0)
     finally:
         if work is not None:
             work.end()
-    return (are_good, records_in(lines, REPORT).view(np.recarray)) if report else are_good
+    if report:
+        return are_good, records_in(lines, REPORT).view(np.recarray)
+    keep(lines)
+    return are_good
 
 
 def _spread(array, batch):
@@ -415,6 +423,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
 
     a, b and weights may be on a GPU, all of them, as a of qr(), and of one precision. x and errors
     are there, too; residues, rank and report are NumPy's."""
+    stay_untraced()
     options = _library.SolveOptions(
         ctypes.sizeof(_library.SolveOptions),
         0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
@@ -430,33 +439,35 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
         shape = (*batch, n) if is_vector else (*batch, n, p)
         out = _library.Solutions(ctypes.sizeof(_library.Solutions))
         x, out.x = new(shape, dtype)
-        memory = memory_of((*batch, p), SOLUTION)
+        memory = memory_of((*batch, p), SOLUTION, not report)
         lines = records_in(memory, SOLUTION)
         out.solutions = address_of(memory)
-        standard_errors = None
+        standard_errors = []
         if errors:
-            standard_errors, out.errors = new(shape, np.empty(0, dtype).real.dtype)
+            array, out.errors = new(shape, np.empty(0, dtype).real.dtype)
+            standard_errors.append(array)
         if work is not None:
             options.stream = work.stream
         are_good = (work or _context(device)).call(
             _library.LIBRARY.qrtool_solve, *structs, options, out)
         del kept  # the structs pointed there
         if work is not None:
-            x = work.kind.finished(x)
-            standard_errors = work.kind.finished(standard_errors) if errors else None
+            x, *standard_errors = work.finished(x, *standard_errors)
     finally:
         if work is not None:
             work.end()
     if not are_good:
         _warn(lines["status"], "solutions")
     if is_vector or not (missing == "skip" or weighs_each):
-        ranks = lines["rank"][..., 0] if p > 0 else np.full(batch, -1, np.int32)
+        ranks = lines["rank"][..., 0].copy() if p > 0 else np.full(batch, -1, np.int32)
     else:
         ranks = lines["rank"].copy()
     if is_vector:
         lines = lines[..., 0]
     results = [x, np.square(lines["residual_norm"]), ranks if ranks.ndim else int(ranks)]
-    more = [*([standard_errors] if errors else []), *([lines.view(np.recarray)] if report else [])]
+    if not report:
+        keep(memory)
+    more = [*standard_errors, *([lines.view(np.recarray)] if report else [])]
     return (*results, *more) if more else LstsqResult(*results)
 
 
@@ -477,3 +488,7 @@ def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=Fal
         _library.LIBRARY.qrtool_workspace, matrices,
         _factor_options(mode, sign, check, mixed, pivoting, condition), size)
     return size.value
+
+
+for _function in (qr, verify, lstsq, stay_untraced):
+    _function._torchdynamo_disable = True

@@ -2,6 +2,7 @@
 """NumPy arrays as structs of qrtool.h, without a copy where their order allows."""
 import ctypes
 import math
+import threading
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from ._library import CallError, Matrices
 TYPES = {np.dtype(np.float64): 0, np.dtype(np.float32): 1, np.dtype(np.complex128): 2,
          np.dtype(np.complex64): 3}
 
+LEAST_KEPT, MOST_KEPT = 1 << 13, 1 << 21  # numbers
+_kept = threading.local()
 addressof, from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
@@ -80,9 +83,23 @@ def new_array(shape, dtype):
     return array, address_of(array)
 
 
-def memory_of(shape, record):
-    """Memory for an array of records, as numbers."""
-    return np.empty(shape + (record.itemsize // 8,))
+def memory_of(shape, record, may_be_used_again=False):
+    """Memory for an array of records, as numbers; what is large and may_be_used_again is that of
+    the thread's last call, whose pages are there."""
+    shape = shape + (record.itemsize // 8,)
+    size = math.prod(shape)
+    if not may_be_used_again or not LEAST_KEPT <= size <= MOST_KEPT:
+        return np.empty(shape)
+    memory = _kept.__dict__.pop("memory", None)  # so that a call within this one has another
+    if memory is None or memory.size < size:
+        memory = np.empty(size)
+    return memory[:size].reshape(shape)
+
+
+def keep(memory):
+    """Keeps what memory_of() has given, which nobody has any more."""
+    if memory.base is not None:
+        _kept.memory = memory.base
 
 
 def records_in(memory, record):

@@ -5,6 +5,7 @@ belongs to is imported already."""
 import ctypes
 import functools
 import math
+import operator
 import sys
 
 import numpy as np
@@ -62,9 +63,6 @@ class DeviceArray:
         return {"version": 3, "shape": self.shape, "typestr": self.dtype.str, "strides": None,
                 "data": (self._pointer, False), "stream": None}
 
-    def __repr__(self):
-        return f"<qrtool.DeviceArray {self.shape} {self.dtype} on cuda:{self._ordinal}>"
-
 
 class Gift(DeviceArray):
     """A result that another library imports, once, and owns from then on."""
@@ -81,7 +79,7 @@ class Gift(DeviceArray):
 class Kind:
     """How arrays of one library are read and made: here of one that only has __dlpack__."""
     keeps_order = False  # whether its memory is used again in the order of the stream alone
-    allocator = turned = None
+    allocator = turned = importer = None
     memory_hint = ""
 
     def __init__(self, example):
@@ -101,18 +99,15 @@ class Kind:
     def stream(self, array, ordinal):
         return LEGACY_STREAM
 
-    def given(self, array, name, stream):
+    def given(self, array, name, work):
         if getattr(array, "requires_grad", False):
             _refuse_gradients(name)
-        return _dlpack.given_by_dlpack(array, name, stream)
+        return _dlpack.given_by_dlpack(array, name, work.stream)
 
     def empty(self, work, shape, dtype):
-        """A new array, and its address."""
+        """A new array, or what importer makes one of when it is filled; and its address."""
         result = (Gift if self.importer else DeviceArray)(work, shape, dtype)
         return result, result._pointer
-
-    def finished(self, result):
-        return self.importer(result) if self.importer else result
 
     def from_host(self, work, array):
         return array
@@ -145,73 +140,56 @@ class ByInterface(Kind):
     def stream(self, array, ordinal):
         return array.__cuda_array_interface__.get("stream") or LEGACY_STREAM
 
-    def given(self, array, name, stream):
+    def given(self, array, name, work):
         given = _dlpack.given_by_interface(array, name)
-        if given.stream not in (None, stream):
+        if given.stream not in (None, work.stream):
             _ask_driver("cuStreamSynchronize", ctypes.c_void_p(given.stream))
         return given
 
 
 class Numba(ByInterface):
+    to_host = operator.methodcaller("copy_to_host")
+
     def __init__(self, example):
-        self.cuda = sys.modules["numba"].cuda
+        cuda = sys.modules["numba"].cuda
+        self.on, self.new, self.asarray = cuda.gpus.__getitem__, cuda.device_array, cuda.to_device
 
     def empty(self, work, shape, dtype):
-        with self.cuda.gpus[work.ordinal]:
-            result = self.cuda.device_array(shape, dtype)
+        with self.on(work.ordinal):
+            result = self.new(shape, dtype)
         return result, result.__cuda_array_interface__["data"][0]
 
-    def finished(self, result):
-        return result
-
     def from_host(self, work, array):
-        with self.cuda.gpus[work.ordinal]:
-            return self.cuda.to_device(array)
-
-    def to_host(self, array):
-        return array.copy_to_host()
+        with self.on(work.ordinal):
+            return self.asarray(array)
 
     def packed(self, work, array, shape):
-        result, _ = self.empty(work, shape, array.dtype)
-        result[...] = array
+        with self.on(work.ordinal):
+            result = self.new(shape, array.dtype)
+            result[...] = array
         return result
 
 
-class Cupy(Kind):
+class Cupy(Numba):  # its strides by DLPack are wrong where they are negative
     keeps_order = True
+    turned, to_host = operator.methodcaller("swapaxes", -1, -2), operator.methodcaller("get")
 
     def __init__(self, example):
-        self.cupy = sys.modules["cupy"]
+        cupy = sys.modules["cupy"]
+        self.on, self.new, self.asarray = cupy.cuda.Device, cupy.empty, cupy.asarray
+        self.current = cupy.cuda.get_current_stream
+
+    def ordinal(self, array, name):
+        return array.data.device_id
 
     def stream(self, array, ordinal):
-        return self.cupy.cuda.get_current_stream(ordinal).ptr or LEGACY_STREAM
-
-    def empty(self, work, shape, dtype):
-        with self.cupy.cuda.Device(work.ordinal):
-            result = self.cupy.empty(shape, dtype)
-        return result, result.data.ptr
-
-    def finished(self, result):
-        return result
-
-    def turned(self, array):
-        return array.swapaxes(-1, -2)
-
-    def from_host(self, work, array):
-        with self.cupy.cuda.Device(work.ordinal):
-            return self.cupy.asarray(array)
-
-    def to_host(self, array):
-        return array.get()
-
-    def packed(self, work, array, shape):
-        with self.cupy.cuda.Device(work.ordinal):
-            return self.cupy.ascontiguousarray(self.cupy.broadcast_to(array, shape))
+        return self.current(ordinal).ptr or LEGACY_STREAM
 
 
 class Jax(Kind):
     memory_hint = ("JAX takes most of the GPU's memory for itself, unless it starts with "
                    "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION")
+    to_host = staticmethod(np.asarray)
 
     def __init__(self, example):
         self.jax = sys.modules["jax"]
@@ -220,26 +198,25 @@ class Jax(Kind):
     def from_host(self, work, array):
         return self.jax.device_put(array, next(iter(work.lead.devices())))
 
-    def to_host(self, array):
-        return np.asarray(array)
-
     def packed(self, work, array, shape):
         return self.jax.numpy.broadcast_to(array, shape)
 
 
-class Tracer(Kind):
-    """What stands for an array of JAX while a function is traced."""
+class Traced(Kind):
+    """What stands for an array while a function is traced."""
 
     def __init__(self, example):
         pass
 
     def ordinal(self, array, name):
-        raise CallError("qrtool works on arrays, and cannot be traced by jax.jit; call it outside "
-                        "of jit, or by jax.pure_callback")
+        raise CallError("qrtool works on arrays that have memory, and cannot be traced by jax.jit, "
+                        "torch.compile or torch.func; call it outside of them, or by "
+                        "jax.pure_callback")
 
 
 class Torch(Kind):
     keeps_order = True
+    turned = operator.methodcaller("swapaxes", -1, -2)
 
     def __init__(self, example):
         self.torch = torch = sys.modules["torch"]
@@ -255,24 +232,21 @@ class Torch(Kind):
     def stream(self, array, ordinal):
         return self.raw_stream(ordinal) or LEGACY_STREAM
 
-    def given(self, array, name, stream):
+    def given(self, array, name, work):
         torch = self.torch
         if array.requires_grad and torch.is_grad_enabled():
             _refuse_gradients(name)
         if array.layout is not torch.strided:
             raise CallError(f"{name} is sparse; call it with {name}.to_dense()")
-        if array.is_conj():
-            array = array.resolve_conj()
-        if array.is_neg():
-            array = array.resolve_neg()
+        if array.is_conj() or array.is_neg():
+            array = array.resolve_conj().resolve_neg()
         dtype = self.types.get(array.dtype)
         if dtype is None:
             _dlpack.refuse_type(name, str(array.dtype).replace("torch.", ""))
-        pointer = self.address(array)
-        if stream != self.stream(array, array.get_device()):  # of another library's array
+        if work.kind is not self:
             torch.cuda.current_stream(array.device).synchronize()
-        strides = None if array.is_contiguous() else array.stride()
-        return _dlpack.Given(pointer, dtype, tuple(array.shape), strides, owner=array)
+        return _dlpack.Given(self.address(array), dtype, tuple(array.shape),
+                             None if array.is_contiguous() else array.stride(), array)
 
     def address(self, tensor):
         try:
@@ -280,19 +254,12 @@ class Torch(Kind):
         except RuntimeError:
             address = 0
         if address == 0 and tensor.numel():
-            raise CallError("qrtool works on tensors that have memory, and cannot be traced by "
-                            "torch.compile or torch.func; call it outside of them")
+            Traced.ordinal(self, tensor, None)
         return address
 
     def empty(self, work, shape, dtype):
-        result = self.torch.empty(shape, dtype=self.names[dtype], device=work.lead.device)
+        result = work.lead.new_empty(shape, dtype=self.names[dtype])
         return result, self.address(result)
-
-    def finished(self, result):
-        return result
-
-    def turned(self, array):
-        return array.transpose(-1, -2)
 
     def from_host(self, work, array):
         return self.torch.from_numpy(array).to(work.lead.device)
@@ -320,8 +287,7 @@ class Torch(Kind):
         return allocate, deallocate
 
 
-HOST_TYPES = {np.ndarray, list, tuple, float, int}
-_kinds = {}
+_kinds = dict.fromkeys((np.ndarray, list, tuple, float, int, type(None)))  # of types of arrays
 
 
 def _root_of(array_type):
@@ -331,15 +297,14 @@ def _root_of(array_type):
 def _kind_of(array):
     """None: it is on the host."""
     array_type = type(array)
-    kind = _kinds.get(array_type)
-    if kind or array_type in HOST_TYPES:
-        return kind
+    if array_type in _kinds:
+        return _kinds[array_type]
     root = _root_of(array_type)
     if isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ())):
-        make = Torch
+        make = Traced if array_type.__name__ == "FakeTensor" else Torch
     elif root in ("jax", "jaxlib") and any(
             each.__name__ == "Tracer" for each in array_type.__mro__):
-        make = Tracer
+        make = Traced
     elif hasattr(array, "__dlpack_device__"):
         make = {"cupy": Cupy, "jax": Jax, "jaxlib": Jax}.get(root, Kind)
     elif hasattr(array, "__cuda_array_interface__"):
@@ -350,32 +315,44 @@ def _kind_of(array):
     return kind
 
 
-def _ordinal_of(array, name):
-    kind = _kind_of(array)
-    return kind and kind.ordinal(array, name)
-
-
 def on_host(array, name):
     """The same numbers, as an array of NumPy where they are on a GPU."""
-    return array if _ordinal_of(array, name) is None else _kind_of(array).to_host(array)
+    kind = _kind_of(array)
+    return array if kind is None or kind.ordinal(array, name) is None else kind.to_host(array)
 
 
-def work_on(device, **arrays):
-    """The work of a call on these arrays; None where all of them are on the host."""
-    arrays = {name: array for name, array in arrays.items() if array is not None}
-    places = {name: _ordinal_of(array, name) for name, array in arrays.items()}
-    names = list(places)
-    first = places[names[0]]
-    for name in names[1:]:
-        if places[name] != first:
-            raise CallError(f"{name} is {_place(places[name])}, and {names[0]} "
-                            f"{_place(first)}; the arrays of a call must be in one place")
-    if first is None:
-        return None
-    if device not in ("auto", f"cuda:{first}"):
-        raise CallError(f"device is {device!r}, and {names[0]} is on cuda:{first}; it may be "
+def work_on(device, arrays):
+    """The work of a call on {name: array}; None where all of them are on the host."""
+    lead = first = work = None
+    for name, array in arrays.items():
+        kind = _kind_of(array)
+        place = None if kind is None else kind.ordinal(array, name)
+        if lead is None:
+            lead, first = name, place
+            work = None if place is None else Work(place, arrays, array, kind)
+        elif array is not None and place != first:
+            raise CallError(f"{name} is {_place(place)}, and {lead} {_place(first)}; the arrays "
+                            "of a call must be in one place")
+        elif array is not None and work:
+            work.is_of_one_kind &= kind is work.kind
+    if work and device != "auto" and device != f"cuda:{first}":
+        raise CallError(f"device is {device!r}, and {lead} is on cuda:{first}; it may be "
                         f"'auto' or 'cuda:{first}'")
-    return Work(first, arrays)
+    return work
+
+
+_rules = None  # of torch.compile, which know this package
+
+
+def stay_untraced():
+    """Keeps torch.compile out of this package, with the marks that the functions have: its graphs
+    end before a call, and begin after it. It may be imported at any time, so that every call that
+    it may trace begins with this."""
+    global _rules
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is not _rules and hasattr(rules, "add"):
+        rules.add("qrtool")
+        _rules = rules
 
 
 def _place(ordinal):
@@ -384,24 +361,23 @@ def _place(ordinal):
 
 class Work:
     """A call on arrays of one GPU, whose results are of the first array's kind."""
+    __slots__ = ("ordinal", "arrays", "lead", "kind", "is_of_one_kind", "stream", "context",
+                 "given")
 
-    def __init__(self, ordinal, arrays):
-        self.ordinal, self.arrays = ordinal, arrays
-        self.lead = next(iter(arrays.values()))
-        self.kind = _kind_of(self.lead)
-        self.stream = self.kind.stream(self.lead, ordinal)
-        self.context, self.given = None, []
+    def __init__(self, ordinal, arrays, lead, kind):
+        self.ordinal, self.arrays, self.lead, self.kind = ordinal, arrays, lead, kind
+        self.is_of_one_kind, self.stream = True, kind.stream(lead, ordinal)
+        self.given = []
 
     def keeps_order(self):
         """Whether the work may go on when the call has returned."""
-        return self.kind.keeps_order and all(
-            _kind_of(array) is self.kind for array in self.arrays.values())
+        return self.kind.keeps_order and self.is_of_one_kind
 
     def take(self, name):
         return self.read(self.arrays[name], name)
 
     def read(self, array, name):
-        given = _kind_of(array).given(array, name, self.stream)
+        given = _kind_of(array).given(array, name, self)
         self.given.append(given)
         return given
 
@@ -418,6 +394,11 @@ class Work:
     def new(self, shape, dtype):
         return self.kind.empty(self, shape, dtype)
 
+    def finished(self, *results):
+        """Results, which are filled, as the caller gets them."""
+        make = self.kind.importer
+        return [make(each) for each in results] if make else list(results)
+
     def call(self, function, *arguments):
         try:
             return self.context.call(function, *arguments)
@@ -428,4 +409,5 @@ class Work:
 
     def end(self):
         for given in self.given:
-            given.give_back()
+            if given.loan:
+                given.give_back()

@@ -24,19 +24,16 @@ CODES = {dtype: code for code, dtype in TYPES.items()}
 # DLManagedTensor and DLManagedTensorVersioned, which have a DLTensor at their beginning and end.
 OLD_FORM, NEW_FORM = struct.Struct("PiiiBBHPPQ PP"), struct.Struct("iiPPQ PiiiBBHPPQ")
 
-# Prototypes of our own: those of ctypes.pythonapi belong to every module of the process.
-_of_python = ctypes.pythonapi
-_is_capsule = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, c_char_p)(
-    ("PyCapsule_IsValid", _of_python))
-_pointer_in = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(
-    ("PyCapsule_GetPointer", _of_python))
-_rename = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, c_char_p)(("PyCapsule_SetName", _of_python))
-_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(
-    ("PyCapsule_New", _of_python))
-# Of a capsule that is being freed nothing may hold a reference, so it is an address.
-_was_capsule = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", _of_python))
-_pointer_was_in = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(
-    ("PyCapsule_GetPointer", _of_python))
+def _of_python(name, *types):
+    """A function of Python, of which ctypes.pythonapi has one that all modules share. It takes
+    objects by their addresses, since nothing may hold a reference to one that is being freed."""
+    return ctypes.PYFUNCTYPE(*types)((name, ctypes.pythonapi))
+
+
+_is_capsule = _of_python("PyCapsule_IsValid", c_int, c_void_p, c_char_p)
+_pointer_in = _of_python("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
+_rename = _of_python("PyCapsule_SetName", c_int, c_void_p, c_char_p)
+_new_capsule = _of_python("PyCapsule_New", ctypes.py_object, c_void_p, c_char_p, c_void_p)
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 _deleters = {}
 
@@ -61,11 +58,12 @@ def refuse_type(name, word):
 class Given:
     """An array on a GPU as the library reads it, with the names of NumPy. Strides count elements,
     and are None where it is packed by rows; stream: where __cuda_array_interface__ has it ready."""
-    __slots__ = ("pointer", "dtype", "shape", "strides", "stream", "owner", "loan", "is_column")
+    stream = loan = None
+    is_column = False
 
-    def __init__(self, pointer, dtype, shape, strides, stream=None, owner=None, loan=None):
+    def __init__(self, pointer, dtype, shape, strides, owner):
         self.pointer, self.dtype, self.shape, self.strides = pointer, dtype, shape, strides
-        self.stream, self.owner, self.loan, self.is_column = stream, owner, loan, False
+        self.owner = owner
 
     @property
     def ndim(self):
@@ -92,7 +90,7 @@ class Given:
         """The struct of its matrices, spread over the places of `batch`, or of the one that serves
         all places; None where strides do not say it."""
         *own, rows, columns = self.shape
-        if batch is None or all(size == 1 for size in own):
+        if batch is None or own.count(1) == len(own):
             batch = own
         elif np.broadcast_shapes(own, batch) != tuple(batch):
             raise ValueError
@@ -134,54 +132,53 @@ def one_step(shape, steps):
     return first or 0
 
 
-def given_by_capsule(capsule, name):
-    """What a capsule holds, which is used by this; its memory is lent until give_back()."""
+def _contents(capsule):
+    """(managed tensor, its deleter, DLPack's version, DLTensor, the capsule's name when it is used)
+    of the capsule at an address; None: it has no tensor any more."""
     if _is_capsule(capsule, NEW):
         managed = _pointer_in(capsule, NEW)
         major, _, _, deleter, _, *tensor = NEW_FORM.unpack(
             ctypes.string_at(managed, NEW_FORM.size))
-        _rename(capsule, USED_NEW)
-        if major != 1:  # then all but the deleter may lie elsewhere
-            give_back(managed, deleter)
-            raise CallError(f"{name} comes by version {major} of DLPack; 0 and 1 are known")
-    elif _is_capsule(capsule, OLD):
+        return managed, deleter, major, tensor, USED_NEW
+    if _is_capsule(capsule, OLD):
         managed = _pointer_in(capsule, OLD)
         *tensor, _, deleter = OLD_FORM.unpack(ctypes.string_at(managed, OLD_FORM.size))
-        _rename(capsule, USED_OLD)
-    else:
+        return managed, deleter, 1, tensor, USED_OLD
+    return None
+
+
+def given_by_capsule(capsule, name):
+    """What a capsule holds, which is used by this; its memory is lent until give_back()."""
+    contents = _contents(id(capsule))
+    if contents is None:
         raise CallError(f"{name} has given no capsule of DLPack, or one that was used before")
+    managed, deleter, major, tensor, used = contents
+    _rename(id(capsule), used)
+    if major != 1:  # then all but the deleter may lie elsewhere
+        give_back(managed, deleter)
+        raise CallError(f"{name} comes by version {major} of DLPack; 0 and 1 are known")
     data, _, _, ndim, kind, bits, lanes, shape, strides, offset = tensor
     numbers = struct.Struct(f"{ndim}q")
     given = Given((data or 0) + offset, TYPES.get((kind, bits)),
                   numbers.unpack(ctypes.string_at(shape, 8 * ndim)) if ndim else (),
                   numbers.unpack(ctypes.string_at(strides, 8 * ndim)) if strides and ndim else None,
-                  loan=(managed, deleter))
+                  None)
+    given.loan = managed, deleter
     if given.dtype is None or lanes != 1:
         given.give_back()
         refuse_type(name, f"{KINDS.get(kind, 'type')}{bits}{f' x {lanes}' * (lanes != 1)}")
     return given
 
 
-# How __dlpack__ may be called: newer producers know more, and some cannot do without a copy.
-KEYWORDS = ({"max_version": (1, 0), "copy": False}, {"max_version": (1, 0)}, {})
-_first_keywords = {}  # that a type of arrays knows
-
-
 def given_by_dlpack(array, name, stream):
     """The array, whose numbers are ready on the stream."""
-    number = _first_keywords.get(type(array), 0)
-    while True:
+    try:
         try:
-            capsule = array.__dlpack__(stream=stream, **KEYWORDS[number])
-            break
-        except TypeError:
-            if number + 1 == len(KEYWORDS):
-                raise
-            _first_keywords[type(array)] = number + 1
-        except (BufferError, RuntimeError, ValueError) as trouble:
-            if number > 0:
-                raise CallError(f"{name} cannot be read by DLPack: {trouble}") from None
-        number += 1
+            capsule = array.__dlpack__(stream=stream, max_version=(1, 0))
+        except TypeError:  # an older producer
+            capsule = array.__dlpack__(stream=stream)
+    except (BufferError, RuntimeError, ValueError) as trouble:
+        raise CallError(f"{name} cannot be read by DLPack: {trouble}") from None
     return given_by_capsule(capsule, name)
 
 
@@ -204,7 +201,9 @@ def given_by_interface(array, name):
         strides = tuple(stride // dtype.itemsize for stride in strides)
     if stream == 0:
         raise CallError(f"{name} names stream 0, which __cuda_array_interface__ does not allow")
-    return Given(facts["data"][0], dtype, tuple(facts["shape"]), strides, stream, array)
+    given = Given(facts["data"][0], dtype, tuple(facts["shape"]), strides, array)
+    given.stream = stream
+    return given
 
 
 def capsule_of(managed, is_new):
@@ -214,12 +213,9 @@ def capsule_of(managed, is_new):
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
 def _drop(capsule):
-    if _was_capsule(capsule, OLD):
-        managed = _pointer_was_in(capsule, OLD)
-        give_back(managed, OLD_FORM.unpack(ctypes.string_at(managed, OLD_FORM.size))[-1])
-    elif _was_capsule(capsule, NEW):
-        managed = _pointer_was_in(capsule, NEW)
-        give_back(managed, NEW_FORM.unpack(ctypes.string_at(managed, NEW_FORM.size))[3])
+    contents = _contents(capsule)
+    if contents:
+        give_back(*contents[:2])
 
 
 _lent = {}  # address of a tensor -> the tensor, its shape and strides, and whose memory it is

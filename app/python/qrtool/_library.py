@@ -67,7 +67,8 @@ class Run(ctypes.Structure):
 class FactorOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("mode", c_int32), ("sign", c_int32), ("check", c_int32),
                 ("arithmetic", c_int32), ("pivoting", c_int32), ("condition", c_int32),
-                ("stream", c_void_p), ("no_wait", c_int32), ("reserved", c_int32)]
+                ("stream", c_void_p), ("no_wait", c_int32), ("reserved", c_int32),
+                ("statuses", c_void_p)]
 
 
 class Factors(ctypes.Structure):

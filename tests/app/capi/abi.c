@@ -101,6 +101,7 @@ int main(void) {
   MEMBER(qrtool_factor_options, stream);
   MEMBER(qrtool_factor_options, no_wait);
   MEMBER(qrtool_factor_options, reserved);
+  MEMBER(qrtool_factor_options, statuses);
   SIZE(qrtool_factors);
   MEMBER(qrtool_factors, size);
   MEMBER(qrtool_factors, q);

@@ -3,6 +3,7 @@
 """device_arrays_test.py LIBRARY ROOT [DRAWS]: the Python package on arrays of a GPU, beside the
 same calls on NumPy's arrays. libcuda.so.1 is the stand-in of tests/support/cuda_stand_in, whose
 memory the host cannot read."""
+import contextlib
 import ctypes
 import gc
 import os
@@ -10,7 +11,9 @@ import pathlib
 import subprocess
 import sys
 import threading
+import types
 import unittest
+import unittest.mock
 import weakref
 
 import numpy as np
@@ -97,7 +100,7 @@ class Memory:
         free(self.address)
 
 
-class Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
                 ("device", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
                 ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
@@ -109,13 +112,13 @@ DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Old(ctypes.Structure):
-    _fields_ = [("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", DELETER)]
+    _fields_ = [("tensor", DLTensor), ("manager", ctypes.c_void_p), ("deleter", DELETER)]
 
 
 class New(ctypes.Structure):
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
                 ("manager", ctypes.c_void_p), ("deleter", DELETER), ("flags", ctypes.c_uint64),
-                ("tensor", Tensor)]
+                ("tensor", DLTensor)]
 
 
 PYTHON = ctypes.PyDLL(None)
@@ -156,7 +159,7 @@ class ByDlpack:
         if self.is_packed and not is_new:
             pointers[1] = None
         code = KIND_OF[self.dtype.kind] if self.code is None else self.code
-        tensor = Tensor(self.memory.address, self.kind, 0, ndim, code,
+        tensor = DLTensor(self.memory.address, self.kind, 0, ndim, code,
                         self.bits or 8 * self.dtype.itemsize, self.lanes, *pointers,
                         self.memory.offset)
         deleter = DELETER(self.delete)
@@ -228,7 +231,7 @@ class Ordered(qrtool._device.Kind):
     keeps_order = True
 
     def __init__(self):
-        self.order, self.taken, self.has_memory = DRIVER.stream(), [], True
+        self.order, self.taken, self.has_memory, self.count = DRIVER.stream(), [], True, 0
         self.importer = None
 
     def stream(self, array, ordinal):
@@ -241,6 +244,7 @@ class Ordered(qrtool._device.Kind):
                     ctypes.byref(address), ctypes.c_size_t(size), ctypes.c_void_p(stream)):
                 return None
             self.taken.append(address.value)
+            self.count += 1
             return address.value
 
         def deallocate(_, memory, stream):
@@ -248,6 +252,88 @@ class Ordered(qrtool._device.Kind):
             DRIVER.call("cuMemFreeAsync", ctypes.c_uint64(memory), ctypes.c_void_p(stream))
 
         return allocate, deallocate
+
+
+class OfCupy(ByInterface):
+    """An array of CuPy, whose DLPack counts negative strides as numbers without a sign."""
+    __module__ = "cupy"
+
+    def __init__(self, array):
+        super().__init__(array, 1)
+        self.host, self.data = array, types.SimpleNamespace(
+            ptr=self.__cuda_array_interface__["data"][0], device_id=0)
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __setitem__(self, everything, other):
+        self.host[everything] = other.host
+        DRIVER.write(self.memory.address, self.host.ctypes.data, self.host.nbytes)
+
+
+CUPY = types.SimpleNamespace(
+    empty=lambda shape, dtype: OfCupy(np.empty(shape, dtype)), asarray=OfCupy,
+    cuda=types.SimpleNamespace(
+        Device=lambda ordinal: contextlib.nullcontext(),
+        get_current_stream=lambda ordinal: types.SimpleNamespace(ptr=0)))
+
+
+class Tensor(ByInterface):
+    """What a tensor of PyTorch tells of itself. Its memory is read by the test alone."""
+    __module__ = "torch"
+    is_cuda, requires_grad, layout = True, False, "strided"
+
+    def __init__(self, array, **facts):
+        super().__init__(array)
+        self.host, self.shape, self.dtype = array, array.shape, array.dtype.name
+        self.__dict__.update(facts)
+
+    get_device = is_conj = is_neg = lambda self: 0
+
+    def data_ptr(self):
+        return self.__cuda_array_interface__["data"][0]
+
+    def numel(self):
+        return self.host.size
+
+    def is_contiguous(self):
+        return self.host.flags.c_contiguous
+
+    def stride(self):
+        return tuple(stride // self.host.itemsize for stride in self.host.strides)
+
+    def new_empty(self, shape, dtype):
+        return Tensor(np.empty(shape, dtype))
+
+    def expand(self, shape):
+        return Tensor(np.broadcast_to(self.host, shape))
+
+    def contiguous(self):
+        return Tensor(np.ascontiguousarray(self.host))
+
+
+class Torch(types.SimpleNamespace):
+    """The part of PyTorch that serves them, with a stream and an allocator."""
+
+    def __init__(self):
+        super().__init__(Tensor=Tensor, strided="strided", taken=[],
+                         float64="float64", float32="float32", complex128="complex128",
+                         complex64="complex64")
+        self.order = DRIVER.stream()
+        self._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda ordinal: self.order)
+        self.cuda = types.SimpleNamespace(caching_allocator_alloc=self.take,
+                                          caching_allocator_delete=self.give_back)
+
+    def take(self, size, ordinal, stream):
+        if stream != self.order:
+            raise RuntimeError("out of memory")
+        self.taken.append(DRIVER.allocate(size))
+        return self.taken[-1]
+
+    def give_back(self, memory):
+        self.taken.remove(memory)
+        DRIVER.free(memory)
 
 
 def numbers(chance, shape, dtype):
@@ -291,8 +377,9 @@ def on_host(result):
         return result
     address = result.address if isinstance(result, Imported) else \
         result.__cuda_array_interface__["data"][0]
-    size = int(np.prod(result.shape)) * result.dtype.itemsize
-    return np.frombuffer(DRIVER.read(address, size), result.dtype).reshape(result.shape)
+    dtype = np.dtype(result.dtype)
+    size = int(np.prod(result.shape)) * dtype.itemsize
+    return np.frombuffer(DRIVER.read(address, size), dtype).reshape(result.shape)
 
 
 class DeviceArrays(unittest.TestCase):
@@ -469,6 +556,24 @@ class DeviceArrays(unittest.TestCase):
         with self.assertRaisesRegex(qrtool.CallError, "jax.pure_callback"):
             qrtool.lstsq(np.ones((3, 2)), tracer)
 
+    def test_torch_compile_is_told_to_leave_the_package_alone(self):
+        told = []
+        with unittest.mock.patch.dict(sys.modules, {
+                "torch._dynamo.trace_rules": types.SimpleNamespace(add=told.append)}):
+            for _ in range(2):
+                qrtool.qr(np.ones((3, 2)))
+                qrtool.lstsq(np.ones((3, 2)), np.ones(3))
+        self.assertEqual(told, ["qrtool"])
+        for function in (qrtool.qr, qrtool.lstsq, qrtool.verify):
+            self.assertTrue(function._torchdynamo_disable)
+
+    def test_a_tensor_without_memory_is_refused_before_it_is_asked_for_any(self):
+        tensor = type("Tensor", (), {"__module__": "torch"})
+        fake = type("FakeTensor", (tensor,), {"__module__": "torch._subclasses.fake_tensor"})()
+        with unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(Tensor=tensor)), \
+                self.assertRaisesRegex(qrtool.CallError, "torch.compile or torch.func"):
+            qrtool.qr(fake)
+
     def test_memory_is_freed_once(self):
         a = numbers(self.chance, (3, 6, 4), "f4")
         qrtool.qr(ByDlpack(a))
@@ -536,11 +641,55 @@ class DeviceArrays(unittest.TestCase):
             self.assertEqual(kind.taken, [])
         self.assertEqual(set(given.streams), {kind.order})
         self.assertIn("opencl", qrtool.last_run("cuda:0")["variant"])
+        many, before = np.tile(a, (10000, 1, 1)), kind.count
+        given, expected = InOrder(many), qrtool.qr(many, device="cuda:0")
+        self.assert_same(qrtool.qr(given), expected)
+        self.assertGreater(kind.count, before)  # small work memory comes from elsewhere
         kind.has_memory = False
-        with self.assertRaises(qrtool.MemoryLimitError):
-            qrtool.qr(given)
-        kind.has_memory = True
-        self.assert_same(qrtool.qr(given), qrtool.qr(a, device="cuda:0"))
+        self.assert_same(qrtool.qr(given), expected)
+        self.assertEqual(kind.taken, [])
+
+    def test_arrays_of_cupy_with_negative_strides(self):
+        a, b = numbers(self.chance, (3, 6, 4), "f8"), numbers(self.chance, (3, 6, 2), "f8")
+        with unittest.mock.patch.dict(sys.modules, cupy=CUPY):
+            for view in (a[..., ::-1, ::-1], a[::-1], a[:, ::2], a):
+                given, sides = OfCupy(view), OfCupy(np.ascontiguousarray(b[:, :view.shape[1]]))
+                ours, solved = qrtool.qr(given), qrtool.lstsq(given, sides)
+                self.assertIs(type(ours.Q), OfCupy)
+                self.assert_same(ours, qrtool.qr(view, device="cuda:0"))
+                self.assert_same(tuple(solved), tuple(qrtool.lstsq(
+                    view, b[:, :view.shape[1]], device="cuda:0")))
+            swapped = numbers(self.chance, (2, 3, 6, 4), "f8").swapaxes(0, 1)  # is packed first
+            self.assert_same(qrtool.qr(OfCupy(swapped)), qrtool.qr(swapped, device="cuda:0"))
+
+    def test_tensors_of_pytorch(self):
+        torch = Torch()
+        with unittest.mock.patch.dict(sys.modules, torch=torch):
+            for dtype in TYPES:
+                a, b = numbers(self.chance, (3, 6, 4), dtype), numbers(self.chance, (6,), dtype)
+                for view in (a, a.swapaxes(-1, -2), a[:, ::2], a[0]):
+                    for options in ({}, {"check": "none"}, {"mode": "r", "check": "none"}):
+                        ours = qrtool.qr(Tensor(view), **options)
+                        DRIVER.call("cuStreamSynchronize", ctypes.c_void_p(torch.order))
+                        self.assert_same(ours, qrtool.qr(view, device="cuda:0", **options))
+                        self.assertIs(type(getattr(ours, "R", ours)), Tensor)
+                expected = qrtool.lstsq(a, b, device="cpu", errors=True)
+                self.assert_close(qrtool.lstsq(Tensor(a), Tensor(b), errors=True), expected,
+                                  1e3 * np.finfo(dtype).eps)
+            several = numbers(self.chance, (2, 3, 6, 4), "f8").swapaxes(0, 1)  # is packed first
+            self.assert_same(qrtool.qr(Tensor(several)), qrtool.qr(several, device="cuda:0"))
+            self.assert_same(qrtool.qr(Tensor(np.ones((0, 3)))), qrtool.qr(np.ones((0, 3))))
+            self.assertEqual(torch.taken, [])
+            torch.is_grad_enabled = lambda: True
+            for facts, text in (({"requires_grad": True}, r"a\.detach\(\)"),
+                                ({"layout": "sparse"}, r"a\.to_dense\(\)"),
+                                ({"dtype": "torch.int32"}, "numbers of type int32"),
+                                ({"data_ptr": lambda: 0}, "torch.compile or torch.func")):
+                given = Tensor(a, **facts)
+                with self.assertRaisesRegex(qrtool.CallError, text):
+                    qrtool.qr(given)
+            with self.assertRaisesRegex(qrtool.CallError, "^b is in host memory"):
+                qrtool.lstsq(given, np.ones(6))
 
     def test_the_context_of_the_caller_stays(self):
         before = DRIVER.current()

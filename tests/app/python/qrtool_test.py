@@ -258,6 +258,38 @@ class Qr(unittest.TestCase):
         with self.assertRaisesRegex(qrtool.CallError, "all ones"):
             qrtool.lstsq(a[:, ::-1], np.arange(5.), intercept=True)
 
+    def test_no_result_lies_in_memory_that_is_used_again(self):
+        chance = np.random.default_rng(4)
+        a, b = chance.standard_normal((3000, 4, 2)), chance.standard_normal((3000, 4))[..., None]
+        a[::3, :, 1] = 0
+        qrtool.qr(a)  # whose reports are larger than all that follow
+        _, _, report = qrtool.qr(a, report=True)
+        found = [report, *qrtool.lstsq(a, b), *qrtool.lstsq(a, b, report=True), *qrtool.lstsq(
+            a[0], b[:, :, 0].T)]
+        before = [np.array(each) for each in found]
+        for _ in range(2):
+            qrtool.qr(a[::-1] * 2)
+            q, r = qrtool.qr(a[::-1])
+            self.assertTrue(qrtool.verify(a[::-1], q, r))
+            qrtool.lstsq(a[::-1], b)
+        for each, copy in zip(found, before):
+            self.assertEqual(np.array(each).tobytes(), copy.tobytes())
+
+    def test_memory_that_is_used_again_is_that_of_one_call(self):
+        of_numbers = np.dtype([("number", "f8")])
+        arrays = qrtool._arrays
+        outer, inner = (arrays.memory_of((20000,), of_numbers, True) for _ in range(2))
+        self.assertFalse(np.shares_memory(outer, inner))
+        arrays.keep(outer)
+        again = arrays.memory_of((10000,), of_numbers, True)
+        self.assertTrue(np.shares_memory(outer, again))
+        arrays.keep(again)
+        self.assertTrue(np.shares_memory(outer, arrays.memory_of((20000,), of_numbers, True)))
+        for shape, is_used_again in (((20000,), False), ((10,), True), ((1 << 22,), True)):
+            arrays.keep(outer)
+            self.assertFalse(np.shares_memory(
+                outer, arrays.memory_of(shape, of_numbers, is_used_again)))
+
     def test_last_run_while_others_work(self):
         small, large = np.ones((3, 5, 3)), np.ones((40000, 4))
         expected = set()
