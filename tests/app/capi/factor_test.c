@@ -240,7 +240,7 @@ static void wrong_calls_are_refused(qrtool_context* context) {
   struct {
     qrtool_factor_options known;
     int64_t later;
-  } newer = {{sizeof newer, 0, 0, 0, 0, 0, 0}, 0};
+  } newer = {{.size = sizeof newer}, 0};
   a.data = numbers;
   a.count = 1;
   a.rows = 4;
