@@ -49,7 +49,7 @@ static void factors_in_every_order(qrtool_context* context, int type, int mode, 
   struct array q = new_array(type, count, m, q_columns, BY_ROWS);
   struct array r = new_array(type, count, mode == QRTOOL_COMPLETE ? m : k, n, BY_ROWS);
   qrtool_report* reports = calloc((size_t)count + 1, sizeof *reports);
-  qrtool_factor_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
+  qrtool_factor_options options = {.size = sizeof options};
   qrtool_factors out = {0};
   qrtool_given_factors given = {0};
   qrtool_matrices of_a, of_q, of_r;
@@ -116,7 +116,7 @@ static void factors_in_every_order(qrtool_context* context, int type, int mode, 
 static void reflectors_are_verified(qrtool_context* context, int type) {
   struct array a = new_array(type, 3, 20, 6, BY_ROWS), v = new_array(type, 3, 20, 6, BY_COLUMNS);
   struct array tau = new_array(type, 3, 1, 6, BY_ROWS);
-  qrtool_factor_options options = {sizeof options, QRTOOL_RAW, 0, 0, 0, 0, 0};
+  qrtool_factor_options options = {.size = sizeof options, .mode = QRTOOL_RAW};
   qrtool_factors out = {0};
   qrtool_given_factors given = {0};
   qrtool_matrices of_a, of_v, of_tau;
@@ -146,7 +146,7 @@ static void every_shape_is_pivoted(qrtool_context* context) {
     struct array a = new_array(type, 2, m, 3 * m, BY_ROWS);
     struct array r = new_array(type, 2, m, 3 * m, PADDED);
     int64_t* p = calloc((size_t)(6 * m), sizeof *p);
-    qrtool_factor_options options = {sizeof options, QRTOOL_R, 0, 0, 0, 1, 0};
+    qrtool_factor_options options = {.size = sizeof options, .mode = QRTOOL_R, .pivoting = 1};
     qrtool_factors out = {0};
     qrtool_matrices of_a;
     fill(&a);
@@ -168,7 +168,7 @@ static void columns_are_pivoted(qrtool_context* context, int type) {
   struct array r = new_array(type, 2, 4, 4, BY_ROWS);
   int64_t p[8] = {0};
   qrtool_report reports[2];
-  qrtool_factor_options options = {sizeof options, 0, 0, 0, 0, 1, 1};
+  qrtool_factor_options options = {.size = sizeof options, .pivoting = 1, .condition = 1};
   qrtool_factors out = {0};
   qrtool_given_factors given = {0};
   qrtool_matrices of_a, of_q, of_r;
@@ -208,7 +208,7 @@ static void columns_are_pivoted(qrtool_context* context, int type) {
 static void a_bad_matrix_stays_alone(qrtool_context* context) {
   struct array a = new_array(QRTOOL_FLOAT32, 3, 8, 3, BY_ROWS);
   struct array r = new_array(QRTOOL_FLOAT32, 3, 3, 3, BY_ROWS), clean = r;
-  qrtool_factor_options options = {sizeof options, QRTOOL_R, 0, 0, 0, 0, 0};
+  qrtool_factor_options options = {.size = sizeof options, .mode = QRTOOL_R};
   qrtool_factors out = {0};
   qrtool_report reports[3];
   qrtool_matrices of_a;
@@ -240,7 +240,7 @@ static void wrong_calls_are_refused(qrtool_context* context) {
   struct {
     qrtool_factor_options known;
     int64_t later;
-  } newer = {{sizeof newer, 0, 0, 0, 0, 0, 0}, 0};
+  } newer = {{.size = sizeof newer}, 0};
   a.data = numbers;
   a.count = 1;
   a.rows = 4;
@@ -303,7 +303,7 @@ static void a_long_call_can_be_stopped(void) {
   int end = 2;
   qrtool_context_options options = {0};
   qrtool_context* context = NULL;
-  qrtool_factor_options mode = {sizeof mode, QRTOOL_R, 0, 0, 0, 0, 0};
+  qrtool_factor_options mode = {.size = sizeof mode, .mode = QRTOOL_R};
   qrtool_matrices of_a = {0};
   qrtool_factors out = {0};
   options.size = sizeof options;
@@ -333,7 +333,7 @@ static void contexts_open_and_close(void) {
   double a[6] = {1, 2, 3, 4, 5, 7}, r[4];
   qrtool_matrices of_a = {0};
   qrtool_factors out = {0};
-  qrtool_factor_options mode = {sizeof mode, QRTOOL_R, 0, 0, 0, 0, 0};
+  qrtool_factor_options mode = {.size = sizeof mode, .mode = QRTOOL_R};
   EXPECT(qrtool_open(&options, &context) == QRTOOL_BAD_CALL && context == NULL);
   options.size = sizeof options;
   options.device = "no such device";
