@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda_stand_in_test.cpp: the stand-in for CUDA ends a program that breaks a rule, and no other.
-#include <functional>
+#include <cstdlib>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/gpu/cuda_fixture.hpp"
 
@@ -197,6 +196,17 @@ TEST_F(CudaStandInDeathTest, FindsWrongHandlesAndContexts) {
         api().event_record(event, nullptr);
       },
       "another context");
+}
+
+TEST_F(CudaStandInDeathTest, FindsMemoryThatIsNeverFreed) {
+  EXPECT_DEATH(
+      {
+        Words::set("leaks");
+        cuda::Context popped = nullptr;
+        api().pop_context(&popped);
+        std::exit(0);
+      },
+      "memory of 4096 bytes is never freed");
 }
 
 /// Nothing happens before the host waits, and pageable memory is read at once.

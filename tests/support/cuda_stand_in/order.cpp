@@ -73,6 +73,11 @@ void access(Memory& memory, std::size_t begin, std::size_t end, Stream stream, b
                              .writes = writes});
 }
 
+void wait_for_stream(Stream stream) {
+  run_commands();
+  host_waits(clock_of(stream));
+}
+
 void wait_for_device(Device device) {
   run_commands();
   for (const Stream stream : state().streams)

@@ -83,7 +83,7 @@ void log_call(const char* symbol, const std::optional<Stream>& stream, Result re
     line << static_cast<const void*>(*stream);
   else
     line << '-';
-  line << ' ' << result << '\n';
+  line << ' ' << result << state().note << '\n';
   const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0666);
   if (descriptor < 0) broken("the log cannot be written");
   const std::string text = line.str();
@@ -119,14 +119,29 @@ void read_words(const char* words) {
   s.is_dead = false;
 }
 
-Stack::~Stack() {
-  if (pushes != 0 && !is_forked())
-    broken("a thread ends with " + std::to_string(pushes) + " more pushes of contexts than pops");
-}
+namespace {
 
+/// Looks at the end of a thread whether its pushes and pops are as many.
+struct Balance {
+  ~Balance() {
+    if (of->pushes != 0 && !is_forked())
+      broken("a thread ends with " + std::to_string(of->pushes) +
+             " more pushes of contexts than pops");
+  }
+  const Stack* of;
+};
+
+}  // namespace
+
+/// Never destroyed, since destructors that run later may call.
 Stack& stack() {
-  static thread_local Stack of_thread;
-  return of_thread;
+  static thread_local Stack* const of_thread = [] {
+    State& s = state();
+    const std::lock_guard lock(s.stacks_mutex);
+    return &s.stacks.emplace_back();
+  }();
+  static thread_local const Balance balance{of_thread};
+  return *of_thread;
 }
 
 Context current() {
@@ -141,6 +156,7 @@ Result called(const char* symbol, Needs needs, const std::function<Result()>& bo
   if (is_forked()) return not_initialized;  // a mutex may be locked forever
   const std::lock_guard lock(s.mutex);
   symbol_of_call = symbol;
+  s.note.clear();
   static const bool has_read = (read_words(std::getenv("QRTOOL_STAND_IN")), true);
   if (has_read && s.is_initialised && needs == Needs::context) current();
   Result result = refusal(symbol, needs);
@@ -153,6 +169,13 @@ Result called(const char* symbol, Needs needs, const std::function<Result()>& bo
   log_call(symbol, stream, result);
   symbol_of_call = "at the end";
   return result;
+}
+
+void note(const std::string& word) { state().note = ' ' + word; }
+
+Device known_device(Device device) {
+  if (device < 0 || device >= count_of_devices()) broken("unknown device");
+  return device;
 }
 
 Stream make_stream(Context context, bool is_blocking) {
@@ -175,8 +198,7 @@ Stream stream_of(Stream handle) {
     return context->legacy;
   }
   if (number == 2) {
-    static thread_local std::map<Context, Stream> of_thread;
-    Stream& stream = of_thread[context];
+    Stream& stream = stack().streams[context];
     if (stream == nullptr) stream = make_stream(context, /*is_blocking=*/true);
     return stream;
   }

@@ -20,7 +20,7 @@
 //   strict                cuMemFree and cuMemFreeHost do not wait for the device, though they do
 //                         today: memory that commands still use is an error
 //   leaks                 memory that exists at the end of the process is an error
-//   log=FILE              FILE gets a line for each call: function, stream, result
+//   log=FILE              FILE gets a line for each call: function, stream, result, kernel
 #pragma once
 
 #include <CL/cl.h>
@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,15 @@ QRTOOL_CUDA_FUNCTIONS(QRTOOL_CUDA_DECLARED)
 namespace qrtool::cuda {
 
 inline constexpr Result context_is_lost = 700;
+
+template <class T>
+T* at(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);
+}
+template <class T>
+std::uintptr_t number_of(T* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
 
 /// Ends the process with the words of a rule that the current call has broken.
 [[noreturn]] void broken(const std::string& rule);
@@ -171,6 +181,13 @@ struct Words {
   std::string log;
 };
 
+/// What a thread has: the contexts that are current, the last one on top, and its own streams.
+struct Stack {
+  std::vector<Context> list;
+  int pushes = 0;  // less the pops
+  std::map<Context, Stream> streams;
+};
+
 struct State {
   std::mutex mutex;
   Words words;
@@ -192,6 +209,9 @@ struct State {
   std::set<Link> links;
   std::set<Pool> pools;
   std::size_t made_streams = 0;
+  std::mutex stacks_mutex;
+  std::list<Stack> stacks;  // of all threads
+  std::string note;         // for the line of the current call in the log
 };
 
 /// Never destroyed, since calls may come while the process ends.
@@ -199,12 +219,6 @@ State& state();
 /// Takes the words of the environment, or others.
 void read_words(const char* words);
 
-/// The contexts that are current in this thread, the last one on top.
-struct Stack {
-  ~Stack();
-  std::vector<Context> list;
-  int pushes = 0;  // less the pops
-};
 Stack& stack();
 /// The current context; breaks the rule that there is one.
 Context current();
@@ -216,6 +230,9 @@ enum class Needs { nothing, start, context };
 Result called(const char* symbol, Needs needs, const std::function<Result()>& body,
               std::optional<Stream> stream = {});
 
+Device known_device(Device device);
+/// A further word for the line of the current call in the log.
+void note(const std::string& word);
 template <class Handle>
 Handle known(const std::set<Handle>& list, Handle handle, const char* what) {
   if (!list.contains(handle)) broken(std::string(what) + " is unknown, or was destroyed");
@@ -239,6 +256,7 @@ Clock clock_of(Stream stream);
 void access(Memory& memory, std::size_t begin, std::size_t end, Stream stream, bool writes);
 /// The same for the host, which frees the memory.
 void access_by_host(Memory& memory);
+void wait_for_stream(Stream stream);
 /// Waits for all streams of a device.
 void wait_for_device(Device device);
 
