@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/report/report.hpp"
+#include "gpu/host/device.hpp"
 
 namespace qrtool::capi {
 namespace {
@@ -55,6 +56,8 @@ int failed_by_exception() noexcept {
     return failed(error.code, error.what);
   } catch (const LimitError& error) {
     return failed_by_limit(error);
+  } catch (const ForkError& error) {
+    return failed(QRTOOL_FORKED, error.what());
   } catch (const Error& error) {
     return failed(code_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {

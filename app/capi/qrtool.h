@@ -61,7 +61,7 @@ enum qrtool_code {
   QRTOOL_NO_MEMORY = 6,    /* the memory, or the limit of the context, does not suffice */
   QRTOOL_INTERNAL = 7,     /* a fault of the library */
   QRTOOL_STOPPED = 8,      /* the caller's keep_going said so */
-  QRTOOL_FORKED = 9        /* the context belongs to the process that forked this one */
+  QRTOOL_FORKED = 9        /* the context, or CUDA, belongs to the process that forked this one */
 };
 
 enum qrtool_type {

@@ -119,6 +119,9 @@ constexpr Shape factor_shapes[] = {{8, 8},     {33, 33},   {40, 12},  {70, 65}, 
                                    {210, 200}, {4100, 3},  {1, 1},    {4200, 100}, {300, 160},
                                    {49, 40},   {1023, 33}, {3, 21}};
 
+/// Of these Q of m x m is not too large.
+constexpr index_t most_rows_of_complete = 300;
+
 /// Every way that the variant takes by its first shape, and each further shape by one way.
 void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<KernelCase>& cases) {
   const std::vector<Way> ways = all_ways();
@@ -129,7 +132,8 @@ void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<Ke
     for (std::size_t i = 0; i < ways.size(); ++i) {
       const Way& way = ways[i];
       const Problem problem{30, shape.m, shape.n, way.type, way.mode, way.sign, way.arithmetic};
-      if (!variant.plan.takes(problem, limits).ok) continue;
+      const bool is_large = way.mode == Mode::complete && shape.m > most_rows_of_complete;
+      if (is_large || !variant.plan.takes(problem, limits).ok) continue;
       taken.push_back(i);
       if (done.insert(i).second) chosen.push_back(i);
     }
@@ -156,8 +160,8 @@ void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<Ke
 // ---- systems
 
 template <class T>
-struct Answer {
-  Answer(index_t sides, index_t n)
+struct RunAnswer {
+  RunAnswer(index_t sides, index_t n)
       : x(static_cast<std::size_t>(sides * n), T(-12345.5)),
         se(x.size(), T(-12345.5)),
         reports(static_cast<std::size_t>(sides)),
@@ -259,7 +263,7 @@ std::string uneven(OpenclBackend& backend, const Shape& shape, const RowRule& ru
   const UnevenSystems<T> s = make_uneven_systems(hard, rule, 1);
   const SolveProblem problem = s.problem();
   const Plan plan = plan_of_r(backend, problem);
-  Answer<T> answer(hard.count, hard.n);
+  RunAnswer<T> answer(hard.count, hard.n);
   answer.refused = make_system_device<T>(backend, problem, plan, route)
                        ->run(packed(s.systems.a.data(), hard.count, hard.m, hard.n),
                              s.block(answer.x, answer.reports, answer.findings));
@@ -305,7 +309,7 @@ struct SideData {
       for (index_t i = v % 4; i < s.m; i += 5)
         b[static_cast<std::size_t>(v * s.m + i)] = std::numeric_limits<T>::quiet_NaN();
   }
-  RightSideBlock<T> block(const Sides& s, const SolveProblem& problem, Answer<T>& answer,
+  RightSideBlock<T> block(const Sides& s, const SolveProblem& problem, RunAnswer<T>& answer,
                           bool in_rows) const {
     const auto places = [&](index_t length) {
       return in_rows ? VectorPlaces::rows(length) : VectorPlaces::columns(length, s.count);
@@ -339,7 +343,7 @@ std::string paired(OpenclBackend& backend, const Sides& s, SystemRoute route) {
   SolveProblem problem = side_problem<T>(s);
   problem.has_weights = problem.weighs_each = s.has_weights;
   const SideData<T> data(s, problem.weighs_each);
-  Answer<T> answer(s.count, s.n);
+  RunAnswer<T> answer(s.count, s.n);
   const Plan plan = plan_of_r(backend, problem);
   answer.refused = make_system_device<T>(backend, problem, plan, route)
                        ->run(BatchView<const T>{data.a.data(), s.count, s.m, s.n, s.n, 0},
@@ -352,7 +356,7 @@ template <class T>
 std::string shared(OpenclBackend& backend, const Sides& s, SidesLayout layout) {
   const SolveProblem problem = side_problem<T>(s);
   const SideData<T> data(s, /*weighs_each=*/false);
-  Answer<T> answer(s.count, s.n);
+  RunAnswer<T> answer(s.count, s.n);
   const Limits host{.host_bytes = std::size_t{1} << 30, .threads = 1};
   SharedEngine<T> engine(problem, host);
   const MatrixView<const T> a{data.a.data(), s.m, s.n, s.n};

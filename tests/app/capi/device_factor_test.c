@@ -608,6 +608,60 @@ static void exports(void) {
   EXPECT(cuda.stand_in_bytes() <= bytes);
 }
 
+/* Statuses of matrices that nobody waits for: unchecked, one not finite, one whose R overflows. */
+static void statuses_on_device(void) {
+  struct array a = random_array(QRTOOL_FLOAT32, 300, 9, 5, BY_ROWS);
+  float* numbers = (float*)a.memory;
+  struct device_array on_a;
+  qrtool_matrices of_a;
+  qrtool_factor_options o = {0};
+  qrtool_factors out = {0};
+  cuda_pointer r = 0, statuses = 0;
+  int32_t found[300];
+  for (int i = 0; i < 45; ++i) numbers[7 * 45 + i] = 3e38f;
+  numbers[298 * 45 + 3] = NAN;
+  on_a = on_device(&a);
+  of_a = device_matrices(&on_a);
+  EXPECT(cuda.allocate(&r, 300 * 25 * 4) == 0 && cuda.allocate(&statuses, sizeof found) == 0);
+  o.size = sizeof o;
+  out.size = sizeof out;
+  out.r.data = (void*)(uintptr_t)r;
+  o.statuses = (int32_t*)(uintptr_t)statuses;
+  o.check = QRTOOL_NO_CHECK;
+  EXPECT(refused_as(qrtool_factor(context, &of_a, &o, &out), "statuses need no_wait"));
+  o.no_wait = 1;
+  EXPECT(qrtool_factor(context, &of_a, &o, &out) == QRTOOL_OK);
+  o.mode = QRTOOL_R;
+  EXPECT(qrtool_factor(context, &of_a, &o, &out) == QRTOOL_OK);
+  EXPECT(cuda.finish() == 0 && cuda.to_host(found, statuses, sizeof found) == 0);
+  for (int i = 0; i < 300; ++i)
+    EXPECT(found[i] == (i == 7     ? QRTOOL_OVERFLOWS
+                        : i == 298 ? QRTOOL_NON_FINITE
+                                   : QRTOOL_UNCHECKED));
+  o.pivoting = 1;
+  EXPECT(qrtool_factor(context, &of_a, &o, &out) == QRTOOL_BAD_CALL);
+  o.pivoting = 0;
+  o.statuses = found;
+  EXPECT(refused_as(qrtool_factor(context, &of_a, &o, &out), "statuses is host memory"));
+  EXPECT(cuda.free(r) == 0 && cuda.free(statuses) == 0);
+  free_device_array(&on_a);
+  free_array(&a);
+}
+
+/* CUDA was used, but qrtool was not, before the fork. */
+static void opens_in_child(const qrtool_context_options* o) {
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    qrtool_context* own = NULL;
+    _exit(qrtool_open(o, &own) == QRTOOL_FORKED &&
+                  strstr(qrtool_error(), "a child of a process that has used it") != NULL
+              ? 0
+              : 1);
+  }
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* After an error that ends CUDA's context no call works, and none hangs. */
 static void lost_context(void) {
   qrtool_factor_options o = {0};
@@ -639,7 +693,8 @@ int main(int argc, char** argv) {
                {"hard", hard_input},       {"memory", little_memory},
                {"refusals", refusals},     {"streams", streams},
                {"allocators", allocators}, {"failures", failures},
-               {"exports", exports},       {"lost", lost_context}};
+               {"exports", exports},       {"statuses", statuses_on_device},
+               {"lost", lost_context}};
   qrtool_context_options o = {0};
   if (!open_cuda()) {
     printf("no CUDA\n");
@@ -647,6 +702,7 @@ int main(int argc, char** argv) {
   }
   o.size = sizeof o;
   o.device = "cuda:0";
+  opens_in_child(&o);
   if (qrtool_open(&o, &context) != QRTOOL_OK) {
     fprintf(stderr, "%s\n", qrtool_error());
     return 77;

@@ -285,21 +285,42 @@ TEST_F(Cuda, MemoryComesFromTheAllocatorOfACaller) {
   memory->begin_call(stream);
   std::vector<Buffer> buffers;
   for (int i = 0; i < 20; ++i) buffers.push_back(memory->allocate(1000));
-  EXPECT_EQ(counts.allocated, 1) << "small buffers share a block";
-  buffers.push_back(memory->allocate(std::size_t{3} << 20));
+  EXPECT_EQ(counts.allocated, 0) << "small buffers share a block of the library";
+  for (int i = 0; i < 2; ++i) buffers.push_back(memory->allocate(std::size_t{3} << 20));
   EXPECT_EQ(counts.allocated, 2);
+  const auto on_stream = arrays().queue_on(stream);
+  for (const Buffer& buffer : buffers) on_stream->fill(buffer, 0, buffer.bytes());
   memory->end_call();
   EXPECT_EQ(counts.freed, 2);
   EXPECT_EQ(counts.stream, stream);
   counts.is_out = true;
   memory->begin_call(stream);
+  memory->allocate(1000);
   try {
-    memory->allocate(1);
+    memory->allocate(std::size_t{3} << 20);
     FAIL() << "there is memory";
   } catch (const DeviceFailure& failure) {
     EXPECT_TRUE(failure.is_memory_short());
   }
   memory->end_call();
+}
+
+TEST(CudaWithoutPools, HasMemoryInTheOrderOfStreams) {
+  SKIP_WITHOUT_STAND_IN();
+  const Words words("no-pools");
+  const auto context = open_cuda_context(*cuda_device());
+  const CallerArrays& arrays = *context->caller_arrays();
+  const unsigned long long before = device_bytes();
+  const auto memory = arrays.stream_memory({});
+  memory->begin_call(nullptr);
+  const Buffer small = memory->allocate(1000), large = memory->allocate(std::size_t{3} << 20);
+  const auto queue = arrays.queue_on(nullptr);
+  queue->fill(small, 0, 1000);
+  queue->copy(small, 0, large, 0, 1000);
+  memory->end_call();
+  EXPECT_EQ(device_bytes(), before);
+  arrays.release();
+  EXPECT_EQ(Words::calls("cuMemAllocFromPoolAsync"), 0U);
 }
 
 TEST_F(Cuda, LeavesTheContextOfACallerCurrent) {
