@@ -202,8 +202,8 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
             struct, kept = matrices_of(array)
             dtype, new, call = kept.dtype, new_array, _context(device).call
         else:
-            goes_on = check == "none" and not (report or pivoting or condition) and \
-                work.keeps_order()
+            goes_on = work.kind.keeps_order and check == "none" and not (
+                report or pivoting or condition)
             options = _factor_options(mode, sign, check, mixed, pivoting, condition, work.stream,
                                       goes_on)
             array = _require_matrices(work.take("a"), "a")

@@ -16,18 +16,14 @@ from ._library import LIBRARY, CallError, DeviceError, MemoryLimitError
 
 DEVICE_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 LEGACY_STREAM = _dlpack.LEGACY_STREAM
+_driver = functools.lru_cache(ctypes.CDLL)
 
 
 def _ask_driver(function, *arguments):
     """A call of CUDA's driver, which whoever has made the array has opened."""
-    code = getattr(_driver(), function)(*arguments)
+    code = getattr(_driver("libcuda.so.1"), function)(*arguments)
     if code:
         raise DeviceError(f"{function}: CUDA error {code}")
-
-
-@functools.lru_cache
-def _driver():
-    return ctypes.CDLL("libcuda.so.1")
 
 
 class DeviceArray:
@@ -81,6 +77,7 @@ class Kind:
     keeps_order = False  # whether its memory is used again in the order of the stream alone
     allocator = turned = importer = None
     memory_hint = ""
+    to_host = staticmethod(np.asarray)
 
     def __init__(self, example):
         space = getattr(example, "__array_namespace__", None)
@@ -111,9 +108,6 @@ class Kind:
 
     def from_host(self, work, array):
         return array
-
-    def to_host(self, array):
-        raise TypeError("p is on a GPU; give it as an array of NumPy")
 
     def packed(self, work, array, shape):
         """The array in this shape, packed by rows."""
@@ -189,7 +183,6 @@ class Cupy(Numba):  # its strides by DLPack are wrong where they are negative
 class Jax(Kind):
     memory_hint = ("JAX takes most of the GPU's memory for itself, unless it starts with "
                    "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION")
-    to_host = staticmethod(np.asarray)
 
     def __init__(self, example):
         self.jax = sys.modules["jax"]
@@ -333,8 +326,6 @@ def work_on(device, arrays):
         elif array is not None and place != first:
             raise CallError(f"{name} is {_place(place)}, and {lead} {_place(first)}; the arrays "
                             "of a call must be in one place")
-        elif array is not None and work:
-            work.is_of_one_kind &= kind is work.kind
     if work and device != "auto" and device != f"cuda:{first}":
         raise CallError(f"device is {device!r}, and {lead} is on cuda:{first}; it may be "
                         f"'auto' or 'cuda:{first}'")
@@ -361,22 +352,14 @@ def _place(ordinal):
 
 class Work:
     """A call on arrays of one GPU, whose results are of the first array's kind."""
-    __slots__ = ("ordinal", "arrays", "lead", "kind", "is_of_one_kind", "stream", "context",
-                 "given")
+    __slots__ = ("ordinal", "arrays", "lead", "kind", "stream", "context", "given")
 
     def __init__(self, ordinal, arrays, lead, kind):
         self.ordinal, self.arrays, self.lead, self.kind = ordinal, arrays, lead, kind
-        self.is_of_one_kind, self.stream = True, kind.stream(lead, ordinal)
-        self.given = []
+        self.stream, self.given = kind.stream(lead, ordinal), []
 
-    def keeps_order(self):
-        """Whether the work may go on when the call has returned."""
-        return self.kind.keeps_order and self.is_of_one_kind
-
-    def take(self, name):
-        return self.read(self.arrays[name], name)
-
-    def read(self, array, name):
+    def take(self, name, copy=None):
+        array = self.arrays[name] if copy is None else copy
         given = _kind_of(array).given(array, name, self)
         self.given.append(given)
         return given
@@ -387,7 +370,7 @@ class Work:
         if struct is None:
             array, shape = self.arrays[name], (*(batch or given.shape[:-2]), *given.shape[-2:])
             copy = _kind_of(array).packed(self, array, shape[:-1] if given.is_column else shape)
-            packed = self.read(copy, name)
+            packed = self.take(name, copy)
             struct = (packed.as_column() if given.is_column else packed).struct()
         return struct
 
