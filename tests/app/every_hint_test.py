@@ -26,6 +26,8 @@ EXEMPT = {
     "products are measured on a device": NO_OPENCL,
     "give every rank a device; or --backend cpu": TWO_DEVICES,
     "give every rank an equal device; or --backend cpu": TWO_DEVICES,
+    "a part of a GPU (MIG) is none; else install NVIDIA's OpenCL driver (libnvidia-opencl.so.1)":
+        "only where CUDA lists a GPU that OpenCL does not",
     "raise --memory": "the second try has no memory only where a device has taken it meanwhile",
 }
 if os.geteuid() != 0:

@@ -352,6 +352,11 @@ CASES += [
          then="no OpenCL platform", needs="--fail-cl"),
 ]
 
+# Devices.
+CASES += [
+    Case("qrtool factor a.npy o.h5 --device cuda:77", r"'(qrtool devices)' lists", "{1}"),
+]
+
 # Ranks.
 CASES += [
     Case("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 qrtool factor a.npy o.h5",

@@ -401,8 +401,8 @@ def arrays_table(results, slow):
             for case in result.get("first", []):
                 seconds = case["seconds"]
                 firsts.append(
-                    f"{size_of(case)} {case['type']}: {figure(seconds['empty']['first'])} s without "
-                    f"built kernels, {figure(seconds['full']['first'])} s with them, "
+                    f"{size_of(case)} {case['type']}: {figure(seconds['empty']['first'])} s "
+                    f"without built kernels, {figure(seconds['full']['first'])} s with them, "
                     f"{figure(1e3 * seconds['full']['second'])} ms for the second call")
     about, commands = results.about(["arrays single"])
     if firsts:
@@ -411,7 +411,8 @@ def arrays_table(results, slow):
                  "check; least squares, which is always checked", (about, commands),
                  ["case", "qrtool ms", "times its kernels", "checked ms",
                   *(f"{peer} / qrtool" for peer in peers)],
-                 [[key, *(figure(cells.get(name)) for name in ("ms", "kernels", "checked ms", *peers))]
+                 [[key, *(figure(cells.get(name))
+                          for name in ("ms", "kernels", "checked ms", *peers))]
                   for key, cells in rows.items()])
 
 

@@ -16,8 +16,10 @@ TEST(CudaBits, AreThoseOfOpencl) {
   of_opencl.cuda_ordinal = -1;
   OpenclBackend by_cuda(of_cuda, test_options()), by_opencl(of_opencl, test_options());
   const bool takes_all = std::getenv("QRTOOL_TEST_ALL") != nullptr;
+  int firsts = 0;
   for (const KernelCase& each : kernel_cases(by_cuda)) {
-    if (!each.is_first && !takes_all) continue;
+    constexpr int share = 10;  // of the first cases of all kernels, on ordinary days
+    if (!takes_all && (!each.is_first || firsts++ % share != 0)) continue;
     SCOPED_TRACE(each.name);
     const std::string expected = each.run(by_opencl), found = each.run(by_cuda);
     EXPECT_FALSE(found.empty());
