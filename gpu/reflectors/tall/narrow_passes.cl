@@ -47,6 +47,8 @@
 //   FACTOR_GROUP                     256          tall_square.clh; factor_narrow
 //   PRODUCT_GROUP                    128, 256     tall_product.clh; both divisions
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#include "gpu/common/tall_sums.clh"  // first: it decides on MMA
+
 #include "gpu/common/own_r.clh"
 #include "gpu/reflectors/tall/tall_square.clh"
 #if GRAM_BODY == 2
