@@ -31,6 +31,7 @@ import warnings
 import numpy as np
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # JAX makes the last of several GPUs current
 TYPES = (np.float32, np.float64, np.complex64, np.complex128)
 SHAPES = ((64, 64), (48, 16), (7, 3), (20, 50), (256, 128), (1000, 32), (100, 30), (1, 1), (33, 33),
           (128, 1), (300, 8), (200, 150), (512, 512), (3000, 100), (5, 200), (40000, 16))
