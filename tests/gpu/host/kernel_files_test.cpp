@@ -40,6 +40,13 @@ class Variable {
   std::optional<std::string> before_;
 };
 
+/// That of the caller, or one that stays as long as the program.
+const char* directory_of_pocl() {
+  static const TemporaryDirectory own;
+  const char* const given = std::getenv("POCL_CACHE_DIR");
+  return given != nullptr ? given : own.path().c_str();
+}
+
 class KernelFiles : public testing::Test {
  protected:
   fs::path folder() const { return directory / "qrtool"; }
@@ -51,6 +58,8 @@ class KernelFiles : public testing::Test {
   }
 
   TemporaryDirectory directory;
+  /// PoCL keeps its kernels where they were at its first build, or else in XDG_CACHE_HOME.
+  Variable of_pocl{"POCL_CACHE_DIR", directory_of_pocl()};
   Variable cache{"XDG_CACHE_HOME", directory.path().c_str()}, is_off{"QRTOOL_CACHE", nullptr};
 };
 
