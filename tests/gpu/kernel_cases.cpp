@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <set>
 #include <span>
@@ -15,7 +16,8 @@
 #include "core/matrix/matrices.hpp"
 #include "core/plan/plan.hpp"
 #include "core/solve/engines/shared_engine.hpp"
-#include "gpu/products/product_rates.hpp"
+#include "gpu/host/driver.hpp"
+#include "gpu/pipeline/stream_engine.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal/bodies.hpp"
 #include "gpu/solve/resident/resident_systems.hpp"
@@ -114,9 +116,9 @@ std::vector<Way> all_ways() {
   return ways;
 }
 
-constexpr Shape factor_shapes[] = {{8, 8},     {33, 33},   {40, 12},  {70, 65},    {9, 14},
-                                   {20, 100},  {16, 64},   {600, 17}, {128, 128},  {1100, 70},
-                                   {210, 200}, {4100, 3},  {1, 1},    {4200, 100}, {300, 160},
+constexpr Shape factor_shapes[] = {{8, 8},     {33, 33},   {40, 12},  {70, 65},   {9, 14},
+                                   {20, 100},  {16, 64},   {600, 17}, {128, 128}, {1100, 70},
+                                   {210, 200}, {4100, 3},  {1, 1},    {2100, 66}, {300, 160},
                                    {49, 40},   {1023, 33}, {3, 21}};
 
 /// Of these Q of m x m is not too large.
@@ -155,6 +157,93 @@ void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<Ke
                        done.size() == chosen.size() && i == chosen.front()});
     }
   }
+}
+
+// ---- arrays of a caller
+
+/// Device memory of a caller with matrices, whose rows and columns may be apart.
+template <class T>
+class Arrays {
+ public:
+  Arrays(const CallerArrays& device, index_t count, index_t rows, index_t cols, bool is_apart)
+      : device_(device) {
+    if (count * rows * cols == 0) return;
+    const index_t step = is_apart ? 2 : 1, ld = step * cols + (is_apart ? 3 : 0);
+    const auto bytes = sizeof(T) * static_cast<std::size_t>(count * rows * ld);
+    matrices_ = {device.allocate_on(nullptr, bytes), count, rows, cols, ld, step, rows * ld};
+  }
+  ~Arrays() {
+    if (matrices_.data != nullptr) device_.free_when_idle(matrices_.data);
+  }
+  Arrays(const Arrays&) = delete;
+  Arrays& operator=(const Arrays&) = delete;
+
+  const DeviceMatrices& operator*() const { return matrices_; }
+  void read(StreamEngine& engine, Batch<T>& to) const {
+    if (matrices_.data != nullptr) engine.read(nullptr, element_type<T>, matrices_, to.view().data);
+  }
+
+ private:
+  const CallerArrays& device_;
+  DeviceMatrices matrices_;
+};
+
+/// Factors of matrices in device memory; in host memory where the device has no arrays of a caller.
+template <class T>
+std::string factored_where_it_is(OpenclBackend& backend, Problem problem, bool is_apart) {
+  const Batch<T> a = all_kinds<T>(problem.m, problem.n);
+  problem.count = a.view().count;
+  FactoredBatch<T> out(problem);
+  const CallerArrays* const device = caller_arrays_of(backend);
+  if (device == nullptr) {
+    const Plan plan = make_plan(problem, backend.variants(), backend.limits());
+    backend.factor<T>(plan, BatchView<const T>(a.view()), out.factors(), out.report);
+  } else {
+    const auto engine = make_stream_engine(backend, {});
+    const auto like = [&](const Batch<T>& of) {
+      const BatchView<T> view = of.view();
+      return std::make_unique<Arrays<T>>(*device, view.count, view.rows, view.cols, is_apart);
+    };
+    const auto of_a = like(a), q = like(out.q), r = like(out.r), v = like(out.v),
+               tau = like(out.tau);
+    engine->write(nullptr, problem.type, a.view().data, **of_a);
+    const Arrays<float> statuses(*device, problem.count, 1, 1, /*is_apart=*/false);
+    FactorArrays arrays{**of_a, **q, **r, **v, **tau, static_cast<std::int32_t*>((*statuses).data)};
+    engine->factor(nullptr, problem, arrays, Looks::at_errors);
+    arrays.statuses = nullptr;
+    for (const Looks looks : {Looks::at_nothing, Looks::at_range, Looks::at_errors}) {
+      engine->factor(nullptr, problem, arrays, looks);
+      engine->wait();
+    }
+    q->read(*engine, out.q);
+    r->read(*engine, out.r);
+    v->read(*engine, out.v);
+    tau->read(*engine, out.tau);
+    engine->measure(nullptr, problem, arrays);
+  }
+  std::string bytes;
+  for (const Batch<T>* batch : {&out.q, &out.r, &out.v, &out.tau}) append(bytes, *batch);
+  return bytes;
+}
+
+void add_arrays(std::vector<KernelCase>& cases) {
+  bool is_first = true;
+  for (const ElementType type : element_types)
+    for (const Mode mode : {Mode::reduced, Mode::r, Mode::raw})
+      for (const Shape& shape : {Shape{40, 12}, {33, 33}, {600, 17}})
+        for (const bool is_apart : {true, false}) {
+          const Problem problem{.m = shape.m, .n = shape.n, .type = type, .mode = mode};
+          cases.push_back({fmt::format("arrays {}x{} {} {}{}", shape.m, shape.n, name_of(type),
+                                       name_of(mode), is_apart ? " apart" : ""),
+                           [problem, is_apart](OpenclBackend& backend) {
+                             return with_type(problem.type, [&](auto zero) {
+                               return factored_where_it_is<decltype(zero)>(backend, problem,
+                                                                           is_apart);
+                             });
+                           },
+                           is_first});
+          is_first = false;
+        }
 }
 
 // ---- systems
@@ -405,6 +494,7 @@ std::vector<KernelCase> kernel_cases(OpenclBackend& backend) {
   const Limits limits = backend.limits();
   std::vector<KernelCase> cases;
   for (const GpuVariant& variant : gpu_variants()) add_variant(variant, limits, cases);
+  add_arrays(cases);
   add_bodies<float>(limits, cases);
   add_bodies<double>(limits, cases);
   add_uneven<float>(cases);

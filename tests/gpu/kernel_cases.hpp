@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernel_cases.hpp: small problems that together launch the kernels of a device: every variant in
-// every type, mode and sign that it takes; least squares by every body, with and without weights,
-// gaps and a ridge; the matrix products.
+// every type, mode and sign that it takes; matrices in device memory of a caller; least squares by
+// every body, with and without weights, gaps and a ridge.
 #pragma once
 
 #include <functional>
