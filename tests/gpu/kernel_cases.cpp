@@ -209,7 +209,7 @@ std::string factored_where_it_is(OpenclBackend& backend, Problem problem, bool i
     engine->write(nullptr, problem.type, a.view().data, **of_a);
     const Arrays<float> statuses(*device, problem.count, 1, 1, /*is_apart=*/false);
     FactorArrays arrays{**of_a, **q, **r, **v, **tau, static_cast<std::int32_t*>((*statuses).data)};
-    engine->factor(nullptr, problem, arrays, Looks::at_errors);
+    engine->factor(nullptr, problem, arrays, Looks::at_range);
     arrays.statuses = nullptr;
     for (const Looks looks : {Looks::at_nothing, Looks::at_range, Looks::at_errors}) {
       engine->factor(nullptr, problem, arrays, looks);
