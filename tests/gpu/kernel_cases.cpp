@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
@@ -30,8 +32,9 @@
 namespace qrtool::test {
 namespace {
 
-struct Shape {
+struct CaseShape {
   index_t m, n;
+  bool operator==(const CaseShape&) const = default;
 };
 
 template <class T>
@@ -51,29 +54,31 @@ void append_number(std::string& bytes, double number) { append(bytes, &number, 1
 
 // ---- factors
 
-/// Matrices of every kind, and one with a NaN.
+/// At least `least` matrices, of every kind in turn and with a NaN.
 template <class T>
-Batch<T> all_kinds(index_t m, index_t n) {
-  if constexpr (parts_of<T> == 2) {
-    const std::vector<std::string>& kinds = complex_kinds();
-    Batch<T> batch(std::ssize(kinds) + 1, m, n);
-    std::mt19937_64 generator(5);
-    for (index_t b = 0; b < batch.view().count; ++b)
-      fill_complex<Real<T>>(b < std::ssize(kinds) ? kinds[static_cast<std::size_t>(b)] : "gauss",
-                            generator, batch.view()[b]);
-    batch.view()[std::ssize(kinds)](m / 2, n / 2) = std::numeric_limits<Real<T>>::quiet_NaN();
-    return batch;
-  } else {
-    const std::span kinds = matrix_kinds();
-    Batch<T> batch(std::ssize(kinds) + 1, m, n);
-    for (index_t b = 0; b < batch.view().count; ++b) {
-      const bool is_kind = b < std::ssize(kinds);
-      fill_matrix<T>({.kind = is_kind ? kinds[static_cast<std::size_t>(b)].name : "gauss"}, b,
-                     batch.view()[b]);
-    }
-    batch.view()[std::ssize(kinds)](m / 2, n / 2) = std::numeric_limits<T>::quiet_NaN();
-    return batch;
+Batch<T> all_kinds(index_t m, index_t n, index_t least) {
+  constexpr bool is_complex = parts_of<T> == 2;
+  const auto name = [](index_t kind) {
+    const auto at = static_cast<std::size_t>(kind);
+    if constexpr (is_complex)
+      return complex_kinds()[at];
+    else
+      return matrix_kinds()[at].name;
+  };
+  const index_t kinds = is_complex ? std::ssize(complex_kinds()) : std::ssize(matrix_kinds());
+  Batch<T> batch(std::max(least, kinds + 1), m, n);
+  std::mt19937_64 generator(5);
+  for (index_t b = 0; b < batch.view().count; ++b) {
+    const MatrixView<T> a = batch.view()[b];
+    const index_t kind = b % (kinds + 1);
+    const auto of = name(kind % kinds);
+    if constexpr (is_complex)
+      fill_complex<Real<T>>(of, generator, a);
+    else
+      fill_matrix<T>({.kind = of}, b, a);
+    if (kind == kinds) a(m / 2, n / 2) = std::numeric_limits<Real<T>>::quiet_NaN();
   }
+  return batch;
 }
 
 void append_report(std::string& bytes, const MatrixReport& line) {
@@ -86,7 +91,7 @@ void append_report(std::string& bytes, const MatrixReport& line) {
 
 template <class T>
 std::string factored(OpenclBackend& backend, Problem problem, std::string_view variant) {
-  const Batch<T> a = all_kinds<T>(problem.m, problem.n);
+  const Batch<T> a = all_kinds<T>(problem.m, problem.n, problem.count);
   problem.count = a.view().count;
   const Plan plan = make_plan(problem, backend.variants(), backend.limits(), variant);
   FactoredBatch<T> out(problem);
@@ -116,46 +121,64 @@ std::vector<Way> all_ways() {
   return ways;
 }
 
-constexpr Shape factor_shapes[] = {{8, 8},     {33, 33},   {40, 12},  {70, 65},   {9, 14},
-                                   {20, 100},  {16, 64},   {600, 17}, {128, 128}, {1100, 70},
-                                   {210, 200}, {4100, 3},  {1, 1},    {2100, 66}, {300, 160},
-                                   {49, 40},   {1023, 33}, {3, 21}};
+constexpr CaseShape factor_shapes[] = {{8, 8},     {33, 33},   {40, 12},  {70, 65},   {9, 14},
+                                       {20, 100},  {16, 64},   {600, 17}, {128, 128}, {1100, 70},
+                                       {210, 200}, {4100, 3},  {1, 1},    {2100, 66}, {300, 160},
+                                       {49, 40},   {1023, 33}, {3, 21}};
+
+/// So many matrices that kernels go by matrices, not by parts of them, and the shapes of which
+/// there are so many.
+constexpr index_t many = 140;
+constexpr CaseShape shapes_of_many[] = {{40, 12}, {70, 65}, {128, 128}, {210, 200}};
 
 /// Of these Q of m x m is not too large.
 constexpr index_t most_rows_of_complete = 300;
 
-/// Every way that the variant takes by its first shape, and each further shape by one way.
+KernelCase case_of(const GpuVariant& variant, const Problem& p) {
+  std::string name = fmt::format("{} {}x{} {} {} {}", variant.plan.name, p.m, p.n, name_of(p.type),
+                                 name_of(p.mode), name_of(p.sign));
+  if (p.arithmetic != Arithmetic::any) name += fmt::format(" {}", name_of(p.arithmetic));
+  if (p.count > 0) name += fmt::format(" {} matrices", p.count);
+  return {name, [p, of = variant.plan.name](OpenclBackend& backend) {
+            return with_type(p.type,
+                             [&](auto zero) { return factored<decltype(zero)>(backend, p, of); });
+          }};
+}
+
+/// Every way that the variant takes by its first shape, each further shape by one way for either
+/// precision, and many matrices of some shapes.
 void add_variant(const GpuVariant& variant, const Limits& limits, std::vector<KernelCase>& cases) {
   const std::vector<Way> ways = all_ways();
   std::set<std::size_t> done;
   std::size_t turn = 0;
-  for (const Shape& shape : factor_shapes) {
+  for (const CaseShape& shape : factor_shapes) {
+    const auto problem = [&](std::size_t way, index_t count) -> Problem {
+      const auto& [type, mode, sign, arithmetic] = ways[way];
+      return {count, shape.m, shape.n, type, mode, sign, arithmetic};
+    };
     std::vector<std::size_t> taken, chosen;
     for (std::size_t i = 0; i < ways.size(); ++i) {
-      const Way& way = ways[i];
-      const Problem problem{30, shape.m, shape.n, way.type, way.mode, way.sign, way.arithmetic};
-      const bool is_large = way.mode == Mode::complete && shape.m > most_rows_of_complete;
-      if (is_large || !variant.plan.takes(problem, limits).ok) continue;
+      const bool is_large = ways[i].mode == Mode::complete && shape.m > most_rows_of_complete;
+      if (is_large || !variant.plan.takes(problem(i, 30), limits).ok) continue;
       taken.push_back(i);
       if (done.insert(i).second) chosen.push_back(i);
     }
     if (taken.empty()) continue;
-    if (chosen.empty()) chosen.push_back(taken[turn++ % taken.size()]);
-    for (const std::size_t i : chosen) {
-      const Way way = ways[i];
-      const Problem problem{30, shape.m, shape.n, way.type, way.mode, way.sign, way.arithmetic};
-      cases.push_back({fmt::format("{} {}x{} {} {} {}{}", variant.plan.name, shape.m, shape.n,
-                                   name_of(way.type), name_of(way.mode), name_of(way.sign),
-                                   way.arithmetic == Arithmetic::any
-                                       ? ""
-                                       : fmt::format(" {}", name_of(way.arithmetic))),
-                       [problem, name = variant.plan.name](OpenclBackend& backend) {
-                         return with_type(problem.type, [&](auto zero) {
-                           return factored<decltype(zero)>(backend, problem, name);
-                         });
-                       },
-                       done.size() == chosen.size() && i == chosen.front()});
+    const bool is_first = done.size() == chosen.size();
+    if (chosen.empty()) {
+      for (const ElementType real : {ElementType::float32, ElementType::float64}) {
+        std::vector<std::size_t> of_type;
+        std::ranges::copy_if(taken, std::back_inserter(of_type),
+                             [&](std::size_t way) { return real_of(ways[way].type) == real; });
+        if (!of_type.empty()) chosen.push_back(of_type[turn++ % of_type.size()]);
+      }
     }
+    for (const std::size_t i : chosen) {
+      cases.push_back(case_of(variant, problem(i, 0)));
+      cases.back().is_first = is_first && i == chosen.front();
+    }
+    const bool is_of_many = std::ranges::count(shapes_of_many, shape) > 0;
+    if (is_of_many) cases.push_back(case_of(variant, problem(taken.front(), many)));
   }
 }
 
@@ -191,7 +214,7 @@ class Arrays {
 /// Factors of matrices in device memory; in host memory where the device has no arrays of a caller.
 template <class T>
 std::string factored_where_it_is(OpenclBackend& backend, Problem problem, bool is_apart) {
-  const Batch<T> a = all_kinds<T>(problem.m, problem.n);
+  const Batch<T> a = all_kinds<T>(problem.m, problem.n, problem.count);
   problem.count = a.view().count;
   FactoredBatch<T> out(problem);
   const CallerArrays* const device = caller_arrays_of(backend);
@@ -230,7 +253,7 @@ void add_arrays(std::vector<KernelCase>& cases) {
   bool is_first = true;
   for (const ElementType type : element_types)
     for (const Mode mode : {Mode::reduced, Mode::r, Mode::raw})
-      for (const Shape& shape : {Shape{40, 12}, {33, 33}, {600, 17}})
+      for (const CaseShape& shape : {CaseShape{40, 12}, {33, 33}, {600, 17}})
         for (const bool is_apart : {true, false}) {
           const Problem problem{.m = shape.m, .n = shape.n, .type = type, .mode = mode};
           cases.push_back({fmt::format("arrays {}x{} {} {}{}", shape.m, shape.n, name_of(type),
@@ -288,7 +311,7 @@ Plan plan_of_r(OpenclBackend& backend, const SolveProblem& p) {
 }
 
 template <class T>
-SolveProblem system_problem(const Shape& shape) {
+SolveProblem system_problem(const CaseShape& shape) {
   return {.type = element_type<T>,
           .m = shape.m,
           .n = shape.n,
@@ -297,12 +320,12 @@ SolveProblem system_problem(const Shape& shape) {
           .takes_few_rows = true};
 }
 
-constexpr Shape body_shapes[] = {{1, 1},    {16, 3},    {30, 9},   {64, 33},   {81, 79},
-                                 {121, 97}, {130, 128}, {4097, 3}, {4200, 33}, {300, 12}};
+constexpr CaseShape body_shapes[] = {{1, 1},    {16, 3},    {30, 9},   {64, 33},   {81, 79},
+                                     {121, 97}, {130, 128}, {4097, 3}, {4200, 33}, {300, 12}};
 
 /// Systems by one body of normal equations, or by R of a variant.
 template <class T>
-std::string by_body(OpenclBackend& backend, const Shape& shape, SystemRoute route,
+std::string by_body(OpenclBackend& backend, const CaseShape& shape, SystemRoute route,
                     std::string_view body) {
   const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 26);
   SolveProblem problem = system_problem<T>(shape);
@@ -323,7 +346,7 @@ template <class T>
 void add_bodies(const Limits& limits, std::vector<KernelCase>& cases) {
   for (const SystemBody& body : normal_bodies()) {
     bool is_first = true;
-    for (const Shape& shape : body_shapes) {
+    for (const CaseShape& shape : body_shapes) {
       SolveProblem problem = system_problem<T>(shape);
       problem.takes_few_rows = false;
       if (!body.fits(problem, limits)) continue;
@@ -336,7 +359,7 @@ void add_bodies(const Limits& limits, std::vector<KernelCase>& cases) {
       is_first = false;
     }
   }
-  for (const Shape& shape : body_shapes)
+  for (const CaseShape& shape : body_shapes)
     cases.push_back(
         {fmt::format("solve/factors {}x{} {}", shape.m, shape.n, name_of(element_type<T>)),
          [shape](OpenclBackend& backend) {
@@ -346,7 +369,7 @@ void add_bodies(const Limits& limits, std::vector<KernelCase>& cases) {
 
 /// Hard systems with weights, gaps or a ridge.
 template <class T>
-std::string uneven(OpenclBackend& backend, const Shape& shape, const RowRule& rule,
+std::string uneven(OpenclBackend& backend, const CaseShape& shape, const RowRule& rule,
                    SystemRoute route) {
   const HardSystems<T> hard = make_hard_systems<T>(shape.m, shape.n, 1, 4);
   const UnevenSystems<T> s = make_uneven_systems(hard, rule, 1);
@@ -359,12 +382,12 @@ std::string uneven(OpenclBackend& backend, const Shape& shape, const RowRule& ru
   return answer.bytes();
 }
 
-constexpr Shape uneven_shapes[] = {{30, 4}, {5, 12}, {70, 33}, {16, 16}, {4200, 4}, {33, 70}};
+constexpr CaseShape uneven_shapes[] = {{30, 4}, {5, 12}, {70, 33}, {16, 16}, {4200, 4}, {33, 70}};
 
 template <class T>
 void add_uneven(std::vector<KernelCase>& cases) {
   int turn = 0;
-  for (const Shape& shape : uneven_shapes)
+  for (const CaseShape& shape : uneven_shapes)
     for (RowRule rule : row_rules)
       for (const SystemRoute route : {SystemRoute::normal_equations, SystemRoute::factors}) {
         rule.ridge = ++turn % 3 == 0 ? 0.25 : 0;
