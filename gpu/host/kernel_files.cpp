@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/machine/cache_folder.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -26,18 +27,9 @@ constexpr std::string_view ending = ".kernels";
 /// The folder may have so many bytes; then the oldest files go until half of it is left.
 constexpr std::uintmax_t most_bytes = std::uintmax_t{512} << 20;
 
-std::string environment(const char* name) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? std::string() : text;
-}
-
-/// A relative path in XDG_CACHE_HOME is to be ignored (XDG Base Directory Specification).
 std::optional<fs::path> folder() {
-  if (environment("QRTOOL_CACHE") == "off") return std::nullopt;
-  const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
-  if (cache.starts_with('/')) return fs::path(cache) / "qrtool";
-  if (home.starts_with('/')) return fs::path(home) / ".cache" / "qrtool";
-  return std::nullopt;
+  const char* const word = std::getenv("QRTOOL_CACHE");
+  return word != nullptr && std::string_view(word) == "off" ? std::nullopt : cache_folder();
 }
 
 /// The name of a key, and the words before its image.

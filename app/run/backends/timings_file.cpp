@@ -15,6 +15,7 @@
 
 #include "app/engine/opencl.hpp"
 #include "core/error.hpp"
+#include "core/machine/cache_folder.hpp"
 #include "core/text.hpp"
 #include "io/file/read_text.hpp"
 #include "io/file/text_output.hpp"
@@ -93,11 +94,8 @@ std::optional<std::string> timings_path() {
     const std::string path = environment("QRTOOL_TIMINGS");
     return path.empty() ? std::nullopt : std::optional(path);
   }
-  // A relative path in XDG_CACHE_HOME is to be ignored (XDG Base Directory Specification).
-  const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
-  if (cache.starts_with('/')) return cache + "/qrtool/timings.json";
-  if (home.starts_with('/')) return home + "/.cache/qrtool/timings.json";
-  return std::nullopt;
+  const std::optional<std::string> folder = cache_folder();
+  return folder ? std::optional(*folder + "/timings.json") : std::nullopt;
 }
 
 void remember_timings() noexcept {
