@@ -74,7 +74,6 @@ struct PoolProperties {
 /// name, symbol in the library, parameters
 #define QRTOOL_CUDA_FUNCTIONS(F)                                                                 \
   F(init, cuInit, (unsigned flags))                                                              \
-  F(driver_version, cuDriverGetVersion, (int* version))                                          \
   F(device_count, cuDeviceGetCount, (int* count))                                                \
   F(device, cuDeviceGet, (Device * device, int ordinal))                                         \
   F(device_name, cuDeviceGetName, (char* name, int length, Device device))                       \

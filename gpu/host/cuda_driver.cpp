@@ -318,9 +318,9 @@ unsigned most_registers_in(std::string_view options) {
 
 class CudaContext final : public DeviceContext, public CallerArrays {
  public:
-  CudaContext(const CudaDevice& device, CompileKernels compile)
+  CudaContext(const CudaDevice& device, const std::string& driver, CompileKernels compile)
       : primary_{.api = needed_api(), .ordinal = device.ordinal},
-        kind_(fmt::format("{} driver {}", device.architecture, device.driver)),
+        kind_(fmt::format("{} driver {}", device.architecture, driver)),
         compile_(std::move(compile)) {
     cuda::Device number = 0;
     QRTOOL_CUDA(primary_, device, &number, device.ordinal);
@@ -529,9 +529,8 @@ std::vector<CudaDevice> cuda_devices(std::string& why, bool& is_forked) {
     why = fmt::format("the CUDA driver does not start ({})", text_of(*found, "cuInit", result));
     return {};
   }
-  int count = 0, version = 0;
+  int count = 0;
   QRTOOL_CUDA(of_all, device_count, &count);
-  QRTOOL_CUDA(of_all, driver_version, &version);
   std::vector<CudaDevice> devices;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     cuda::Device device = 0;
@@ -551,15 +550,15 @@ std::vector<CudaDevice> cuda_devices(std::string& why, bool& is_forked) {
                        .pci = fmt::format("{:04x}:{:02x}:{:02x}", attribute(cuda::pci_domain),
                                           attribute(cuda::pci_bus), attribute(cuda::pci_device)),
                        .architecture = fmt::format("sm_{}{}", attribute(cuda::capability_major),
-                                                   attribute(cuda::capability_minor)),
-                       .driver = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10)});
+                                                   attribute(cuda::capability_minor))});
   }
   if (devices.empty()) why = "the CUDA driver lists no GPU";
   return devices;
 }
 
-std::unique_ptr<DeviceContext> open_cuda(const CudaDevice& device, CompileKernels compile) {
-  return std::make_unique<CudaContext>(device, std::move(compile));
+std::unique_ptr<DeviceContext> open_cuda(const CudaDevice& device, const std::string& driver,
+                                         CompileKernels compile) {
+  return std::make_unique<CudaContext>(device, driver, std::move(compile));
 }
 
 }  // namespace qrtool

@@ -17,15 +17,15 @@ struct CudaDevice {
   std::string uuid;          // 32 hexadecimal digits
   std::string pci;           // "domain:bus:device" in hexadecimal digits
   std::string architecture;  // "sm_90"
-  std::string driver;        // "CUDA 13.0"
 };
 
 /// The GPUs; an empty list without CUDA, and `why` becomes the reason in a sentence. is_forked: the
 /// reason is that CUDA was used before this process was forked. Errors: DeviceFailure.
 std::vector<CudaDevice> cuda_devices(std::string& why, bool& is_forked);
 
-/// The primary context of a GPU. `compile` makes PTX, for programs that the cache on disk does
-/// not have. Errors: DeviceFailure.
-std::unique_ptr<DeviceContext> open_cuda(const CudaDevice& device, CompileKernels compile);
+/// The primary context of a GPU. `driver`: its version, of which built kernels are. `compile` makes
+/// PTX, for programs that the cache on disk does not have. Errors: DeviceFailure.
+std::unique_ptr<DeviceContext> open_cuda(const CudaDevice& device, const std::string& driver,
+                                         CompileKernels compile);
 
 }  // namespace qrtool

@@ -164,12 +164,9 @@ double first_listing_seconds() { return listing_seconds; }
 OpenDevice how_to_open(const DeviceHandle& handle, const DeviceInfo& info) {
   if (info.cuda_ordinal < 0) return handle.open;
   return [info, compile = handle.compile] {
-    CudaList list = list_cuda();
-    for (CudaDevice& device : list.devices) {
-      if (device.ordinal != info.cuda_ordinal) continue;
-      device.driver = info.driver;
-      return open_cuda(device, compile);
-    }
+    const CudaList list = list_cuda();
+    for (const CudaDevice& device : list.devices)
+      if (device.ordinal == info.cuda_ordinal) return open_cuda(device, info.driver, compile);
     throw DeviceFailure(list.why_none.empty() ? "CUDA lists it no more" : list.why_none,
                         /*is_short=*/false);
   };
