@@ -14,9 +14,8 @@
 namespace qrtool::capi {
 namespace {
 
-/// An array whose deleter frees its memory when the device is idle, because who has taken it may
-/// use it on streams of his own. `arrays` stays until the process
-/// ends.
+/// An array whose deleter frees its memory when the device is idle, because whoever has taken it
+/// may use it on other streams. `arrays` stays until the process ends.
 template <class Tensor>
 struct OwnedArray {
   Tensor tensor = {};

@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// One call after another, each on a stream of its own choice.
+/// Runs the calls of one caller after another, each on the stream that it names.
 class StreamWork {
  public:
   /// The device of `session` has arrays of callers.
