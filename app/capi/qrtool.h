@@ -327,9 +327,9 @@ QRTOOL_API int qrtool_solve(qrtool_context* context, const qrtool_matrices* a,
  *   numbers: of most variants for matrices that a fast way has refused, until the routes of all
  *   matrices are there.
  * - Matrices that are packed by rows and aligned to 16 bytes are used where they are; others are
- *   copied on the device. Work memory comes from `allocate` of the context; where it is small, from
- *   a pool that the library keeps until qrtool_release(); it is free again in the order of the
- *   stream.
+ *   copied on the device. Work memory comes from `allocate` of the context; where it is at most
+ *   16 MiB, from a pool that the library keeps until qrtool_release(); it is free again in the
+ *   order of the stream.
  * - What the device does not do goes by the host: pivoting, condition, a second try of a matrix
  *   above its bar, and much of qrtool_solve. The arrays are copied there and back, with host memory
  *   beside memory_bytes, and the reason of qrtool_last_run() says so.

@@ -224,8 +224,8 @@ class CudaQueue final : public Queue {
   Handle stream_;
 };
 
-/// Small buffers of a call share a block, which comes from the device: a caller's function may take
-/// longer than the kernels of a small call.
+/// Small buffers of a call share a block. What is not large comes from the device: a caller's
+/// function may take longer than the kernels of a small call, most of all one in Python.
 class CudaStreamMemory final : public StreamMemory {
  public:
   CudaStreamMemory(const CallerArrays& arrays, const StreamAllocator& allocator)
@@ -237,7 +237,7 @@ class CudaStreamMemory final : public StreamMemory {
   void begin_call(void* stream) override { stream_ = stream; }
   void expect(std::size_t bytes) override {
     const std::size_t all = bytes + most_buffers * alignment;
-    if (all > block_bytes / 4) take_block(all, allocator_.allocate != nullptr);
+    if (all > block_bytes / 4) take_block(all);
   }
 
   void end_call() noexcept override {
@@ -258,9 +258,8 @@ class CudaStreamMemory final : public StreamMemory {
     const std::size_t taken =
         (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
     if (!left_ || left_.bytes() < taken) {
-      if (taken > block_bytes / 4)
-        return Buffer::of_caller(block(taken, allocator_.allocate != nullptr), bytes);
-      take_block(block_bytes, /*is_of_caller=*/false);
+      if (taken > block_bytes / 4) return Buffer::of_caller(block(taken), bytes);
+      take_block(block_bytes);
     }
     const Buffer given = left_.part(0, bytes);
     left_ = left_.part(taken, left_.bytes() - taken);
@@ -274,12 +273,12 @@ class CudaStreamMemory final : public StreamMemory {
   };
   /// Kernels read and write up to 16 bytes at once; cuMemAlloc aligns to 256.
   static constexpr std::size_t alignment = 256, block_bytes = std::size_t{2} << 20;
+  static constexpr std::size_t most_from_device = std::size_t{16} << 20;  // of a caller's
   static constexpr std::size_t most_buffers = 100;  // of an expected call; it may have more
 
-  void take_block(std::size_t bytes, bool is_of_caller) const {
-    left_ = Buffer::of_caller(block(bytes, is_of_caller), bytes);
-  }
-  void* block(std::size_t bytes, bool is_of_caller) const {
+  void take_block(std::size_t bytes) const { left_ = Buffer::of_caller(block(bytes), bytes); }
+  void* block(std::size_t bytes) const {
+    const bool is_of_caller = allocator_.allocate != nullptr && bytes > most_from_device;
     void* const made = is_of_caller ? allocator_.allocate(allocator_.user, bytes, stream_)
                                     : arrays_.allocate_on(stream_, bytes);
     if (made == nullptr)

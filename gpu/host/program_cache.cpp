@@ -98,7 +98,14 @@ std::string program_id(const DeviceInfo& info, std::string_view file, const Defi
 }
 
 std::string ProgramCache::key_of(std::string_view file, const Defines& defines) const {
-  return fmt::format("{} {}", file, options_for(info_, defines));
+  std::string key(file);
+  for (const auto& [name, value] : defines) {
+    key += ' ';
+    key += name;
+    key += '=';
+    key += value;
+  }
+  return key;
 }
 
 bool ProgramCache::has(std::string_view file, const Defines& defines) {

@@ -80,7 +80,8 @@ class ProgramCache {
 
   std::size_t size() const { return programs_.size(); }
 
-  /// The name of a file with defines.
+  /// The name of a file with defines among the programs for this device. Each call asks for some,
+  /// so that it must be short work.
   std::string key_of(std::string_view file, const Defines& defines) const;
 
   /// For tests: whether files are built in parts, and how builders are used.
