@@ -96,7 +96,7 @@ int qrtool_free(qrtool_context* context, void* memory, void* stream) {
   });
 }
 
-int qrtool_export(qrtool_context* context, void* memory, void*, int32_t type, int32_t dimensions,
+int qrtool_export(qrtool_context* context, void* memory, int32_t type, int32_t dimensions,
                   const int64_t* shape, const int64_t* strides, int32_t versioned, void** managed) {
   return on_context(context, [&](qrtool_context& c) {
     if (managed == nullptr || (shape == nullptr && dimensions > 0))

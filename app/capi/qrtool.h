@@ -356,9 +356,9 @@ QRTOOL_API int qrtool_free(qrtool_context* context, void* memory, void* stream);
 /* *managed := a DLManagedTensor of DLPack, or where `versioned` is 1 a DLManagedTensorVersioned of
  * version 1.0, that owns `memory`, which qrtool_allocate has given. Its deleter may be called by
  * any thread, also after the context was closed; it waits for all work of the device, because who
- * has taken the array may use it on streams of his own, and frees the memory. stream: that of
- * qrtool_allocate. type: enum qrtool_type. strides: in elements; NULL: packed by rows. */
-QRTOOL_API int qrtool_export(qrtool_context* context, void* memory, void* stream, int32_t type,
+ * has taken the array may use it on streams of his own, and frees the memory. type: enum
+ * qrtool_type. strides: in elements; NULL: packed by rows. */
+QRTOOL_API int qrtool_export(qrtool_context* context, void* memory, int32_t type,
                              int32_t dimensions, const int64_t* shape, const int64_t* strides,
                              int32_t versioned, void** managed);
 

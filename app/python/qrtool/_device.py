@@ -66,8 +66,8 @@ class Gift(DeviceArray):
 
     def _capsule(self, is_new):
         managed, ndim = ctypes.c_void_p(), len(self.shape)
-        self._context.call(LIBRARY.qrtool_export, self._pointer, LEGACY_STREAM, TYPES[self.dtype],
-                           ndim, (ctypes.c_int64 * ndim)(*self.shape), None, is_new, managed)
+        self._context.call(LIBRARY.qrtool_export, self._pointer, TYPES[self.dtype], ndim,
+                           (ctypes.c_int64 * ndim)(*self.shape), None, is_new, managed)
         self._context = None
         return _dlpack.capsule_of(managed.value, is_new)
 

@@ -150,9 +150,8 @@ def load():
     library.qrtool_release.argtypes = [c_void_p]
     library.qrtool_allocate.argtypes = [c_void_p, c_size_t, c_void_p, POINTER(c_void_p)]
     library.qrtool_free.argtypes = [c_void_p, c_void_p, c_void_p]
-    library.qrtool_export.argtypes = [c_void_p, c_void_p, c_void_p, c_int32, c_int32,
-                                      POINTER(c_int64), POINTER(c_int64), c_int32,
-                                      POINTER(c_void_p)]
+    library.qrtool_export.argtypes = [c_void_p, c_void_p, c_int32, c_int32, POINTER(c_int64),
+                                      POINTER(c_int64), c_int32, POINTER(c_void_p)]
     return library
 
 

@@ -572,10 +572,10 @@ static void exports(void) {
   EXPECT(qrtool_free(short_lived, NULL, NULL) == QRTOOL_OK);
   for (int i = 0; i < 3; ++i) {
     EXPECT(qrtool_allocate(short_lived, 24 * 8, NULL, &memory) == QRTOOL_OK);
-    EXPECT(qrtool_export(short_lived, memory, NULL, i == 1 ? QRTOOL_COMPLEX64 : QRTOOL_FLOAT64, 3,
-                         shape, i == 1 ? strides : NULL, i == 1, &managed[i]) == QRTOOL_OK);
+    EXPECT(qrtool_export(short_lived, memory, i == 1 ? QRTOOL_COMPLEX64 : QRTOOL_FLOAT64, 3, shape,
+                         i == 1 ? strides : NULL, i == 1, &managed[i]) == QRTOOL_OK);
   }
-  EXPECT(refused_as(qrtool_export(short_lived, memory, NULL, 9, 3, shape, NULL, 0, &memory), "9"));
+  EXPECT(refused_as(qrtool_export(short_lived, memory, 9, 3, shape, NULL, 0, &memory), "9"));
   EXPECT(memory == NULL);
   EXPECT(qrtool_allocate(short_lived, (size_t)1 << 60, NULL, &memory) == QRTOOL_NO_MEMORY);
   EXPECT(memory == NULL);
