@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <string>
@@ -35,6 +36,19 @@ bool is_in_part(std::size_t index, const std::string& part) {
   return index % parts == number - 1;
 }
 
+/// Where bits differ.
+std::string difference(const std::string& bytes, const std::string& other) {
+  if (bytes.size() != other.size()) return " in number";
+  std::size_t count = 0, first = bytes.size(), last = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == other[i]) continue;
+    first = std::min(first, i);
+    last = i;
+    ++count;
+  }
+  return fmt::format(" in {} of {} bytes, {} to {}", count, bytes.size(), first, last);
+}
+
 OpenclOptions backend_options(const Options& options) {
   OpenclOptions of_backend;
   of_backend.host.host_bytes = std::size_t{1} << 30;
@@ -58,8 +72,11 @@ int run(const Options& options) {
     ++done;
     try {
       const std::string bytes = each.run(backend);
-      if (!options.compares || bytes == each.run(other)) continue;
-      fmt::print("  the bits differ\n");
+      if (!options.compares) continue;
+      const std::string others = each.run(other);
+      if (bytes == others) continue;
+      fmt::print("  the bits differ{}\n{}", difference(bytes, others),
+                 bytes == each.run(backend) ? "" : "  and from one run to the next\n");
     } catch (const Error& error) {
       fmt::print("  {}\n", error.what());
     }

@@ -4,7 +4,7 @@
 strides, types, modes and streams, in several threads.
 
     device_arrays.py LIBQRTOOL [--calls 2000] [--budget SECONDS] [--seed 1] [--only CALL]
-                     [--threads 4] [--shapes 5] [--kinds torch,jax,cupy,numba] [--opencl DEVICE]
+                     [--threads 4] [--shapes 5] [--share 1/1] [--kinds torch,jax,cupy,numba] [--opencl DEVICE]
                      [--growth CALLS]
 
 Factors hold the bars, by NumPy in float64, and solutions are those of numpy.linalg.lstsq. Both
@@ -12,8 +12,9 @@ have the bits of the same call on NumPy's arrays on cuda:0, and with --opencl on
 OpenCL. --growth: as many calls more, and how much less memory of the device is free after them.
 --budget: after that time no further call begins. Shapes are few, since each has kernels to build;
 batches and strides are by chance. Where a call is wrong its number is printed, with which --only
-repeats it and prints all, and the exit code is 1. A kind that is not installed is left out, which
-the last line says. No test, since it needs a GPU.
+repeats it and prints all, and the exit code is 1. --share 2/8: of the shapes the second and every
+eighth after it, so that several processes at once do not build the same kernels. A kind that is
+not installed is left out, which the last line says. No test, since it needs a GPU.
 """
 import argparse
 import collections
@@ -203,7 +204,8 @@ def wide(array):
 class Calls:
     def __init__(self, qrtool, kinds, args):
         self.qrtool, self.kinds, self.args = qrtool, kinds, args
-        self.shapes = SHAPES[:args.shapes]
+        first, step = map(int, args.share.split("/"))
+        self.shapes = SHAPES[:args.shapes][first - 1::step]
 
     def same(self, what, ours, call):
         """Whether the results have the bits of the call on NumPy's arrays."""
@@ -455,6 +457,7 @@ def main():
     parser.add_argument("--only", type=int)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--shapes", type=int, default=5, help="how many of the list")
+    parser.add_argument("--share", default="1/1", metavar="I/N", help="of these shapes")
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--opencl", help="a device of OpenCL, whose bits must be the same")
