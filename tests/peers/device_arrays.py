@@ -4,8 +4,8 @@
 strides, types, modes and streams, in several threads.
 
     device_arrays.py LIBQRTOOL [--calls 2000] [--budget SECONDS] [--seed 1] [--only CALL]
-                     [--threads 4] [--shapes 5] [--share 1/1] [--kinds torch,jax,cupy,numba] [--opencl DEVICE]
-                     [--growth CALLS]
+                     [--threads 4] [--shapes 5] [--share 1/1] [--kinds torch,jax,cupy,numba]
+                     [--opencl DEVICE] [--growth CALLS]
 
 Factors hold the bars, by NumPy in float64, and solutions are those of numpy.linalg.lstsq. Both
 have the bits of the same call on NumPy's arrays on cuda:0, and with --opencl on that device of
