@@ -27,7 +27,7 @@
 //     + c n 2^-53) ||A||_F, and likewise for Q1 - Q R2;
 //   - otherwise, or if the square of a column's norm is outside LEAST_SQUARE .. MOST_SQUARE, the
 //     matrix is refused. Further passes or reflectors go on, or this kernel with SCALED, for
-//     matrices whose scaled columns are in the place of Q (scale_refused.cl).
+//     matrices whose scaled columns are in the place of Q (refused.cl).
 //
 // Local memory: stages of rows of X; or two columns of blocks of G and room for a pivot; or two
 // columns of L. Slot: L1, L2 and X' = L^-1 of the pivots, in blocks of 16 x 16. A group takes one
@@ -41,7 +41,7 @@
 //   SPARE                                   0, 1       group_blocks.clh
 //   ELEMENT_PARTS                           1, 2       complex_blocks.clh
 //   SCALED                                  0, 1       1: matrices with scaled columns; set in
-//                                                      engine.cpp
+//                                                      refused.cpp
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the columns of
 // its real form, m >= n / 2, and G and L are the real forms of the complex ones: all of the above

@@ -154,7 +154,6 @@ GpuVariant gram_group_variant() {
           .again = again,
           .routes = flagged_routes,
           .first_q = first_q,
-          .host_decides = true,
           .local_bytes = group_local_bytes,
           .heavy_kernels = heavy_kernels};
 }
