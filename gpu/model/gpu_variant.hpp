@@ -141,6 +141,10 @@ std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Proble
 /// The index in such a list of a buffer of `again` that has room for the matrix. The variant may
 /// use it, because `again` runs later. 0, which is the index of the routes: there is none.
 std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem);
+/// The same list for a variant that stores a first Q, even if Q is not wanted: such a buffer of
+/// `again` has it then, or one more at the end.
+std::vector<std::size_t> first_q_workspace(const GpuVariant& again, const Problem& problem);
+const Buffer& place_of_first_q(const GpuVariant& again, const FactorJob& job);
 inline const Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
 
 /// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.

@@ -14,6 +14,8 @@
 //   divide   Q1 or Q, by substitution. Each warp takes strips of 16 rows
 //   R        block by block from both L
 //
+// For R alone Q1 is in work memory, and Q is not computed.
+//
 // The guard is a measurement. Q1 is stored before Q1'Q1 is computed from it, and so d =
 // ||Q1'Q1 - I||_F is measured. The error of d is at most h 2^-53 (sqrt(n) + d), to first order. In
 // float32 h = m, which is proved: each of m steps adds an error of at most 2^-53 times the entries
@@ -114,7 +116,8 @@ __kernel SIZE_OF_GROUP void factor_group(
                  most);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       FactorShape rest = shape;
-      rest.m = goes_on ? shape.m : 0;
+      const bool is_wanted = pass == 0 || shape.q_cols > 0;
+      rest.m = goes_on && is_wanted ? shape.m : 0;
       divide_matrix(&at, x, made, rest, shared, factors, inverses, plain, 0, false);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       x = made;
