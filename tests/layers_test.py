@@ -84,7 +84,7 @@ MOST_LINES = {
     "gpu/gram": 8600,
     "gpu/host": 3900,
     "gpu/model": 700,
-    "gpu/pipeline": 2850,
+    "gpu/pipeline": 3050,
     "gpu/products": 2350,
     "gpu/reflectors": 7800,
     "gpu/solve": 8800,

@@ -140,19 +140,11 @@ double most_in_one(const FactorJob& job) {
   return most_in_one_pass(job.problem, job.problem.m);
 }
 
-/// The first Q needs a place if Q is not wanted: a buffer of `again`, or the last buffer.
 std::vector<std::size_t> workspace(const Problem& p) {
-  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
-  const bool has_place = p.wants_q() || borrowed_buffer(again(p), p) > 0;
-  if (is_twice(p) && !has_place) bytes.push_back(p.input_bytes());
-  return bytes;
+  return is_twice(p) ? first_q_workspace(again(p), p) : flagged_workspace(again(p), p);
 }
 
-const Buffer& first_q(const FactorJob& job) {
-  if (job.problem.wants_q()) return job.q;
-  const std::size_t borrowed = borrowed_buffer(again(job.problem), job.problem);
-  return borrowed > 0 ? job.work[borrowed] : job.work.back();
-}
+const Buffer& first_q(const FactorJob& job) { return place_of_first_q(again(job.problem), job); }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;

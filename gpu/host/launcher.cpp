@@ -31,7 +31,7 @@ const Kernel& Launcher::kernel_of(const char* name) {
 void Launcher::launch(const char* name, index_t groups, int group_size,
                       std::span<const Argument> arguments) {
   if (groups == 0) return;
-  if (only_takes_names()) {
+  if (names_ != nullptr) {
     names_->insert(name);
     return;
   }

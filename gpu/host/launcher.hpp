@@ -49,9 +49,9 @@ class Launcher {
 
   /// Enqueues nothing, but takes down the names of the kernels.
   explicit Launcher(std::set<std::string>& names) : names_(&names) {}
-  bool only_takes_names() const { return names_ != nullptr; }
   /// Enqueues nothing, but takes down the launches.
   explicit Launcher(std::vector<TakenLaunch>& launches) : launches_(&launches) {}
+  bool is_recorder() const { return names_ != nullptr || launches_ != nullptr; }
 
   /// Enqueues `groups` work-groups of `group_size` work-items; does nothing if `groups` is 0.
   /// Errors: DeviceError where the device cannot run such groups, or the kernels do not build.

@@ -153,7 +153,11 @@ Kernel ProgramCache::kernel(const ProgramSource& source, const std::string& name
 }
 
 void ProgramCache::prepare(std::span<const WantedKernels> wanted) {
-  if (!has_parts_) return;
+  if (!has_parts_) {
+    for (const WantedKernels& of_file : wanted)
+      get(of_file.source.file, of_file.source.defines, of_file.source.user);
+    return;
+  }
   const std::lock_guard lock(mutex_);
   build_parts(missing_parts(wanted));
 }

@@ -13,7 +13,7 @@ namespace qrtool {
 struct FurtherJob {
   const Problem& problem;
   const Params& params;  // of tune()
-  index_t count;         // matrices of the list
+  index_t count;         // matrices of the list, or more
   const Buffer& list;    // their numbers in the batch, int
   const Buffer& a;       // input, packed row-major matrices of m x n
   const Buffer& q;       // output, m x n, if Q is wanted
@@ -21,6 +21,7 @@ struct FurtherJob {
   const Buffer& routes;  // ROUTE_FURTHER_PASSES where Q and R are stored, else untouched
   const Buffer& slots;   // work memory, one slot or more
   const Buffer* slab_sums = nullptr;  // of A'A of all matrices, where the variant has them
+  Buffer listed = {};                 // how many matrices the list has, int
 };
 
 /// The passes `first` .. end - 1; the first one of a job is 0. Where each matrix has a slot, the
@@ -39,6 +40,8 @@ struct FurtherRoute {
   /// The work memory of a matrix in flight, and the largest useful number of them. One is enough.
   Slots (*slots)(const Problem&);
   void (*enqueue)(const FurtherJob&, PassRange, Launcher&);
+  /// Whether job.count may be more than the list has, so that the host need not know.
+  bool reads_number = false;
   /// Kernels that take long to build.
   std::span<const std::string_view> heavy_kernels = {};
 };

@@ -119,6 +119,19 @@ std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem) {
   return found == bytes.end() ? 0 : 1 + static_cast<std::size_t>(found - bytes.begin());
 }
 
+std::vector<std::size_t> first_q_workspace(const GpuVariant& again, const Problem& problem) {
+  std::vector<std::size_t> bytes = flagged_workspace(again, problem);
+  if (!problem.wants_q() && borrowed_buffer(again, problem) == 0)
+    bytes.push_back(problem.input_bytes());
+  return bytes;
+}
+
+const Buffer& place_of_first_q(const GpuVariant& again, const FactorJob& job) {
+  if (job.problem.wants_q()) return job.q;
+  const std::size_t borrowed = borrowed_buffer(again, job.problem);
+  return borrowed > 0 ? job.work[borrowed] : job.work.back();
+}
+
 ElementType computed_type(const Problem& problem, index_t few_rows) {
   return problem.m < few_rows ? ElementType::float64 : problem.type;
 }

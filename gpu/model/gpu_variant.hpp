@@ -70,9 +70,8 @@ struct GpuVariant {
   void (*enqueue)(const FactorJob& job, Launcher& launch);
   /// The type that a problem is computed in (REAL).
   ElementType (*computes_in)(const Problem&);
-  /// Enqueues, after `enqueue`, what only matrices need whose route is not `first pass`. The host
-  /// reads the routes and leaves it out if there is no such matrix, until its kernels are built.
-  /// Null: `enqueue` does everything.
+  /// Enqueues, after `enqueue`, what only matrices need whose route is `reflectors`. Null:
+  /// `enqueue` does everything.
   void (*enqueue_rest)(const FactorJob& job, Launcher& launch) = nullptr;
   /// A work buffer whose size does not grow with the batch. Null: there is none.
   Slots (*slots)(const Problem&) = nullptr;
@@ -91,13 +90,8 @@ struct GpuVariant {
   const Buffer* (*routes)(const FactorJob&) = nullptr;
   /// The place of the first Q, where a float64 variant by Gram matrices finds refused matrices with
   /// scaled columns when it is enqueued once more, with the define SCALED
-  /// (gpu/pipeline/scale_refused.cl). Null: it does not.
+  /// (gpu/pipeline/refused.cl). Null: it does not.
   const Buffer& (*first_q)(const FactorJob&) = nullptr;
-  /// True: the host reads the routes and enqueues `again` only if a matrix needs it. This is worth
-  /// the wait if `again` has many launches. False: the host does so until the kernels of `again`
-  /// are built, which takes seconds; from then on `again` is always enqueued, and its groups read
-  /// the routes.
-  bool host_decides = false;
   /// Whether the kernels can be built with FLAGGED. If not, flagged matrices are factored one at a
   /// time.
   bool takes_flags = false;
@@ -147,6 +141,10 @@ std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Proble
 /// The index in such a list of a buffer of `again` that has room for the matrix. The variant may
 /// use it, because `again` runs later. 0, which is the index of the routes: there is none.
 std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem);
+/// The same list for a variant that stores a first Q, even if Q is not wanted: such a buffer of
+/// `again` has it then, or one more at the end.
+std::vector<std::size_t> first_q_workspace(const GpuVariant& again, const Problem& problem);
+const Buffer& place_of_first_q(const GpuVariant& again, const FactorJob& job);
 inline const Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
 
 /// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.

@@ -150,7 +150,8 @@ std::optional<BufferPool::OfRefused> BufferPool::of_refused(std::size_t slots_by
                                                             std::size_t list_bytes) {
   if (slots_bytes == 0) return std::nullopt;
   try {
-    return OfRefused{grown(refused_entry, slots_bytes), grown(refused_entry + 1, list_bytes)};
+    return OfRefused{grown(refused_entry, slots_bytes), grown(refused_entry + 1, list_bytes),
+                     grown(refused_entry + 2, sizeof(int))};
   } catch (const DeviceFailure& failure) {
     if (!failure.is_memory_short()) throw;
     return std::nullopt;

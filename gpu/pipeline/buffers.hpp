@@ -70,11 +70,11 @@ class BufferPool {
   DeviceBuffers get(const Problem& problem, const Params& params, const MatrixBytes& bytes,
                     index_t count, int set);
 
-  /// Buffers of at least so many bytes for the matrices that a guard has refused: work memory, and
-  /// the list of their numbers. They are kept, too. Nothing where there are no `slots_bytes`, or
-  /// the device has no memory left.
+  /// Buffers of at least so many bytes for the matrices that a guard has refused: work memory, the
+  /// list of their numbers, and how many there are. They are kept, too. Nothing where there are no
+  /// `slots_bytes`, or the device has no memory left.
   struct OfRefused {
-    Buffer slots, list;
+    Buffer slots, list, listed;
   };
   std::optional<OfRefused> of_refused(std::size_t slots_bytes, std::size_t list_bytes);
   /// Memory for one copy after another.
@@ -91,7 +91,7 @@ class BufferPool {
 
   /// Largest number of buffers that all sets share: these come first, then those of the refused
   /// matrices, then the buffers of the sets.
-  static constexpr std::size_t most_shared = 64, refused_entry = most_shared - 2;
+  static constexpr std::size_t most_shared = 64, refused_entry = most_shared - 3;
 
   const DeviceMemory& memory_;
   std::vector<Buffer> entries_;

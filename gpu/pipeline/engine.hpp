@@ -18,8 +18,8 @@
 #include "gpu/host/launcher.hpp"
 #include "gpu/host/ring.hpp"
 #include "gpu/host/session.hpp"
-#include "gpu/model/further.hpp"
 #include "gpu/pipeline/buffers.hpp"
+#include "gpu/pipeline/tuning.hpp"
 
 namespace qrtool {
 
@@ -29,8 +29,19 @@ struct JobRun {
   std::vector<int> routes;  // of the matrices; empty if the variant has no choice
 };
 
+ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const Params& params);
+
 /// The buffer of `buffers` with these numbers.
 const Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
+
+/// The kernels for refused matrices: those of a variant, for a problem of any number of matrices,
+/// with reflectors or without.
+struct RefusedKernels {
+  std::string_view file;
+  Problem problem;
+  bool leaves_refused;
+  bool operator==(const RefusedKernels&) const = default;
+};
 
 /// The state that a backend keeps between calls.
 struct FactorEngine {
@@ -55,6 +66,12 @@ struct FactorEngine {
   /// Enqueues the steps of `variant` for `job` in the compute queue. Refused matrices that further
   /// passes cannot factor are left as they are where `leaves_refused` says so.
   void factor(const GpuVariant& variant, const FactorJob& job, bool leaves_refused = false);
+  /// Builds the kernels for refused matrices where later runs of `job` need not read the routes
+  /// then (refused.hpp).
+  void prepare_refused(const GpuVariant& variant, const FactorJob& job,
+                       bool leaves_refused = false);
+  /// Reads the routes; waits for the compute queue.
+  std::vector<int> read_routes(const Buffer& routes, index_t count);
   /// Enqueues the measurement of the errors, after setting them to NaN. by_vectors: as
   /// GpuVariant::checks_by_vectors says.
   void check(const DeviceBuffers& buffers, bool by_vectors);
@@ -92,34 +109,14 @@ struct FactorEngine {
   BufferPool pool;
   CopyRing ring;                          // for arrays that allocate() has not given
   std::atomic<bool> is_pageable = false;  // whether allocate() had to give ordinary memory
+  std::size_t most_unread_launches = tuning::most_unread_launches;
+  std::vector<RefusedKernels> ready_for_refused;  // all built, and with so few launches
 
  private:
   CheckProgram program_of_check(const Problem& problem, bool by_vectors) const;
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const DeviceBuffers& buffers, bool by_vectors, Launcher& launch) const;
-  /// Factors the matrices whose route is `reflectors` by further passes, which leave this route to
-  /// those that they cannot factor. `known` has the routes that the host has read, and afterwards
-  /// the new ones.
-  void enqueue_further(const FurtherRoute& route, const GpuVariant& first, const FactorJob& job,
-                       const Buffer& routes, std::vector<int>& known);
-  /// Factors refused matrices whose columns are out of range once more, with scaled columns.
-  /// `known` becomes the routes, where they were read.
-  void enqueue_scaled(const GpuVariant& first, const FactorJob& job, std::vector<int>& known);
-  /// Factors the matrices whose route in job.work[0] is `reflectors`: by further passes where these
-  /// take the problem, and then, unless `leaves_refused`, with the variant first.again.
-  void enqueue_again(const GpuVariant& first, const FactorJob& job, bool leaves_refused);
-  /// variant.enqueue_rest, after further passes where these take what it is for.
-  void enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
-  /// A job for one matrix, with A and factors of its own.
-  FactorJob own_job(const FactorJob& job, const MatrixBytes& bytes) const;
-  /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,
-  /// since the queue is in order.
-  void enqueue_one(const MatrixBytes& bytes, const FactorJob& job, index_t b, const FactorJob& one,
-                   Launcher& launch);
   void poison(const DeviceBuffers& buffers) const;
-  /// Reads the routes; waits for the compute queue.
-  std::vector<int> read_routes(const Buffer& routes, index_t count);
-
   HostMemory read_;  // page-locked, for read_routes()
   std::size_t read_bytes_ = 0;
 };

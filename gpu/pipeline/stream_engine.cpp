@@ -43,7 +43,9 @@ bool is_used(const DeviceMatrices& matrices) {
 class EngineOnStream final : public StreamEngine {
  public:
   EngineOnStream(const DeviceInfo& info, Session& session, const StreamAllocator& allocator)
-      : work_(info, session, allocator) {}
+      : work_(info, session, allocator) {
+    engine().most_unread_launches = tuning::most_unread_launches_of_calls;
+  }
 
   void read(void* stream, ElementType type, const DeviceMatrices& from, void* to) override;
   void write(void* stream, ElementType type, const void* from, const DeviceMatrices& to) override;
@@ -84,6 +86,7 @@ class EngineOnStream final : public StreamEngine {
   StreamWork work_;
   std::optional<Plan> plan_;
   bool is_prepared_ = false;         // the kernels of plan_ are built
+  bool is_ready_ = false;            // also those for refused matrices
   std::optional<Problem> measured_;  // whose kernels of measure() are built
   Looks looks_ = Looks::at_nothing;
   const std::byte* results_ = nullptr;
@@ -133,7 +136,7 @@ void EngineOnStream::write(void* stream, ElementType type, const void* from,
 const Plan& EngineOnStream::plan_for(const Problem& problem) {
   if (plan_ && plan_->problem == problem) return *plan_;
   plan_.reset();
-  is_prepared_ = false;
+  is_prepared_ = is_ready_ = false;
   Limits limits = info().limits;
   limits.host_bytes = std::numeric_limits<std::size_t>::max() / 4;  // no matrix comes to the host
   plan_ = make_plan(problem, opencl_variants(), limits);
@@ -214,6 +217,7 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
   const GpuVariant& variant = gpu_variant(*plan.variant);
   const bool is_checked = looks == Looks::at_errors;
   looks_ = looks;
+  const bool is_first_call = !is_prepared_;
   work_.run(stream, "in its work on arrays", [&] {
     const bool is_read = looks != Looks::at_nothing && arrays.statuses == nullptr;
     std::byte* const results =
@@ -229,6 +233,9 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
       DeviceBuffers buffers = place(plan, bytes, arrays, first, count);
       if (!is_prepared_) engine().prepare(variant, buffers, is_checked, /*is_copied=*/false);
       is_prepared_ = true;
+      // Not before the first result.
+      if (!is_first_call && !std::exchange(is_ready_, true))
+        engine().prepare_refused(variant, buffers.job);
       take_inputs(arrays, std::span(job_arrays).first(1), first, buffers);
       engine().factor(variant, buffers.job);
       if (is_checked) engine().check(buffers, variant.checks_by_vectors);

@@ -21,4 +21,12 @@ inline constexpr std::size_t ring_sub_chunk_bytes = std::size_t{64} << 20;
 /// download.
 inline constexpr int buffer_sets = 3;
 
+/// The host does not read the routes of matrices if the kernels for refused ones take at most so
+/// many launches. 0 .. 100. A launch that finds nothing to do takes some 3 us; the host's wait, and
+/// the device's for the host, some 20. Estimated, not measured.
+inline constexpr std::size_t most_unread_launches = 6;
+/// The same for calls on arrays of a caller, who may go on while the device works. With 16 those of
+/// `gram_group` wait for nothing.
+inline constexpr std::size_t most_unread_launches_of_calls = 16;
+
 }  // namespace qrtool::tuning

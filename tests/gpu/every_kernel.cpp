@@ -4,13 +4,15 @@
 //
 //     compute-sanitizer --tool racecheck qrtool_every_kernel --part 1/8
 //
-// With --compare it also launches them by OpenCL, and says where the bits differ.
+// With --compare it also launches them by OpenCL, and says where the bits differ. With --sums it
+// prints a checksum of the bits of each case, so that two builds can be compared.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,7 @@ namespace {
 
 struct Options {
   std::string device = "cuda:0", part = "1/1", filter;
-  bool lists = false, compares = false, is_portable = false;
+  bool lists = false, compares = false, sums = false, is_portable = false;
 };
 
 /// Whether case number `index` is one of the part "i/n".
@@ -66,12 +68,13 @@ int run(const Options& options) {
   for (const KernelCase& each : kernel_cases(backend)) {
     if (each.name.find(options.filter) == std::string::npos) continue;
     if (!is_in_part(index++, options.part)) continue;
-    fmt::print("{}\n", each.name);
+    fmt::print("{}{}", each.name, options.sums ? "" : "\n");
     std::fflush(stdout);
     if (options.lists) continue;
     ++done;
     try {
       const std::string bytes = each.run(backend);
+      if (options.sums) fmt::print(" {:016x}\n", std::hash<std::string>{}(bytes));
       if (!options.compares) continue;
       const std::string others = each.run(other);
       if (bytes == others) continue;
@@ -99,6 +102,7 @@ int main(int argc, char** argv) {
   app.add_option("--filter", options.filter, "a part of the name of a case");
   app.add_flag("--list", options.lists, "runs nothing");
   app.add_flag("--compare", options.compares, "with the bits by OpenCL");
+  app.add_flag("--sums", options.sums, "a checksum of the bits of each case");
   app.add_flag("--portable", options.is_portable, "the bodies that run on any device");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -24,7 +24,7 @@ HOSTS = {
     "check.cl": [],  # device_check.cpp sets the defines of both
     "check_rows.cl": [],
     "check_vector.cl": [],
-    "scale_refused.cl": [],  # engine.cpp
+    "refused.cl": [],
 }
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 NAME = r"[A-Z][A-Z_0-9]+"

@@ -38,7 +38,7 @@ COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "gram_group.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "gram.cl": ["-DELEMENT_PARTS=2"],
            "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
-           "scale_refused.cl": ["-DELEMENT_PARTS=2"]}
+           "refused.cl": ["-DELEMENT_PARTS=2"]}
 # Those that a run with scaled columns builds once more.
 SCALED = {"gram.cl", "gram_group.cl"}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).

@@ -297,7 +297,6 @@ GpuVariant reconstruct_variant() {
                     .leaves_refused = true},
           .again = again,
           .routes = flagged_routes,
-          .host_decides = true,
           .local_bytes = local_bytes};
 }
 

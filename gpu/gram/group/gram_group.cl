@@ -14,6 +14,8 @@
 //   divide   Q1 or Q, by substitution. Each warp takes strips of 16 rows
 //   R        block by block from both L
 //
+// For R alone Q1 is in work memory, and Q is not computed.
+//
 // The guard is a measurement. Q1 is stored before Q1'Q1 is computed from it, and so d =
 // ||Q1'Q1 - I||_F is measured. The error of d is at most h 2^-53 (sqrt(n) + d), to first order. In
 // float32 h = m, which is proved: each of m steps adds an error of at most 2^-53 times the entries
@@ -27,7 +29,7 @@
 //     + c n 2^-53) ||A||_F, and likewise for Q1 - Q R2;
 //   - otherwise, or if the square of a column's norm is outside LEAST_SQUARE .. MOST_SQUARE, the
 //     matrix is refused. Further passes or reflectors go on, or this kernel with SCALED, for
-//     matrices whose scaled columns are in the place of Q (scale_refused.cl).
+//     matrices whose scaled columns are in the place of Q (refused.cl).
 //
 // Local memory: stages of rows of X; or two columns of blocks of G and room for a pivot; or two
 // columns of L. Slot: L1, L2 and X' = L^-1 of the pivots, in blocks of 16 x 16. A group takes one
@@ -41,7 +43,7 @@
 //   SPARE                                   0, 1       group_blocks.clh
 //   ELEMENT_PARTS                           1, 2       complex_blocks.clh
 //   SCALED                                  0, 1       1: matrices with scaled columns; set in
-//                                                      engine.cpp
+//                                                      refused.cpp
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the columns of
 // its real form, m >= n / 2, and G and L are the real forms of the complex ones: all of the above
@@ -114,7 +116,8 @@ __kernel SIZE_OF_GROUP void factor_group(
                  most);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       FactorShape rest = shape;
-      rest.m = goes_on ? shape.m : 0;
+      const bool is_wanted = pass == 0 || shape.q_cols > 0;
+      rest.m = goes_on && is_wanted ? shape.m : 0;
       divide_matrix(&at, x, made, rest, shared, factors, inverses, plain, 0, false);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       x = made;

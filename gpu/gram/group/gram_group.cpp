@@ -48,7 +48,6 @@ Fit fits(const Problem& p, const Limits& limits) {
   for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
     if (!objection.empty()) return {false, objection};
   }
-  if (!p.wants_q() && !is_complex(p.type)) return {false, "gives R and a reduced Q"};
   const index_t parts = parts_in(p.type), most = tuning::gram_group_most_columns / parts;
   const index_t least = is_complex(p.type) ? 1 : tuning::gram_group_least_columns;
   if (p.n < least || p.n > most || p.m > tuning::gram_group_most_rows) {
@@ -63,12 +62,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "products in float64, at full speed here"};
 }
 
-/// Those of `again`, and a Q that is not asked for.
-std::vector<std::size_t> workspace(const Problem& p) {
-  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
-  if (!p.wants_q()) bytes.push_back(p.input_bytes());
-  return bytes;
-}
+std::vector<std::size_t> workspace(const Problem& p) { return first_q_workspace(again(p), p); }
 
 Slots slots(const Problem& p) { return {group_slot_bytes(p, 2), most_groups(p)}; }  // SLOT_ENTRIES
 
@@ -78,9 +72,7 @@ double most_in_one(const FactorJob& job) {
   return most_measured_departure(job.problem);
 }
 
-const Buffer& first_q(const FactorJob& job) {
-  return job.problem.wants_q() ? job.q : job.work.back();
-}
+const Buffer& first_q(const FactorJob& job) { return place_of_first_q(again(job.problem), job); }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
@@ -154,7 +146,6 @@ GpuVariant gram_group_variant() {
           .again = again,
           .routes = flagged_routes,
           .first_q = first_q,
-          .host_decides = true,
           .local_bytes = group_local_bytes,
           .heavy_kernels = heavy_kernels};
 }

@@ -97,11 +97,12 @@ INLINE void store_own_r(__global const STORED* a, __global STORED* q, __global S
   }
 }
 
-// Groups: any number; each takes one matrix of the list after another.
+// Groups: any number; each takes one of the `listed` matrices of the list after another.
 __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __global STORED* q,
                                                   __global STORED* r, __global const int* list,
-                                                  __global int* routes, __global double* work,
-                                                  FactorShape shape, GroupPasses how) {
+                                                  __global const int* listed, __global int* routes,
+                                                  __global double* work, FactorShape shape,
+                                                  GroupPasses how) {
   __local double shared[SHARED_ROOM] __attribute__((aligned(16)));
   __local double sums[WARPS], amplitudes[PADDED_COLUMNS];
   __local int plain[BLOCKS];
@@ -110,7 +111,7 @@ __kernel SIZE_OF_GROUP void factor_refused_matrix(__global const STORED* a, __gl
   __global double* const inverses = slot + how.passes * SLOT_FACTOR;
   const double most = MOST_PLAIN(shape.m, n);
 #pragma unroll 1
-  for (index_t number = group; number < shape.count; number += how.groups) {
+  for (index_t number = group; number < *listed; number += how.groups) {
     const index_t matrix = list[number];
     __global const STORED* const first = a + matrix * shape.m * n;
     __global STORED* const made_r = r + matrix * n * n;

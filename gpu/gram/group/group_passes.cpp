@@ -60,7 +60,7 @@ void enqueue(const FurtherJob& job, PassRange range, Launcher& launch) {
   how.wants_q = p.wants_q();
   launch("factor_refused_matrix", how.groups,
          static_cast<int>(group_warps(p)) * warp_lanes(job.params), job.a, job.q, job.r, job.list,
-         job.routes, job.slots, factor_shape(p, job.count), how);
+         job.listed, job.routes, job.slots, factor_shape(p, job.count), how);
 }
 
 }  // namespace
@@ -71,6 +71,7 @@ FurtherRoute group_passes() {
           .tune = group_params,
           .slots = slots,
           .enqueue = enqueue,
+          .reads_number = true,
           .heavy_kernels = heavy_kernels};
 }
 

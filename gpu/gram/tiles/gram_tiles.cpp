@@ -191,7 +191,6 @@ GpuVariant gram_tiles_variant() {
           .slots = slots,
           .again = again,
           .routes = flagged_routes,
-          .host_decides = true,
           .local_bytes = local_bytes,
           .heavy_kernels = heavy_kernels};
 }

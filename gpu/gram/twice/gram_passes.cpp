@@ -80,7 +80,6 @@ GpuVariant gram_passes_variant() {
           .slots = slots,
           .again = again,
           .routes = flagged_routes,
-          .host_decides = true,
           .local_bytes = local_bytes,
           .heavy_kernels = passes().heavy_kernels};
 }

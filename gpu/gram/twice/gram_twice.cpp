@@ -177,7 +177,6 @@ GpuVariant gram_twice_variant() {
           .slots = slots,
           .again = again,
           .routes = flagged_routes,
-          .host_decides = true,
           .local_bytes = [](const Problem& p, const Limits&) { return twice_local_bytes(p); },
           .heavy_kernels = heavy_kernels};
 }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// scale_refused.cl: finds the matrices that `gram` or `gram_group` has refused because columns are
-// too large or too small to be squared. They begin again with scaled columns: the host launches the
-// variant once more, with the define SCALED (engine.cpp). Kernels without it have no register left
-// for this.
+// refused.cl: finds the matrices that the guard of a variant has refused (refused.cpp).
 //
-// Defines, set in engine.cpp            range      meaning
+//   scale_refused  of `gram` and `gram_group` in float64, those whose columns are too large or too
+//                  small to be squared. They begin again with scaled columns: the host launches the
+//                  variant once more, with the define SCALED. Kernels without it have no register
+//                  left for this.
+//   list_refused   for further passes, a list of all of them
+//
+// Defines, set in refused.cpp           range      meaning
 //   STORED, REAL                                   common.clh
 //   ELEMENT_PARTS                       1, 2       complex_blocks.clh
-// One launch: scale_refused, one group per matrix.
 #include "gpu/common/column_range.clh"
 
 #define RANGE_GROUP 64
+#define LIST_GROUP 256
 
 // Finds refused matrices in which no column is zero and some may have a squared norm outside
 // LEAST_SQUARE .. MOST_SQUARE. `to`, the place of the first Q, gets their scaled columns, and their
@@ -37,4 +40,19 @@ __kernel __attribute__((reqd_work_group_size(RANGE_GROUP, 1, 1))) void scale_ref
     magnitudes[matrix] = most == MAGNITUDE_ZERO ? most : most + 1;
     if (is_outside) routes[matrix] = ROUTE_SCALED;
   }
+}
+
+// list: the numbers of refused matrices, in any order; listed: how many there are. One group.
+__kernel __attribute__((reqd_work_group_size(LIST_GROUP, 1, 1))) void list_refused(
+    __global const int* routes, __global int* list, __global int* listed, int count) {
+  __local int found;
+  const int item = get_local_id(0);
+  if (item == 0) found = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 8
+  for (int matrix = item; matrix < count; matrix += LIST_GROUP) {
+    if (routes[matrix] == ROUTE_REFLECTORS) list[atomic_inc(&found)] = matrix;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item == 0) *listed = found;
 }
