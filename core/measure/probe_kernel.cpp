@@ -5,6 +5,7 @@
 #include "core/measure/probe_kernel.hpp"
 
 #include "core/simd/simd.hpp"
+#include "core/simd/widened.hpp"
 
 namespace qrtool::probe {
 namespace {
@@ -69,7 +70,7 @@ template <class T>
     if constexpr (sizeof(T) == sizeof(double)) {
       return load(from + i);
     } else {
-      const V x = __builtin_convertvector(*reinterpret_cast<const Single*>(from + i), V);
+      const V x = widened<V>(*reinterpret_cast<const Single*>(from + i));
       store(to + i, x);
       return x;
     }

@@ -5,6 +5,7 @@
 #include "core/measure/strip_kernel.hpp"
 
 #include "core/simd/products.hpp"
+#include "core/simd/widened.hpp"
 
 namespace qrtool::strips {
 namespace {
@@ -18,13 +19,6 @@ static_assert(width == blocked::width);
 constexpr int lanes = Products::lanes;
 /// The number of rows in a tile of registers.
 constexpr int tile = blocked::tile_reflectors;
-/// A tile that keeps two sums in registers, of the present run and of all runs, has half as many
-/// rows.
-constexpr int low_tile = tile / 2;
-/// The most pairs of runs in a tile of rows are 2^most_levels - 1.
-constexpr int most_levels = 8;
-/// The most rows for which such tiles are faster.
-constexpr index_t most_low_rows = 64;
 /// The number of columns of Q whose products are subtracted together: sixteen columns of this many
 /// rows of R take a third of a first-level cache.
 constexpr index_t residual_inner = 128;
@@ -42,26 +36,44 @@ double total(V sums) {
 
 // ---- packing
 
+/// A sum of squares in parts that do not wait for each other.
+struct Parts {
+  V parts[4] = {};
+
+  [[gnu::always_inline]] void add(int number, V x) { parts[number % 4] += x * x; }
+  /// Adds the squares of x(row) for as many rows as a vector has lanes.
+  template <class X>
+  [[gnu::always_inline]] void add_rows(X x) {
+#pragma GCC unroll 8
+    for (int row = 0; row < lanes; ++row) add(row, x(row));
+  }
+  double sum() const { return total((parts[0] + parts[1]) + (parts[2] + parts[3])); }
+};
+
 /// Holds the numbers that a row is multiplied by when it is packed, and the sum of the squares of
 /// the packed numbers. The functions copy both into local variables, which the stores to memory
 /// cannot change.
-template <class T>
+template <class T, bool has_rest>
 struct Packing {
   using From = typename VectorOf<T, lanes>::unaligned;
 
   double half, rest;
-  V even{}, odd{};
+  Parts squares;
   double alone = 0;
 
+  template <class X>
+  [[gnu::always_inline]] X scaled(X x) const {
+    return has_rest ? x * half * rest : x * half;
+  }
   [[gnu::always_inline]] V convert(const T* from) const {
-    return __builtin_convertvector(*reinterpret_cast<const From*>(from), V) * half * rest;
+    return scaled(widened<V>(*reinterpret_cast<const From*>(from)));
   }
   [[gnu::always_inline]] void copy_strip(const T* from, double* to) {
 #pragma GCC unroll 16
     for (int q = 0; q < width / lanes; ++q) {
       const V x = convert(from + q * lanes);
       store(to + q * lanes, x);
-      (q % 2 == 0 ? even : odd) += x * x;
+      squares.add(q, x);
     }
   }
   /// Copies fewer than 32 columns, and fills up with zeros to a multiple of `unit`.
@@ -70,10 +82,10 @@ struct Packing {
     for (; j + lanes <= count; j += lanes) {
       const V x = convert(from + j);
       store(to + j, x);
-      even += x * x;
+      squares.add(0, x);
     }
     for (; j < count; ++j) {
-      const double x = static_cast<double>(from[j]) * half * rest;
+      const double x = scaled(static_cast<double>(from[j]));
       to[j] = x;
       alone += x * x;
     }
@@ -89,13 +101,13 @@ void prefetch_row(const T* row, index_t columns) {
     __builtin_prefetch(row + j);
 }
 
-template <class T>
-double pack(const Rows<T>& rows) {
+template <bool has_rest, class T>
+double pack_scaled(const Rows<T>& rows) {
   constexpr index_t ahead = 8;
   const Rows<T> f = rows;
   const index_t whole = f.columns / width * width, rest = f.columns - whole;
   double* const last = f.to + whole / width * f.strip_size;
-  Packing<T> packing{.half = f.half, .rest = f.rest};
+  Packing<T, has_rest> packing{.half = f.half, .rest = f.rest, .squares = {}};
   for (index_t i = 0; i < f.rows; ++i) {
     const T* row = f.from + i * f.ld;
     if (f.ld > width) prefetch_row(row + ahead * f.ld, f.columns);
@@ -107,7 +119,12 @@ double pack(const Rows<T>& rows) {
   for (index_t i = f.rows; i < round_up(f.rows, unit); ++i)
     for (index_t j = 0; j < columns; ++j)
       f.to[j / width * f.strip_size + i * width + j % width] = 0;
-  return total(packing.even + packing.odd) + packing.alone;
+  return packing.squares.sum() + packing.alone;
+}
+
+template <class T>
+double pack(const Rows<T>& rows) {
+  return rows.rest == 1 ? pack_scaled<false>(rows) : pack_scaled<true>(rows);
 }
 
 /// Calls body(vector, N) for tiles of N = 2 vectors of columns, beginning with vector `first`, and
@@ -120,144 +137,104 @@ template <class Body>
 
 // ---- V'C
 
-/// V'C of a tile of registers over some rows, in plain sums of a run.
-template <int N>
-struct LowTile {
-  V x[low_tile][N];
+/// Some entries of V'C in registers.
+template <int Rows, int N>
+struct Tile {
+  V x[Rows][N];
 
-  void clear() {
-    for_each([&](int r, int l) { x[r][l] = V{}; });
-  }
-
-  [[gnu::always_inline]] void add_run(const double* v, const double* c, index_t rows) {
-    V sum[low_tile][N] = {};
-    Products::sum_tile(0, rows, v, 1, width, c, sum);
-    for_each([&](int r, int l) { x[r][l] += sum[r][l]; });
-  }
   template <class Body>
   [[gnu::always_inline]] static void for_each(Body body) {
-#pragma GCC unroll 4
-    for (int r = 0; r < low_tile; ++r)
-#pragma GCC unroll 2
-      for (int l = 0; l < N; ++l) body(r, l);
-  }
-};
-
-/// Stores a tile of V'C. Sums are added pairwise: runs to pairs, and pairs like the digits of a
-/// counter, which has reached `pair`.
-template <int N>
-[[gnu::always_inline]] inline void store_products(const Gram& g, index_t p, int q, double* w) {
-  LowTile<N> waiting[most_levels];
-  const double *v = g.v + p, *c = g.c + q * lanes;
-  const index_t step = 2 * g.run, pairs = (g.rows + step - 1) / step;
-  for (index_t pair = 0; pair < pairs; ++pair) {
-    const index_t first = pair * step, left = lesser(step, g.rows - first);
-    LowTile<N> sum;
-    sum.clear();
-    sum.add_run(v + first * width, c + first * width, lesser(g.run, left));
-    if (left > g.run) {
-      const index_t second = first + g.run;
-      sum.add_run(v + second * width, c + second * width, left - g.run);
-    }
-    // The last pair adds all sums that are waiting.
-    int level = 0;
-    for (index_t digits = pair; pair == pairs - 1 ? digits != 0 : digits % 2 != 0; digits /= 2) {
-      if (digits % 2 != 0)
-        sum.for_each([&](int r, int l) { sum.x[r][l] += waiting[level].x[r][l]; });
-      ++level;
-    }
-    if (pair < pairs - 1) {
-      waiting[level] = sum;
-    } else {
-      sum.for_each(
-          [&](int r, int l) { store(w + (p + r) * width + (q + l) * lanes, sum.x[r][l]); });
-    }
-  }
-}
-
-/// Returns the first vector of columns that rows p to p + 7 of V'C need, in whole tiles of two
-/// vectors.
-int first_vector(const Gram& g, index_t p) {
-  return g.on_diagonal ? static_cast<int>(p / (2 * lanes) * 2) : 0;
-}
-
-[[gnu::noinline]] void sum_low_tiles(const Gram& g, double* w) {
-  const int vectors = vectors_of(round_up(g.c_columns, unit));
-  for (index_t p = 0; p < round_up(g.v_columns, unit); p += low_tile) {
-    for_tiles(first_vector(g, p), vectors, [&]<int N>(int q) { store_products<N>(g, p, q, w); });
-  }
-}
-
-/// Products::sum_tile() for the first `count` columns of X, with ahead(p) loaded into the
-/// first-level cache for each.
-template <int Rows, int N, class Ahead>
-[[gnu::always_inline]] inline void sum_tile_and_load(index_t count, const double* x, index_t down,
-                                                     index_t across, const double* y,
-                                                     V (&sum)[Rows][N], Ahead ahead) {
-  for (index_t p = 0; p < count; ++p) {
-    __builtin_prefetch(ahead(p));
-    V row[N];
-#pragma GCC unroll 2
-    for (int c = 0; c < N; ++c) row[c] = load(y + p * width + c * lanes);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 2
-      for (int c = 0; c < N; ++c) sum[r][c] += x[r * down + p * across] * row[c];
+      for (int l = 0; l < N; ++l) body(r, l);
+  }
+  [[gnu::always_inline]] Tile& operator+=(const Tile& other) {
+    for_each([&](int r, int l) { x[r][l] += other.x[r][l]; });
+    return *this;
+  }
+};
+
+/// Returns V'C of some rows in sums of Run products, which are added pairwise. Their number is
+/// Count, or at most Run.
+template <int Run, int Count, int Rows, int N>
+[[gnu::always_inline]] inline Tile<Rows, N> sum_of_runs(const double* v, const double* c,
+                                                        index_t rows) {
+  if constexpr (Count > Run) {
+    constexpr int half = Count / 2;
+    Tile<Rows, N> sum = sum_of_runs<Run, half, Rows, N>(v, c, half);
+    sum += sum_of_runs<Run, half, Rows, N>(v + half * width, c + half * width, half);
+    return sum;
+  } else {
+    Tile<Rows, N> sum{};
+    const index_t count = Run <= unit ? Run : rows;
+#pragma GCC unroll 4
+    for (index_t i = 0; i < count; ++i) {
+      V row[N];
+#pragma GCC unroll 2
+      for (int l = 0; l < N; ++l) {
+        row[l] = load(c + i * width + l * lanes);
+        if constexpr (Rows == 2) __asm__("" : "+v"(row[l]));
+      }
+      sum.for_each([&](int r, int l) { sum.x[r][l] += v[i * width + r] * row[l]; });
+    }
+    return sum;
   }
 }
 
-/// Counts the lines of memory in a run of two strips, and the lines that are loaded during one of
-/// its tiles.
-constexpr index_t numbers_per_line = 8;
-constexpr index_t lines_of_strip = blocked::sum_rows * width / numbers_per_line;
-constexpr index_t tiles_of_run = width / tile * (width / (2 * lanes));
-constexpr index_t lines_of_tile = 2 * lines_of_strip / tiles_of_run;
+/// Returns V'C of the rows of a block. Sums of short runs need registers for two tiles. They are
+/// added pairwise like the digits of a counter, which has reached `number`.
+template <int Run, int Rows, int N>
+[[gnu::always_inline]] inline Tile<Rows, N> sum_of_block(const double* v, const double* c,
+                                                         index_t rows) {
+  constexpr int each = Run < 4 ? static_cast<int>(unit) : Run;
+  constexpr int most_levels = 8;
+  Tile<Rows, N> waiting[most_levels];
+  for (index_t number = 0;; ++number, v += each * width, c += each * width, rows -= each) {
+    Tile<Rows, N> sum = sum_of_runs<Run, each, Rows, N>(v, c, lesser(each, rows));
+    const bool is_last = rows <= each;
+    int level = 0;
+    for (index_t digits = number; is_last ? digits != 0 : digits % 2 != 0; digits /= 2, ++level)
+      if (digits % 2 != 0) sum += waiting[level];
+    if (is_last) return sum;
+    waiting[level] = sum;
+  }
+}
 
-/// W += V'C of a run, while the next run is loaded into the first-level cache: the strips come from
-/// the second-level cache at best.
-void add_run(const Gram& g, index_t first, index_t rows, double* w) {
-  const double *v = g.v + first * width, *c = g.c + first * width;
-  const double* const next[2] = {v + rows * width, c + rows * width};
-  index_t line = 0;
-  for_tiles(0, vectors_of(round_up(g.c_columns, unit)), [&]<int N>(int q) {
-    for (index_t p = 0; p < round_up(g.v_columns, unit); p += tile, line += lines_of_tile) {
-      const double* const ahead =
-          next[line / lines_of_strip % 2] + line % lines_of_strip * numbers_per_line;
-      V sum[tile][N] = {};
-      sum_tile_and_load(rows, v + p, 1, width, c + q * lanes, sum, [&](index_t i) {
-        return ahead + i * lines_of_tile / blocked::sum_rows * numbers_per_line;
+/// Returns the first vector of columns that rows of V'C from p on need.
+int first_vector(const Gram& g, index_t p) {
+  return g.on_diagonal ? static_cast<int>(p / lanes) : 0;
+}
+
+/// W := V'C of a tile of rows, or W += V'C of the blocks after the first. A block of both strips
+/// fits the first-level cache.
+template <int Run>
+[[gnu::noinline]] void sum_blocks(const Gram& g, double* w) {
+  constexpr int rows_of_tile = Run < 4 ? tile / 2 : tile;
+  constexpr index_t block = 64;
+  const int vectors = vectors_of(round_up(g.c_columns, unit));
+  for (index_t first = 0; first < g.rows; first += block) {
+    const double *v = g.v + first * width, *c = g.c + first * width;
+    const index_t rows = lesser(block, g.rows - first);
+    for (index_t p = 0; p < round_up(g.v_columns, unit); p += rows_of_tile) {
+      for_tiles(first_vector(g, p), vectors, [&]<int N>(int q) {
+        auto sum = sum_of_block<Run, rows_of_tile, N>(v + p, c + q * lanes, rows);
+        double* const to = w + p * width + q * lanes;
+        if (first > 0)
+          sum.for_each([&](int r, int l) { sum.x[r][l] += load(to + r * width + l * lanes); });
+        sum.for_each([&](int r, int l) { store(to + r * width + l * lanes, sum.x[r][l]); });
       });
-#pragma GCC unroll 8
-      for (int r = 0; r < tile; ++r)
-#pragma GCC unroll 2
-        for (int l = 0; l < N; ++l) {
-          double* at = w + (p + r) * width + (q + l) * lanes;
-          store(at, load(at) + sum[r][l]);
-        }
     }
-  });
+  }
 }
 
 /// W := V'C of a tile of rows, by runs.
-[[gnu::noinline]] void sum_tile(const Gram& g, double* w) {
-  if (g.run < blocked::sum_rows || g.rows <= most_low_rows) return sum_low_tiles(g, w);
-  const index_t v_columns = round_up(g.v_columns, unit);
-  const int vectors = vectors_of(round_up(g.c_columns, unit));
-  for (index_t i = 0; i < v_columns * width; i += width)
-    for (int q = 0; q < vectors; ++q) store(w + i + q * lanes, V{});
-  for (index_t i = 0; i < g.rows; i += g.run) {
-    const index_t count = lesser(g.run, g.rows - i);
-    const double *v = g.v + i * width, *c = g.c + i * width;
-    if (!g.on_diagonal) {
-      add_run(g, i, count, w);
-      continue;
-    }
-    for (index_t p = 0; p < v_columns; p += unit) {
-      const int q = first_vector(g, p);
-      Products::add_products(count, unit, v + p, c + q * lanes, vectors - q,
-                             w + p * width + q * lanes);
-    }
-  }
+void sum_tile(const Gram& g, double* w) {
+  g.run <= 2    ? sum_blocks<2>(g, w)
+  : g.run <= 4  ? sum_blocks<4>(g, w)
+  : g.run <= 8  ? sum_blocks<8>(g, w)
+  : g.run <= 16 ? sum_blocks<16>(g, w)
+                : sum_blocks<32>(g, w);
 }
 
 void add_gram(const Gram& g) {
@@ -297,73 +274,61 @@ struct StripProduct {
 };
 
 /// Subtracts a tile of Q R from a tile of A, using only the first `inner` rows of R, since the
-/// others are zero. The products are added in runs. Between runs the tile of A stays in registers
-/// if there are enough of them for `Rows`, otherwise in the first-level cache.
-template <int Rows, int N>
+/// others are zero. Sums of Run products are subtracted. Meanwhile the next rows of Q are loaded into
+/// the first-level cache.
+template <int Run, int N>
 [[gnu::always_inline]] inline void subtract_tile(const StripProduct& f, index_t inner,
                                                  const double* q, const double* r, double* a) {
-  constexpr bool in_registers = Rows < tile;
-  V x[Rows][N];
+  constexpr index_t part = lesser(Run, width);
+  V x[tile][N] = {};
+  const auto for_each = [&](auto body) {
 #pragma GCC unroll 8
-  for (int i = 0; i < Rows; ++i)
+    for (int i = 0; i < tile; ++i)
 #pragma GCC unroll 2
-    for (int c = 0; c < N; ++c)
-      if constexpr (in_registers) x[i][c] = load(a + i * width + c * lanes);
-  for (index_t first = 0; first < inner; first += f.run) {
-    const index_t end = lesser(first + f.run, inner);
-    V sum[Rows][N] = {};
-    for (index_t p = first; p < end;) {
-      const index_t strip = p / width, start = strip * width, stop = lesser(start + width, end);
-      const double* const rows = q + strip * f.q_strip_size;
-      const double* const below = rows + Rows * width;
-      sum_tile_and_load(stop - p, rows + p - start, width, 1, r + p * width, sum,
-                        [&](index_t i) { return below + i * Rows; });
-      p = stop;
+      for (int c = 0; c < N; ++c) body(x[i][c], a + i * width + c * lanes);
+  };
+  for (index_t first = 0; first < inner; first += part, r += part * width) {
+    if (first % Run == 0) for_each([](V& y, const double*) { y = V{}; });
+    const double* const rows = q + first / width * f.q_strip_size + first % width;
+    const index_t count = Run == unit ? unit : lesser(part, inner - first);
+#pragma GCC unroll 8
+    for (index_t p = 0; p < count; ++p) {
+      __builtin_prefetch(rows + tile * (width + p));
+      V row[N];
+#pragma GCC unroll 2
+      for (int c = 0; c < N; ++c) row[c] = load(r + p * width + c * lanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < tile; ++i)
+#pragma GCC unroll 2
+        for (int c = 0; c < N; ++c) x[i][c] -= rows[i * width + p] * row[c];
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 2
-      for (int c = 0; c < N; ++c) {
-        double* at = a + i * width + c * lanes;
-        if constexpr (in_registers) {
-          x[i][c] -= sum[i][c];
-        } else {
-          store(at, load(at) - sum[i][c]);
-        }
-      }
+    const index_t next = first + part;
+    if (next % Run == 0 || next >= inner)
+      for_each([](const V& y, double* at) { store(at, load(at) + y); });
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 2
-    for (int c = 0; c < N; ++c)
-      if constexpr (in_registers) store(a + i * width + c * lanes, x[i][c]);
 }
 
 /// Subtracts the product from a strip. A tile's rows of R stay in the first-level cache for all
 /// rows of Q.
-template <int Rows>
+template <int Run>
 [[gnu::noinline]] void subtract_strip(const StripProduct& f) {
   for_tiles(0, f.vectors, [&]<int N>(int first) {
     const index_t column = first * lanes;
     const index_t inner = lesser(f.inner, f.filled_rows + column + N * lanes - 1);
-    for (index_t i = 0; i < f.rows; i += Rows)
-      subtract_tile<Rows, N>(f, inner, f.q + i * width, f.r + column, f.a + i * width + column);
+    for (index_t i = 0; i < f.rows; i += tile)
+      subtract_tile<Run, N>(f, inner, f.q + i * width, f.r + column, f.a + i * width + column);
   });
 }
 
 double squares_of_strip(const double* a, index_t rows, int vectors) {
-  V sums[4] = {};
-  for (index_t i = 0; i < rows; ++i) {
-    for (int q = 0; q < vectors; ++q) {
-      const V x = load(a + i * width + q * lanes);
-      sums[q % 4] += x * x;
-    }
-  }
-  return total((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  Parts squares;
+  for (index_t i = 0; i < rows; i += lanes)
+    for (int q = 0; q < vectors; ++q)
+      squares.add_rows([&](int row) { return load(a + (i + row) * width + q * lanes); });
+  return squares.sum();
 }
 
 double residual_squares(const Residual& f) {
-  const bool is_low = f.run < blocked::sum_rows || f.rows <= most_low_rows;
   const auto vectors_from = [&](index_t j) {
     return vectors_of(round_up(lesser(width, f.columns - j), unit));
   };
@@ -380,7 +345,10 @@ double residual_squares(const Residual& f) {
                                  .run = f.run,
                                  .vectors = vectors_from(j),
                                  .filled_rows = filled};
-      (is_low ? subtract_strip<low_tile> : subtract_strip<tile>)(product);
+      (f.run <= 8    ? subtract_strip<8>
+       : f.run <= 16 ? subtract_strip<16>
+       : f.run <= 32 ? subtract_strip<32>
+                     : subtract_strip<128>)(product);
     }
   }
   double squares = 0;
@@ -400,49 +368,49 @@ Int columns_of_lanes() {
 /// Returns x in the lanes of the mask, and 0 in the others.
 V select(Int mask, V x) { return reinterpret_cast<V>(reinterpret_cast<Int>(x) & mask); }
 
-/// Sums the squares of a square of V'C. Columns beyond the last are zero, and need no mask.
-double square_squares(const Square& f) {
+/// Sums the squares of a square of V'C. Columns and rows beyond the last are zero.
+template <bool has_y>
+double sum_square(const Square& f) {
   const Int column = columns_of_lanes();
-  V twice[2] = {}, once{};
   const int vectors = vectors_of(round_up(f.columns, unit));
-  for (index_t i = 0; i < f.rows; ++i) {
-    int q = 0;
-    const auto difference = [&]() -> V {
-      const index_t at = i * width + q * lanes;
-      return f.y == nullptr ? load(f.x + at) : load(f.x + at) - load(f.y + at);
+  Parts twice, once;
+  for (index_t i = 0; i < f.rows; i += lanes) {
+    const auto difference = [&](int row, int q) -> V {
+      const index_t at = (i + row) * width + q * lanes;
+      return has_y ? load(f.x + at) - load(f.y + at) : load(f.x + at);
     };
+    int q = 0;
     if (f.on_diagonal) {
       q = static_cast<int>(i / lanes);
-      const V x = difference(), right = select(column > i % lanes, x);
-      const V on = select(column == i % lanes, x - f.identity);
-      twice[0] += right * right;
-      once += on * on;
+      twice.add_rows([&](int row) { return select(column > row, difference(row, q)); });
+      once.add_rows([&](int row) {
+        const double identity = i + row < f.rows ? f.identity : 0;
+        return select(column == row, difference(row, q) - identity);
+      });
       ++q;
     }
-    for (; q < vectors; ++q) {
-      const V x = difference();
-      twice[1] += x * x;
-    }
+    for (; q < vectors; ++q) twice.add_rows([&](int row) { return difference(row, q); });
   }
-  return 2 * total(twice[0] + twice[1]) + total(once);
+  return 2 * twice.sum() + once.sum();
 }
 
+double square_squares(const Square& f) {
+  return f.y == nullptr ? sum_square<false>(f) : sum_square<true>(f);
+}
+
+/// Rows and columns beyond the last are zero.
 double squares_below_diagonal(const Triangle& f) {
   const Int column = columns_of_lanes();
-  V sums[2] = {};
-  for (index_t i = f.first; i < f.end; ++i) {
-    const index_t columns = lesser(i, f.columns);
-    index_t j = 0;
-    for (; j + lanes <= columns; j += lanes) {
-      const V x = load(f.r + j / width * f.strip_size + i * width + j % width);
-      sums[0] += x * x;
-    }
-    if (j == columns) continue;
-    const V x = load(f.r + j / width * f.strip_size + i * width + j % width);
-    const V left = select(column < columns - j, x);
-    sums[1] += left * left;
+  Parts squares;
+  for (index_t i = f.first; i < f.end; i += lanes) {
+    const auto at = [&](int row, index_t j) {
+      return load(f.r + j / width * f.strip_size + (i + row) * width + j % width);
+    };
+    for (index_t j = 0; j < lesser(i, f.columns); j += lanes)
+      squares.add_rows([&](int row) { return at(row, j); });
+    if (i < f.columns) squares.add_rows([&](int row) { return select(column < row, at(row, i)); });
   }
-  return total(sums[0] + sums[1]);
+  return squares.sum();
 }
 
 }  // namespace

@@ -30,11 +30,16 @@ struct CompensatedSum {
   }
 };
 
-/// 2^-scale as two factors, since 2^-scale overflows for denormal data.
+/// 2^-scale, or two factors of it where 2^-scale overflows, as for denormal data.
 struct Scaling {
   double half = 1, rest = 1;
   Scaling() = default;
-  explicit Scaling(int scale) : half(power(-(scale / 2))), rest(power(-(scale - scale / 2))) {}
+  explicit Scaling(int scale) {
+    constexpr int most = 1000;
+    const int second = scale > most || scale < -most ? scale / 2 : 0;
+    half = power(second - scale);
+    rest = power(-second);
+  }
 
   /// Returns 2^e for normal numbers. std::ldexp would take a tenth of the time of an 8 x 8 matrix.
   static double power(int e) {

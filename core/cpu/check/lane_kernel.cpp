@@ -9,6 +9,7 @@
 
 #include "core/cpu/batched/tiles.hpp"
 #include "core/simd/simd.hpp"
+#include "core/simd/widened.hpp"
 
 namespace qrtool::check_lanes {
 namespace {
@@ -89,7 +90,7 @@ class Measurement {
       rest[l] = pack.rest[l < pack.count ? l : 0];
     }
     const auto scaled = [&](const VT& x) {
-      const V wide = __builtin_convertvector(x, V) * half;
+      const V wide = widened<V>(x) * half;
       // 2^-scale of float32 is a normal number in float64.
       if constexpr (sizeof(T) == 4) return wide;
       return wide * rest;
@@ -110,8 +111,7 @@ class Measurement {
     InMemory::read(pack.q, pack.count, s_.m, s_.q_cols,
                    [&]<int N>(const VT* x, index_t i, index_t j) {
 #pragma GCC unroll 8
-                     for (int e = 0; e < N; ++e)
-                       q_[i * k_ + j + e] = __builtin_convertvector(x[e], V);
+                     for (int e = 0; e < N; ++e) q_[i * k_ + j + e] = widened<V>(x[e]);
                    });
     InMemory::read(pack.r, pack.count, s_.q_cols, s_.n,
                    [&]<int N>(const VT* x, index_t i, index_t j) {
