@@ -118,7 +118,15 @@ PlannedBackend& qrtool_context::choose(const Work& work, bool may_leave_device) 
     last.reason = "solved on the CPU: " + objection;
     return cpu();
   }
-  if (!is_automatic_) return device_ ? device_backend(*device_) : cpu();
+  if (!is_automatic_) {
+    if (!device_) return cpu();
+    PlannedBackend& there = device_backend(*device_);
+    const Backend& backend = *there.backend;
+    if (may_leave_device &&
+        least_costly(work.problem, backend.variants(), backend.limits()) == nullptr)
+      return cpu();
+    return there;
+  }
   Timings timings;
   if (!has_looked_ && is_worth_a_device(work, limits, timings)) {
     has_looked_ = has_worked = true;

@@ -26,6 +26,7 @@ void build_factor_programs(OpenclBackend& backend, const Plan& plan) {
     const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
     const DeviceBuffers one = engine.pool.get(plan.problem, plan.params, bytes, 1, 0);
     engine.prepare(variant, one, plan.problem.check != Check::none);
+    engine.prepare_refused(variant, one.job, /*builds=*/true);
     engine.pool.clear();
   });
 }

@@ -369,7 +369,7 @@ class CudaContext final : public DeviceContext, public CallerArrays {
   }
 
   Program build(const std::string& text, const std::string& options) const override {
-    const std::string key = fmt::format("{}\n{}\n{}", kind_, options, text);
+    const std::string key = key_of(text, options);
     if (const std::optional<std::string> kept = kept_kernels(key)) {
       try {
         return loaded(*kept);
@@ -381,6 +381,10 @@ class CudaContext final : public DeviceContext, public CallerArrays {
     const Program program = loaded(image);
     keep_kernels(key, image);
     return program;
+  }
+
+  bool is_kept(const std::string& text, const std::string& options) const override {
+    return kept_kernels(key_of(text, options)).has_value();
   }
 
   Kernel kernel(const Program& program, const char* name) const override {
@@ -473,6 +477,10 @@ class CudaContext final : public DeviceContext, public CallerArrays {
   }
 
  private:
+  std::string key_of(const std::string& text, const std::string& options) const {
+    return fmt::format("{}\n{}\n{}", kind_, options, text);
+  }
+
   Program loaded(const std::string& image) const {
     const Current current(primary_);
     cuda::Module module = nullptr;

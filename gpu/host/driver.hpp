@@ -229,6 +229,10 @@ class DeviceContext : public DeviceMemory {
   virtual HostMemory page_locked(std::size_t bytes) const = 0;
   virtual std::unique_ptr<Queue> queue() const = 0;
   virtual Program build(const std::string& text, const std::string& options) const = 0;
+  /// Whether build() takes no time, because the program is kept on disk.
+  virtual bool is_kept(const std::string& /*text*/, const std::string& /*options*/) const {
+    return false;
+  }
   virtual Kernel kernel(const Program& program, const char* name) const = 0;
 };
 

@@ -61,6 +61,14 @@ class Launcher {
     launch(name, groups, group_size, std::span(list).first(sizeof...(args) + (routes_ ? 1 : 0)));
   }
 
+  /// The kernels so far have set the routes of all matrices: the host may read them beside what
+  /// follows.
+  void mark_routes() {
+    if (routed_ != nullptr) *routed_ = queue_->mark();
+  }
+  /// mark_routes() sets `event`.
+  void set_mark(Event& event) { routed_ = &event; }
+
  private:
   void launch(const char* name, index_t groups, int group_size,
               std::span<const Argument> arguments);
@@ -73,6 +81,7 @@ class Launcher {
   KernelCache::Kernels* kernels_ = nullptr;
   Queue* queue_ = nullptr;
   Buffer routes_;
+  Event* routed_ = nullptr;
 };
 
 }  // namespace qrtool

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "gpu/pipeline/refused.hpp"
 
@@ -91,20 +92,23 @@ void FactorEngine::add_wanted(const GpuVariant& variant, const FactorJob& job,
 
 void FactorEngine::factor(const GpuVariant& variant, const FactorJob& job, bool leaves_refused) {
   Launcher launch = launcher(source_of(variant, job.problem, job.params));
+  routed_ = {};
+  if (beside != nullptr) launch.set_mark(routed_);
   variant.enqueue(job, launch);
   with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
     factor(inner, made, variant.inner.leaves_refused);
+    routed_ = {};
     variant.inner.enqueue(job, made, launch);
   });
   factor_refused(*this, variant, job, leaves_refused);
 }
 
-void FactorEngine::prepare_refused(const GpuVariant& variant, const FactorJob& job,
+void FactorEngine::prepare_refused(const GpuVariant& variant, const FactorJob& job, bool builds,
                                    bool leaves_refused) {
   with_inner(variant, job, info.limits, [&](const GpuVariant& inner, const FactorJob& made) {
-    prepare_refused(inner, made, variant.inner.leaves_refused);
+    prepare_refused(inner, made, builds, variant.inner.leaves_refused);
   });
-  qrtool::prepare_refused(*this, variant, job, leaves_refused);
+  qrtool::prepare_refused(*this, variant, job, builds, leaves_refused);
 }
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
@@ -173,7 +177,12 @@ std::vector<int> FactorEngine::read_routes(const Buffer& routes, index_t count) 
     read_ = allocate(bytes);
     read_bytes_ = bytes;
   }
-  compute->read(routes, read_.get(), bytes);
+  if (const Event routed = std::exchange(routed_, {})) {
+    beside->wait_for({&routed, 1});
+    beside->read(routes, read_.get(), bytes);
+  } else {
+    compute->read(routes, read_.get(), bytes);
+  }
   const auto* const first = reinterpret_cast<const int*>(read_.get());
   return {first, first + count};
 }

@@ -66,11 +66,11 @@ struct FactorEngine {
   /// Enqueues the steps of `variant` for `job` in the compute queue. Refused matrices that further
   /// passes cannot factor are left as they are where `leaves_refused` says so.
   void factor(const GpuVariant& variant, const FactorJob& job, bool leaves_refused = false);
-  /// Builds the kernels for refused matrices where later runs of `job` need not read the routes
-  /// then (refused.hpp).
-  void prepare_refused(const GpuVariant& variant, const FactorJob& job,
+  /// Builds the kernels for refused matrices if runs of `job` need not read the routes then, or
+  /// without `builds` takes them from disk (refused.hpp). A run that refuses one builds them, too.
+  void prepare_refused(const GpuVariant& variant, const FactorJob& job, bool builds,
                        bool leaves_refused = false);
-  /// Reads the routes; waits for the compute queue.
+  /// Reads the routes; waits for them, or for the compute queue.
   std::vector<int> read_routes(const Buffer& routes, index_t count);
   /// Enqueues the measurement of the errors, after setting them to NaN. by_vectors: as
   /// GpuVariant::checks_by_vectors says.
@@ -110,6 +110,9 @@ struct FactorEngine {
   CopyRing ring;                          // for arrays that allocate() has not given
   std::atomic<bool> is_pageable = false;  // whether allocate() had to give ordinary memory
   std::size_t most_unread_launches = tuning::most_unread_launches;
+  // In which nothing else is, for reading routes beside the kernels that follow. Null: there is no
+  // such queue.
+  Queue* beside = nullptr;
   std::vector<RefusedKernels> ready_for_refused;  // all built, and with so few launches
 
  private:
@@ -117,6 +120,7 @@ struct FactorEngine {
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const DeviceBuffers& buffers, bool by_vectors, Launcher& launch) const;
   void poison(const DeviceBuffers& buffers) const;
+  Event routed_;     // when the routes of the job are there, if it is before the last kernel's end
   HostMemory read_;  // page-locked, for read_routes()
   std::size_t read_bytes_ = 0;
 };

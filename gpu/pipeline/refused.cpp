@@ -51,12 +51,16 @@ class Refused {
     if (looks_) note_if_ready();
   }
 
-  void prepare() {
+  void prepare(bool builds) {
     if (first_.again == nullptr && !has_rest()) return;
     add_steps();
     if (!can_go_unread()) return;
-    engine_.session.programs.prepare(wanted_);
-    note_if_ready();
+    ProgramCache& programs = engine_.session.programs;
+    const bool are_there = std::ranges::all_of(wanted_, [&](const WantedKernels& wanted) {
+      if (builds) programs.prepare({&wanted, 1});
+      return builds || programs.take_kept(wanted);
+    });
+    if (are_there) note_if_ready();
   }
 
  private:
@@ -285,8 +289,8 @@ void factor_refused(FactorEngine& engine, const GpuVariant& first, const FactorJ
 }
 
 void prepare_refused(FactorEngine& engine, const GpuVariant& first, const FactorJob& job,
-                     bool leaves_refused) {
-  Refused(engine, first, job, leaves_refused).prepare();
+                     bool builds, bool leaves_refused) {
+  Refused(engine, first, job, leaves_refused).prepare(builds);
 }
 
 }  // namespace qrtool

@@ -18,8 +18,9 @@ namespace qrtool {
 void factor_refused(FactorEngine& engine, const GpuVariant& first, const FactorJob& job,
                     bool leaves_refused);
 
-/// Builds the kernels of these steps where the host need not read the routes then.
+/// Builds the kernels of these steps, or without `builds` takes those that are kept on disk, where
+/// the host need not read the routes then.
 void prepare_refused(FactorEngine& engine, const GpuVariant& first, const FactorJob& job,
-                     bool leaves_refused);
+                     bool builds, bool leaves_refused);
 
 }  // namespace qrtool

@@ -45,6 +45,7 @@ class EngineOnStream final : public StreamEngine {
   EngineOnStream(const DeviceInfo& info, Session& session, const StreamAllocator& allocator)
       : work_(info, session, allocator) {
     engine().most_unread_launches = tuning::most_unread_launches_of_calls;
+    engine().beside = engine().download.get();
   }
 
   void read(void* stream, ElementType type, const DeviceMatrices& from, void* to) override;
@@ -86,7 +87,6 @@ class EngineOnStream final : public StreamEngine {
   StreamWork work_;
   std::optional<Plan> plan_;
   bool is_prepared_ = false;         // the kernels of plan_ are built
-  bool is_ready_ = false;            // also those for refused matrices
   std::optional<Problem> measured_;  // whose kernels of measure() are built
   Looks looks_ = Looks::at_nothing;
   const std::byte* results_ = nullptr;
@@ -136,7 +136,7 @@ void EngineOnStream::write(void* stream, ElementType type, const void* from,
 const Plan& EngineOnStream::plan_for(const Problem& problem) {
   if (plan_ && plan_->problem == problem) return *plan_;
   plan_.reset();
-  is_prepared_ = is_ready_ = false;
+  is_prepared_ = false;
   Limits limits = info().limits;
   limits.host_bytes = std::numeric_limits<std::size_t>::max() / 4;  // no matrix comes to the host
   plan_ = make_plan(problem, opencl_variants(), limits);
@@ -151,6 +151,9 @@ std::string EngineOnStream::objection(const Problem& p) const {
     return "the device has no float64, with which it would measure errors";
   if (real_of(p.type) == ElementType::float32 && !info().has_denormals)
     return "the device takes small float32 numbers as 0";
+  const bool is_planned = plan_ && plan_->problem == p;
+  if (!is_planned && least_costly(p, opencl_variants(), info().limits) == nullptr)
+    return "the device has no kernels for such matrices";
   return {};
 }
 
@@ -217,7 +220,6 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
   const GpuVariant& variant = gpu_variant(*plan.variant);
   const bool is_checked = looks == Looks::at_errors;
   looks_ = looks;
-  const bool is_first_call = !is_prepared_;
   work_.run(stream, "in its work on arrays", [&] {
     const bool is_read = looks != Looks::at_nothing && arrays.statuses == nullptr;
     std::byte* const results =
@@ -231,11 +233,11 @@ void EngineOnStream::factor(void* stream, const Problem& problem, const FactorAr
     work_.in_parts(problem.count, cut.matrices, item(problem), [&](index_t first, index_t count) {
       if (std::exchange(is_first, false)) work_.expect(bytes.total(count));
       DeviceBuffers buffers = place(plan, bytes, arrays, first, count);
-      if (!is_prepared_) engine().prepare(variant, buffers, is_checked, /*is_copied=*/false);
-      is_prepared_ = true;
-      // Not before the first result.
-      if (!is_first_call && !std::exchange(is_ready_, true))
-        engine().prepare_refused(variant, buffers.job);
+      if (!is_prepared_) {
+        engine().prepare(variant, buffers, is_checked, /*is_copied=*/false);
+        engine().prepare_refused(variant, buffers.job, /*builds=*/false);
+        is_prepared_ = true;
+      }
       take_inputs(arrays, std::span(job_arrays).first(1), first, buffers);
       engine().factor(variant, buffers.job);
       if (is_checked) engine().check(buffers, variant.checks_by_vectors);

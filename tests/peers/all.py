@@ -122,7 +122,7 @@ def gpu_pieces(args):
     yield from shared_pieces(args.device, device, "512x512", "32",
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     for precision in TYPES:
-        for name, *more in (("arrays", "--first"),
+        for name, *more in (("arrays", *["--first"] * (precision == "single")),
                             ("arrays complex", "--complex", "--systems", "")):
             yield Piece(f"{name} {precision}", [
                 sys.executable, str(HERE / "device_speed.py"), "{build}/app/capi/libqrtool.so.1",

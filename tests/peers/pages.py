@@ -385,9 +385,10 @@ def arrays_table(results, slow):
     for _, result, case in results.cases("arrays"):
         times = {name: statistics.median(values) for name, values in case["seconds"].items()}
         checked, alone = times.pop("qrtool, checked"), times.pop("resident", None)
-        own = times.pop("qrtool", checked)
+        own, behind = times.pop("qrtool", checked), times.pop("qrtool, behind work", None)
         key = (f"{size_of(case)} {case['type']}" + ", least squares" * (case["work"] == "lstsq"))
         cells = rows[key] = {"ms": 1e3 * own, "kernels": own / alone if alone else None,
+                             "behind": behind / alone if behind and alone else None,
                              "checked ms": 1e3 * checked}
         for peer, value in times.items():
             peers += [peer] * (peer not in peers)
@@ -409,10 +410,10 @@ def arrays_table(results, slow):
         about += f"; the first call of a process: {'; '.join(firsts)}"
     return Table("arrays", "Arrays that are on the GPU, of PyTorch: Q and R without and with the "
                  "check; least squares, which is always checked", (about, commands),
-                 ["case", "qrtool ms", "times its kernels", "checked ms",
+                 ["case", "qrtool ms", "times its kernels", "so behind other work", "checked ms",
                   *(f"{peer} / qrtool" for peer in peers)],
                  [[key, *(figure(cells.get(name))
-                          for name in ("ms", "kernels", "checked ms", *peers))]
+                          for name in ("ms", "kernels", "behind", "checked ms", *peers))]
                   for key, cells in rows.items()])
 
 

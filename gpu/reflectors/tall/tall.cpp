@@ -212,6 +212,7 @@ void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& laun
          slabs);
   launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), w[inverse], w[slab_codes],
          w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(job));
+  launch.mark_routes();
 }
 
 /// One launch of factor_level: its first level, the number of its levels, and the number of blocks

@@ -436,6 +436,12 @@ class DeviceArrays(unittest.TestCase):
                     q, r = map(on_host, ours)
                     self.assertLess(np.abs(q @ r - a).max(), 1e3 * np.finfo(dtype).eps)
 
+    def test_what_no_kernel_takes_goes_by_the_cpu(self):
+        a = numbers(self.chance, (600, 5), "c8")
+        ours = qrtool.qr(ByDlpack(a), "complete")
+        self.assert_same(ours, qrtool.qr(a, "complete", device="cpu"))
+        self.assertIn("no kernels", qrtool.last_run("cuda:0")["reason"])
+
     def test_solutions_by_chance_are_those_of_host_arrays(self):
         for _ in range(DRAWS):
             batch = ((), (3,), (2, 2))[self.chance.integers(3)]

@@ -286,7 +286,9 @@ TEST_F(Cuda, MemoryComesFromTheAllocatorOfACaller) {
   std::vector<Buffer> buffers;
   for (int i = 0; i < 20; ++i) buffers.push_back(memory->allocate(1000));
   EXPECT_EQ(counts.allocated, 0) << "small buffers share a block of the library";
-  for (int i = 0; i < 2; ++i) buffers.push_back(memory->allocate(std::size_t{3} << 20));
+  buffers.push_back(memory->allocate(std::size_t{3} << 20));
+  EXPECT_EQ(counts.allocated, 0) << "what is not large comes from the library, too";
+  for (int i = 0; i < 2; ++i) buffers.push_back(memory->allocate(std::size_t{17} << 20));
   EXPECT_EQ(counts.allocated, 2);
   const auto on_stream = arrays().queue_on(stream);
   for (const Buffer& buffer : buffers) on_stream->fill(buffer, 0, buffer.bytes());
@@ -297,7 +299,7 @@ TEST_F(Cuda, MemoryComesFromTheAllocatorOfACaller) {
   memory->begin_call(stream);
   memory->allocate(1000);
   try {
-    memory->allocate(std::size_t{3} << 20);
+    memory->allocate(std::size_t{17} << 20);
     FAIL() << "there is memory";
   } catch (const DeviceFailure& failure) {
     EXPECT_TRUE(failure.is_memory_short());
