@@ -122,8 +122,8 @@ def gpu_pieces(args):
     yield from shared_pieces(args.device, device, "512x512", "32",
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     for precision in TYPES:
-        for name, *more in (("arrays", *["--first"] * (precision == "single")),
-                            ("arrays complex", "--complex", "--systems", "")):
+        for name, *more in (("arrays",), ("arrays complex", "--complex", "--systems", ""),
+                            ("arrays first", "--first", "--cases", "", "--systems", "")):
             yield Piece(f"{name} {precision}", [
                 sys.executable, str(HERE / "device_speed.py"), "{build}/app/capi/libqrtool.so.1",
                 "--qrtool", "{build}/app/qrtool", *device, *more, "--precision", precision,
