@@ -200,7 +200,7 @@ OutputSpec SolveRun::output_spec() const {
                                 .fits = inputs_.fits,
                                 .fit_bar = result_.fit_bar}),
       .attributes = {{"format", "qrtool"},
-                     {"format_version", "1.1"},
+                     {"format_version", "1.2"},
                      {"qrtool_version", QRTOOL_VERSION},
                      {"command", "solve"},
                      {"source_file", without_directory(a.file)},
