@@ -17,6 +17,7 @@
 #include "core/join.hpp"
 #include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
+#include "core/whole_number.hpp"
 #include "io/csv/parser/columns.hpp"
 #include "io/file/scratch_file.hpp"
 
@@ -132,7 +133,8 @@ template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
   line.repeated(
       "--dataset", "PATH",
-      "dataset in IN, as in FILE:PATH; default: the only one; repeated: several in one OUT",
+      "dataset in IN, as in FILE:PATH; default: the only one; repeated: several in one OUT, as are "
+      "those of a pattern of factor: '*', '/sub-*/A'",
       [&o](const std::string& text) {
         if (o.datasets.empty()) o.dataset = text;
         o.datasets.push_back(text);
@@ -187,6 +189,18 @@ void add_dry_run(CommandLine& line, bool& dry_run) {
             "expected time");
 }
 
+void parse_shard(const std::string& text, InputsOfRun& taken) {
+  const std::size_t slash = text.find('/');
+  const auto share = whole_number(text.substr(0, slash));
+  const auto shares =
+      slash == std::string::npos ? std::nullopt : whole_number(text.substr(slash + 1));
+  if (!share || !shares || *share < 1 || *share > *shares)
+    throw UsageError(fmt::format("--shard: '{}' is not I/N, with I from 1 to N", escape(text)),
+                     "the second of eight jobs has --shard 2/8");
+  taken.share = *share;
+  taken.shares = *shares;
+}
+
 /// Adds --into, for several inputs in one run. `words` says what the words of the line mean then.
 template <class Options>
 void add_into(CommandLine& line, Options& o, std::string_view words) {
@@ -197,6 +211,12 @@ void add_into(CommandLine& line, Options& o, std::string_view words) {
                          words),
              [&o](const std::string& text) { o.into = text; });
   line.many("--into", o.inputs);
+  line.flag("--skip-existing", o.taken.skip_existing,
+            "with --into: leave out inputs whose output is there and passes; one that does not "
+            "pass is made again");
+  line.value("--shard", "I/N",
+             "with --into: take every Nth input from the Ith on, as one of N jobs: 2/8",
+             [&o](const std::string& text) { parse_shard(text, o.taken); });
 }
 
 template <class Options>

@@ -7,9 +7,13 @@
 #include <iterator>
 #include <utility>
 
+#include "core/text.hpp"
 #include "io/csv/fields.hpp"
 #include "io/csv/writer.hpp"
 #include "io/file/file_set.hpp"
+#include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/file/text_lines.hpp"
 #include "io/write/factor_files.hpp"
 
 namespace qrtool {
@@ -23,6 +27,20 @@ std::vector<std::string> columns_of(const GroupTableSpec& spec) {
     if (spec.has_se) names.push_back("se_" + term);
   names.insert(names.end(), {"rank", "r2", "condition", "status"});
   return names;
+}
+
+std::vector<std::string> statuses_of_groups(const std::string& path) {
+  std::vector<std::string> statuses;
+  if (is_standard_output(path) || !has_text_ending(path) || !file_exists(path)) return statuses;
+  TextLines lines(open_rereadable(path), escape(path));
+  const std::string end = fmt::format("{0}rank{0}r2{0}condition{0}status", separator_of(path));
+  if (!lines.next() || !lines.text().ends_with(end)) return statuses;
+  while (lines.next()) {
+    const std::string_view text = lines.text();
+    const std::string_view word = text.substr(text.rfind(separator_of(path)) + 1);
+    statuses.emplace_back(word == "singular" ? "ok" : word);
+  }
+  return statuses;
 }
 
 GroupTable::GroupTable(GroupTableSpec spec)

@@ -27,6 +27,10 @@ struct GroupTableSpec {
 /// Returns the names of all columns.
 std::vector<std::string> columns_of(const GroupTableSpec& spec);
 
+/// Returns the statuses in such a table, `ok` for `singular`; none if the file is not one. Errors:
+/// InputError if it cannot be read.
+std::vector<std::string> statuses_of_groups(const std::string& path);
+
 struct GroupRow {
   std::vector<std::string_view> keys;
   std::string_view response = {};
