@@ -152,9 +152,6 @@ void check_by(const SolveOptions& o) {
   const std::pair<bool, std::string_view> refused[] = {
       {!o.into.empty(), "--into: it has one output"},
       {o.covariance, "--covariance: a group is one row of the output"},
-      {o.residuals, "--residuals: a group is one row of the output"},
-      {o.fitted, "--fitted: a group is one row of the output"},
-      {o.leverage, "--leverage: a group is one row of the output"},
       {!o.system.polynomial.empty(), "--polynomial: A has the columns of the file"},
       {!is_table && !o.system.a.empty(), "--a: A is one dataset"},
       {!is_table && o.system.intercept, "--intercept: A has the columns of the file"},

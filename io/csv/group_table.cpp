@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -66,15 +67,17 @@ void GroupTable::add(const GroupRow& row) {
   output_.flush_if_full();
 }
 
-void GroupTable::commit() {
+void GroupTable::commit(std::list<RowColumns>& rows) {
   FileSet files;
+  for (RowColumns& each : rows) each.finish(files);
   output_.finish(files);
   // Files that another run left beside a table of this name would be read as parts of it.
   if (spec_.force && !is_standard_output(path())) {
     OutputSpec others{
         .path = path(), .force = true, .leading = {}, .datasets = {}, .attributes = {}};
     others.with_report = true;
-    for (const std::string& file : find_obsolete(others)) files.add_obsolete(file);
+    for (const std::string& file : find_obsolete(others))
+      if (std::ranges::find(rows, file, &RowColumns::path) == rows.end()) files.add_obsolete(file);
     for (const char* ending : {".csv", ".json"}) files.add_obsolete(report_file(path(), ending));
   }
   files.commit();
