@@ -106,8 +106,8 @@ void Archive::refuse_foreign() const {
   for (const std::string& name : names_)
     if (name == "data.pkl" || name.ends_with("/data.pkl"))
       throw InputError(fmt::format("{}: a file of PyTorch; it cannot be read", file_->shown),
-                       fmt::format("in Python: numpy.savez('a.npz', **{{k: v.numpy() for k, v in "
-                                   "torch.load('{}').items()}})",
+                       fmt::format("in Python: numpy.savez('a.npz', **dict((k, v.numpy()) for k, v "
+                                   "in torch.load('{}').items()))",
                                    file_->shown));
   if (!names_.empty() && std::ranges::all_of(names_, has_text_ending))
     throw InputError(fmt::format("{}: a zip archive of text; it cannot be read", file_->shown),

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -477,6 +478,36 @@ for (g in unique(t$g)) {
         self.solve(*options, "--memory", "8MiB", "--scratch", ".")
         self.assertEqual(whole, [pathlib.Path(f"o.{kind[2:]}.csv").read_bytes()
                                  for kind in options])
+
+    def test_a_full_disk_and_a_kill_leave_nothing_of_the_fits(self):
+        self.ragged(groups=400)
+        command = [QRTOOL, "solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--residuals",
+                   "--fitted", "--leverage"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                    (100000, 100000)))
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertEqual(os.listdir("."), ["t.csv"])
+        # In a pipe that does not end, the tool has read rows when it is killed.
+        with subprocess.Popen([*command[:2], "-", *command[3:]], stdin=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as tool:
+            tool.stdin.write(pathlib.Path("t.csv").read_bytes()[:20000])
+            tool.stdin.flush()
+            time.sleep(0.3)
+            tool.send_signal(signal.SIGTERM)
+        self.assertNotEqual(tool.returncode, 0)
+        self.assertEqual(os.listdir("."), ["t.csv"])
+
+    def test_a_dry_run_counts_the_fits(self):
+        self.ragged()
+        command = ("solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--dry-run", "--json")
+        plain = json.loads(run(*command).stdout)["runs"][0]
+        more = json.loads(run(*command, "--fitted", "--residuals").stdout)["runs"][0]
+        self.solve("--fitted", "--residuals")
+        written = sum(os.path.getsize(f"o{each}.csv") for each in ("", ".fitted", ".residuals"))
+        self.assertLess(written / more["output_bytes"], 1.5)
+        self.assertGreater(written / more["output_bytes"], 0.6)
+        self.assertGreater(more["output_bytes"], plain["output_bytes"])
 
     def test_a_file_of_fits_is_kept(self):
         self.ragged(groups=3)

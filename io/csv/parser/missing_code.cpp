@@ -2,6 +2,7 @@
 // missing_code.cpp: the ends of the numbers of a column, and the gap before them.
 #include "io/csv/parser/missing_code.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -29,7 +30,7 @@ void MissingCode::End::add(double number) {
     count = 1;
     return;
   }
-  if (others == 0 || number > next) next = number;
+  next = std::max(next, number);
   ++others;
 }
 
@@ -38,7 +39,8 @@ std::optional<MissingCode::Found> MissingCode::find() const {
   for (const bool is_low : {true, false}) {
     const End &end = is_low ? lowest_ : highest_, &opposite = is_low ? highest_ : lowest_;
     const double range = opposite.most + end.next;  // of all others
-    if (end.others >= least_others && is_of_nines(end.most) && end.most - end.next > range)
+    if (end.others + between_ >= least_others && is_of_nines(end.most) &&
+        end.most - end.next > range)
       return Found{is_low ? -end.most : end.most, end.count};
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 // missing_code.hpp: a number such as -999 that may mean a missing one.
 #pragma once
 
+#include <cmath>
 #include <optional>
 
 #include "core/batch.hpp"
@@ -13,6 +14,8 @@ namespace qrtool {
 class MissingCode {
  public:
   void add(double number) {
+    // Nearly all numbers lie between the ends.
+    if (number > -lowest_.next && number < highest_.next) return void(++between_);
     lowest_.add(-number);
     highest_.add(number);
   }
@@ -25,11 +28,12 @@ class MissingCode {
  private:
   /// The largest number, how often it came, and the next one.
   struct End {
-    double most = 0, next = 0;
+    double most = 0, next = -HUGE_VAL;
     index_t count = 0, others = 0;
     void add(double number);
   };
-  End lowest_, highest_;
+  End lowest_, highest_;  // of the numbers times -1, and of the numbers
+  index_t between_ = 0;
 };
 
 }  // namespace qrtool
