@@ -92,7 +92,7 @@ MOST_LINES = {
     "io/checksum": 300,
     "io/csv": 4400,
     "io/factors": 500,
-    "io/file": 2300,
+    "io/file": 2400,
     "io/hdf5": 8000,
     "io/mtx": 600,
     "io/npy": 3050,

@@ -54,7 +54,8 @@ class CsvReader final : public ReaderOf<CsvReader> {
   /// Whether the name of the file has the ending of a text format, possibly followed by .gz.
   bool has_text_name() const {
     const bool is_compressed = source_.file.ends_with(".gz");
-    return has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)
+    return source_.file.ends_with(".zip") ||
+           has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)
                                          : source_.file);
   }
   bool is_keyed() const { return !reading_.keys.empty(); }

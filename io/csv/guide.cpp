@@ -214,6 +214,7 @@ ShellInput shell_input(const std::string& name) {
   std::string file = name == standard_input ? "FILE" : escape(name);
   if (file.find_first_not_of(plain) != std::string::npos) file = "'" + file + "'";
   if (name.ends_with(".gz")) return {fmt::format("gunzip < {} | ", file), ""};
+  if (name.ends_with(".zip")) return {fmt::format("unzip -p {} | ", file), ""};
   return {"", " < " + file};
 }
 

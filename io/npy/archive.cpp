@@ -110,9 +110,10 @@ void Archive::refuse_foreign() const {
                                    "in torch.load('{}').items()))",
                                    file_->shown));
   if (!names_.empty() && std::ranges::all_of(names_, has_text_ending))
-    throw InputError(fmt::format("{}: a zip archive of text; it cannot be read", file_->shown),
-                     fmt::format("unpack it: unzip -p {} {} > {}", file_->shown,
-                                 escape(names_.front()), escape(names_.front())));
+    throw InputError(
+        fmt::format("{}: a zip archive of text; it cannot be read", file_->shown),
+        fmt::format("unpack it: unzip -p {} {} > {}", file_->shown, escape(names_.front()),
+                    escape(names_.front().substr(names_.front().rfind('/') + 1))));
 }
 
 index_t Archive::find(const std::string& name) const {

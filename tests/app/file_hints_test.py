@@ -71,6 +71,7 @@ def saves_sheet(member):
 def saves_zipped_text(name):
     with zipfile.ZipFile(name, "w") as archive:
         archive.writestr("t.csv", "".join("%r,%r\n" % tuple(row) for row in A.tolist()))
+        archive.writestr("notes.txt", "more")
 
 
 def saves_datasets(name):

@@ -7,13 +7,15 @@ import csv
 import io
 import json
 import pathlib
+import subprocess
 import sys
 import unittest
+import zipfile
 
 import h5py
 import numpy as np
 
-from tool import FolderTest, hint_of, run
+from tool import QRTOOL, FolderTest, hint_of, run
 
 X = np.array([1., 2, 3, 5, 8, 13])
 Y = np.array([2.5, 3.75, 6, 9.25, 17, 26.5])
@@ -189,6 +191,30 @@ class PublicTables(FolderTest):
         said = run("solve", "t.csv", "o.csv", "-f", "--response", "y", "--a", "note",
                    status=3).stderr
         self.assertIn("'n/a yet' is not a number", said)
+
+    def test_a_text_in_a_zip_archive(self):
+        text = "a title\nx,y\n" + rows()
+        with zipfile.ZipFile("t.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("in/t.csv", text)
+        run("solve", "t.zip", "o.csv", "--response", "y", "--a", "x", "--intercept")
+        run("verify", "t.zip", "o.csv", "--response", "y", "--a", "x", "--intercept")
+        with open("o.csv", encoding="utf-8") as file:
+            found = [float(line["x"]) for line in csv.DictReader(file)]
+        np.testing.assert_allclose(found, np.polyfit(X, Y, 1)[::-1], rtol=1e-9)
+        whole = pathlib.Path("t.zip").read_bytes()
+        for place in range(45, len(whole), 7):
+            damaged = bytearray(whole)
+            damaged[place] ^= 0x10
+            pathlib.Path("d.zip").write_bytes(damaged)
+            done = subprocess.run([QRTOOL, "factor", "d.zip", "r.csv", "-f", "--mode", "r"],
+                                  check=False, capture_output=True, text=True)
+            self.assertIn(done.returncode, (0, 3), (place, done.stderr))
+            if done.returncode == 0:  # what is damaged has no part in the text
+                self.assertIn("6x2", done.stdout)
+        with zipfile.ZipFile("t.zip", "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("notes.txt", "more")
+        hint = hint_of(run("factor", "t.zip", "r.csv", "-f", status=3).stderr)
+        self.assertEqual(hint, "unpack it: unzip -p t.zip in/t.csv > t.csv")
 
     def test_wrong_uses_have_one_clear_line(self):
         write("t.csv", "x,y\n" + rows())
