@@ -164,8 +164,11 @@ bool Guide::finds_names(WayOut& way) const {
   };
   std::size_t row = 0, names = 0;
   while (row < fields.size() && !is_row(row)) ++row;
+  const auto fits = [&](std::size_t i) {
+    return fields[i].size() == fields[row].size() && separators[i] == separators[row];
+  };
   const auto may_be_names = [&](std::size_t i) {
-    return fields[i].size() == fields[row].size() && (!has_number(i) || are_of_years(fields[i]));
+    return fits(i) && (!has_number(i) || are_of_years(fields[i]));
   };
   while (names < row && row < fields.size() && !may_be_names(names)) ++names;
   if (names == row || row < 2 || row == fields.size()) return false;
@@ -180,8 +183,7 @@ bool Guide::finds_names(WayOut& way) const {
     if (has_number(i)) return false;
   way.is_clear = true;
   for (std::size_t i = 0; i < names; ++i)
-    if (has_number(i) && fields[i].size() == fields[row].size() && separators[i] == separators[row])
-      way.is_clear = false;
+    if (has_number(i) && fits(i)) way.is_clear = false;
   way.options.names_row = static_cast<index_t>(names) + 1;
   way.hint = fmt::format("if line {0} holds the names: --names-row {0}", names + 1);
   return true;
