@@ -272,6 +272,12 @@ class Qr(unittest.TestCase):
         qrtool.lstsq(a, b, missing="skip")
         qrtool.lstsq(a[0], b, missing="error")
 
+    def test_a_limit_is_raised_in_words_of_python(self):
+        qrtool.open_device("cpu", memory=1 << 20)
+        with self.assertRaisesRegex(qrtool.MemoryLimitError, r"raise memory in open_device\(\)$"):
+            qrtool.qr(np.ones((3000, 3000)), device="cpu")
+        qrtool.open_device("cpu")
+
     def test_no_argument_is_without_effect(self):
         with self.assertRaisesRegex(qrtool.CallError, "report=True"):
             qrtool.qr(np.eye(2), condition=True)
