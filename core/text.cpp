@@ -10,29 +10,10 @@
 #include <numeric>
 #include <vector>
 
+#include "core/utf8.hpp"
+
 namespace qrtool {
-
 namespace {
-
-/// Returns the bytes of the UTF-8 character that `text` begins with; 0 where it begins with none.
-/// Source: Unicode 15, table 3-7.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (!follows(1) || !follows(2)) return 0;
-  if (first == 0xe0) return second >= 0xa0 ? 3 : 0;
-  if (first == 0xed) return second <= 0x9f ? 3 : 0;
-  if (first > 0xe0 && first <= 0xef) return 3;
-  if (!follows(3)) return 0;
-  if (first == 0xf0) return second >= 0x90 ? 4 : 0;
-  if (first == 0xf4) return second <= 0x8f ? 4 : 0;
-  return first > 0xf0 && first < 0xf4 ? 4 : 0;
-}
 
 /// Whether a character steers a terminal: U+0000..U+001f, U+007f, or U+0080..U+009f (C1).
 bool is_control(std::string_view character) {

@@ -3,6 +3,7 @@
 #include "app/bench/sweep.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
@@ -26,12 +27,12 @@ namespace {
 class StatusLine {
  public:
   StatusLine(ProgressMode mode, const std::string& text)
-      : is_shown_(mode != ProgressMode::never && stderr_is_terminal()) {
-    if (is_shown_) write_stderr(text);
+      : is_shown_(mode != ProgressMode::never && is_terminal(STDERR_FILENO)) {
+    if (is_shown_) show_line(text);
     if (!is_shown_ && mode == ProgressMode::always) write_stderr(text + "\n");
   }
   ~StatusLine() {
-    if (is_shown_) write_stderr("\r\x1b[K");
+    if (is_shown_) show_line("");
   }
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;

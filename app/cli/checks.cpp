@@ -62,9 +62,14 @@ void refuse_standard_input_among(const std::vector<std::string>& inputs) {
                      "name files");
 }
 
-void refuse_dry_run_of_several() {
-  throw UsageError("--dry-run speaks of one output, and --into makes several",
-                   "name one input and OUT, without --into");
+/// Checks the choice among the inputs of --into.
+void check_taken(const InputsOfRun& taken, const std::string& into, bool force) {
+  if (into.empty() && (taken.skip_existing || taken.shares > 1))
+    throw UsageError(fmt::format("{} is for several inputs, with --into",
+                                 taken.skip_existing ? "--skip-existing" : "--shard"),
+                     "give --into DIR in place of OUT");
+  if (taken.skip_existing && force)
+    throw UsageError("--skip-existing and --force contradict each other", "leave one of them away");
 }
 
 /// With --into every word is an IN.
@@ -77,10 +82,10 @@ void place_words_into(FactorOptions& o) {
   if (!o.report.empty())
     throw UsageError("--report is one file, and --into makes several outputs",
                      "leave it away: every output holds a report of its own");
-  if (o.dry_run) refuse_dry_run_of_several();
 }
 
 void check(FactorOptions& o) {
+  check_taken(o.taken, o.into, o.force);
   if (!o.into.empty()) place_words_into(o);
   choose_stream(o);
   refuse_one_report_of_several(o.datasets, o.report);
@@ -111,7 +116,6 @@ void place_words_into(SolveOptions& o) {
   std::vector<std::string> read = o.inputs;
   read.push_back(o.system.weights);
   refuse_standard_input_among(read);
-  if (o.dry_run) refuse_dry_run_of_several();
   o.b.clear();
   o.output.clear();
   if (!o.system.response.empty()) return;
@@ -148,9 +152,6 @@ void check_by(const SolveOptions& o) {
   const std::pair<bool, std::string_view> refused[] = {
       {!o.into.empty(), "--into: it has one output"},
       {o.covariance, "--covariance: a group is one row of the output"},
-      {o.residuals, "--residuals: a group is one row of the output"},
-      {o.fitted, "--fitted: a group is one row of the output"},
-      {o.leverage, "--leverage: a group is one row of the output"},
       {!o.system.polynomial.empty(), "--polynomial: A has the columns of the file"},
       {!is_table && !o.system.a.empty(), "--a: A is one dataset"},
       {!is_table && o.system.intercept, "--intercept: A has the columns of the file"},
@@ -185,6 +186,7 @@ void check_places_of_groups(const SolveOptions& o) {
 void check(SolveOptions& o) {
   const SystemOptions& s = o.system;
   if (!o.by.empty() || !o.groups.empty()) check_by(o);
+  check_taken(o.taken, o.into, o.force);
   o.into.empty() ? place_words(o) : place_words_into(o);
   check_places_of_groups(o);
   if (o.basic && s.least_norm)

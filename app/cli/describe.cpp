@@ -17,6 +17,7 @@
 #include "core/join.hpp"
 #include "core/matrix/matrices.hpp"
 #include "core/text.hpp"
+#include "core/whole_number.hpp"
 #include "io/csv/parser/columns.hpp"
 #include "io/file/scratch_file.hpp"
 
@@ -62,31 +63,50 @@ constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::
 constexpr std::pair<std::string_view, StreamFormat> stream_formats[] = {{"csv", StreamFormat::csv},
                                                                         {"npy", StreamFormat::npy}};
 
-char parse_delimiter(const std::string& text) {
-  for (const auto& [word, character] : delimiter_words)
-    if (text == word || text == std::string(1, character)) return character;
-  if (text == "\\t") return '\t';
-  std::vector<std::string_view> names;
-  for (const auto& [word, character] : delimiter_words) names.push_back(word);
-  throw not_one_of("--delimiter", text, names);
+/// Adds an option whose value is a character, by its word or as it is.
+template <std::size_t N>
+void add_character(CommandLine& line, const char* name, char& value, const char* help,
+                   const std::pair<std::string_view, char> (&words)[N]) {
+  line.value(name, "C", help, [&value, &words, name](const std::string& text) {
+    std::vector<std::string_view> names;
+    for (const auto& [word, character] : words) {
+      if (text == word || text == std::string(1, character)) return void(value = character);
+      names.push_back(word);
+    }
+    if (text != "\\t") throw not_one_of(name, text, names);
+    value = '\t';
+  });
+  line.suggest(name, [&words] {
+    std::vector<Candidate> candidates;
+    for (const auto& [word, character] : words) candidates.push_back({std::string(word)});
+    return candidates;
+  });
+}
+
+/// Adds an option whose value is a number of lines, or a line.
+void add_lines(CommandLine& line, const char* name, index_t& value, index_t least,
+               const char* help) {
+  line.value(name, "N", help, [&value, least, name](const std::string& text) {
+    value = parse_whole(name, text, least, index_t{1} << 40);
+  });
 }
 
 /// Adds the options that say how a CSV file is written.
 void add_csv_options(CommandLine& line, CsvOptions& csv) {
-  line.value("--delimiter", "C",
-             "CSV: comma, semicolon, tab, space, pipe, or the character; default: what separates "
-             "the first row",
-             [&csv](const std::string& text) { csv.delimiter = parse_delimiter(text); });
-  line.suggest("--delimiter", [] {
-    std::vector<Candidate> words;
-    for (const auto& [word, character] : delimiter_words) words.push_back({std::string(word)});
-    return words;
-  });
+  add_character(line, "--delimiter", csv.delimiter,
+                "CSV: comma, semicolon, tab, space, pipe, or the character; default: what "
+                "separates the first row",
+                delimiter_words);
   line.choice("--decimal", csv.decimal, "CSV: the decimal sign", decimal_words);
-  line.value("--skip-rows", "N", "CSV: leave out the first N lines",
-             [&csv](const std::string& text) {
-               csv.skip_rows = parse_whole("--skip-rows", text, 0, index_t{1} << 40);
-             });
+  add_character(line, "--thousands", csv.thousands,
+                "CSV: between the thousands of a number: comma, point, space, apostrophe, or the "
+                "character; with point the comma is the decimal sign",
+                thousands_words);
+  add_lines(line, "--skip-rows", csv.skip_rows, 0, "CSV: leave out the first N lines");
+  add_lines(line, "--names-row", csv.names_row, 1,
+            "CSV: line N holds the names of the columns, also behind # or %; lines above it, and "
+            "lines without numbers below it, such as units, are left out");
+  add_lines(line, "--end-row", csv.end_row, 1, "CSV: line N is the last that is read");
   line.choice("--header", csv.header, "CSV: whether the first line holds the names of the columns",
               answer_words);
   line.list("--columns", "LIST",
@@ -113,7 +133,8 @@ template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
   line.repeated(
       "--dataset", "PATH",
-      "dataset in IN, as in FILE:PATH; default: the only one; repeated: several in one OUT",
+      "dataset in IN, as in FILE:PATH; default: the only one; repeated: several in one OUT, as are "
+      "those of a pattern of factor: '*', '/sub-*/A'",
       [&o](const std::string& text) {
         if (o.datasets.empty()) o.dataset = text;
         o.datasets.push_back(text);
@@ -168,6 +189,18 @@ void add_dry_run(CommandLine& line, bool& dry_run) {
             "expected time");
 }
 
+void parse_shard(const std::string& text, InputsOfRun& taken) {
+  const std::size_t slash = text.find('/');
+  const auto share = whole_number(text.substr(0, slash));
+  const auto shares =
+      slash == std::string::npos ? std::nullopt : whole_number(text.substr(slash + 1));
+  if (!share || !shares || *share < 1 || *share > *shares)
+    throw UsageError(fmt::format("--shard: '{}' is not I/N, with I from 1 to N", escape(text)),
+                     "the second of eight jobs has --shard 2/8");
+  taken.share = *share;
+  taken.shares = *shares;
+}
+
 /// Adds --into, for several inputs in one run. `words` says what the words of the line mean then.
 template <class Options>
 void add_into(CommandLine& line, Options& o, std::string_view words) {
@@ -178,6 +211,12 @@ void add_into(CommandLine& line, Options& o, std::string_view words) {
                          words),
              [&o](const std::string& text) { o.into = text; });
   line.many("--into", o.inputs);
+  line.flag("--skip-existing", o.taken.skip_existing,
+            "with --into: leave out inputs whose output is there and passes; one that does not "
+            "pass is made again");
+  line.value("--shard", "I/N",
+             "with --into: take every Nth input from the Ith on, as one of N jobs: 2/8",
+             [&o](const std::string& text) { parse_shard(text, o.taken); });
 }
 
 template <class Options>

@@ -3,12 +3,16 @@
 // output and says what came of it.
 #include "app/commands/solve.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "app/commands/commands.hpp"
+#include "app/process/console.hpp"
 #include "app/process/process_clock.hpp"
 #include "app/run/backends/attempts.hpp"
 #include "app/run/backends/make_backend.hpp"
+#include "app/run/files/earlier_output.hpp"
 #include "app/run/files/into.hpp"
 #include "app/run/files/source_notes.hpp"
 #include "app/solve/side_numbers.hpp"
@@ -23,38 +27,63 @@
 namespace qrtool {
 namespace {
 
-/// Plans, and prints what the run would need.
-ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
-                 Laps& laps) {
-  require_place(o.output, /*report=*/"", o.force);
+/// Plans, and returns what the run would need.
+RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
+                Laps& laps) {
+  if (is_there(o.into)) require_place(o.output, /*report=*/"", o.force);
   SolveRun run(o, inputs, limits, laps);
   run.make_plan();
-  print_costs(o, "solve", o.output, {cost_of(o, inputs, limits, run)});
-  return ExitCode::good;
+  return cost_of(o, inputs, limits, run);
+}
+
+/// Returns the runs of --into, which `run` does one after another.
+JobInto job_into(const SolveOptions& o, decltype(JobInto::run) run) {
+  const bool are_tables = !o.system.response.empty();
+  return {.options = o,
+          .command = "solve",
+          .schema = "qrtool.solve-into/1",
+          .folder = o.into,
+          .inputs = o.inputs,
+          .others = {are_tables ? "" : o.a, o.system.weights},
+          .taken = o.taken,
+          .run = std::move(run)};
+}
+
+/// Returns the options of one of these runs.
+SolveOptions options_of(const SolveOptions& o, const InputInto& each) {
+  SolveOptions one = o;
+  (o.system.response.empty() ? one.b : one.a) = each.input;
+  one.output = each.output;
+  one.force = o.force || each.replaces;
+  one.progress = ProgressMode::never;  // the files are counted
+  return one;
 }
 
 /// Solves for one B, or one table, after another, into its own files. A device is started once.
 ExitCode solve_into(const SolveOptions& o, const Limits& limits) {
   require_named_device(o.backend);
   start_device(o.backend);
-  const bool are_tables = !o.system.response.empty();
   std::shared_ptr<Backend> backend;
-  const auto run = [&](const std::string& input, const std::string& output) {
+  return run_into(
+      job_into(o, [&](const std::string& input, const std::string& output, bool replaces) {
+        Laps laps;
+        SolveOptions one = options_of(o, {input, output, replaces});
+        const SolveInputs inputs = open_inputs_of(one, limits);
+        return outcome_of(one, solve_inputs(one, inputs, limits, laps, &backend));
+      }));
+}
+
+/// Prints what the runs of all inputs would need.
+ExitCode dry_run_into(const SolveOptions& o, const Limits& limits) {
+  std::vector<RunCost> costs;
+  for (const InputInto& each : plan_into(job_into(o, {})).inputs) {
     Laps laps;
-    SolveOptions one = o;
-    (are_tables ? one.a : one.b) = input;
-    one.output = output;
-    one.progress = ProgressMode::never;  // the files are counted
+    const SolveOptions one = options_of(o, each);
     const SolveInputs inputs = open_inputs_of(one, limits);
-    return outcome_of(one, solve_inputs(one, inputs, limits, laps, &backend));
-  };
-  return run_into({.options = o,
-                   .command = "solve",
-                   .schema = "qrtool.solve-into/1",
-                   .folder = o.into,
-                   .inputs = o.inputs,
-                   .others = {are_tables ? "" : o.a, o.system.weights},
-                   .run = run});
+    costs.push_back(cost_of(one, inputs, limits, laps));
+  }
+  print_costs(o, "solve", o.into, costs);
+  return ExitCode::good;
 }
 
 }  // namespace
@@ -102,14 +131,35 @@ SolveResult solve_inputs(const SolveOptions& o, const SolveInputs& inputs, const
   }
 }
 
-ExitCode run_solve(const SolveOptions& o) {
+namespace {
+
+/// Whether an output may be replaced although nobody says so: nothing in it has passed.
+bool holds_nothing(const SolveOptions& o) {
+  if (o.force || !o.into.empty() || o.output.empty()) return false;
+  const EarlierOutput earlier = find_earlier(o.output);
+  return earlier.failed > 0 && earlier.passed == 0;
+}
+
+}  // namespace
+
+ExitCode run_solve(const SolveOptions& given) {
+  SolveOptions o = given;
+  if (holds_nothing(o)) {
+    o.force = true;
+    if (!o.quiet)
+      print_message(
+          fmt::format("note: '{}' is replaced: nothing in it has passed", escape(o.output)));
+  }
   if (!o.by.empty() || !o.groups.empty()) return solve_by(o);
   Laps laps(process_seconds());
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  if (!o.into.empty()) return solve_into(o, limits);
+  if (!o.into.empty()) return o.dry_run ? dry_run_into(o, limits) : solve_into(o, limits);
   start_device(o.backend);
   const SolveInputs inputs = open_inputs_of(o, limits);
-  if (o.dry_run) return dry_run(o, inputs, limits, laps);
+  if (o.dry_run) {
+    print_costs(o, "solve", o.output, {cost_of(o, inputs, limits, laps)});
+    return ExitCode::good;
+  }
   return print(o, outcome_of(o, solve_inputs(o, inputs, limits, laps, &backend_until_exit())));
 }
 

@@ -15,6 +15,7 @@
 #include "app/solve/groups/group_result.hpp"
 #include "app/solve/groups/group_solver.hpp"
 #include "app/solve/groups/keyed_input.hpp"
+#include "app/solve/groups/row_fits.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "core/cpu/cpu_rates.hpp"
 #include "core/error.hpp"
@@ -35,18 +36,33 @@ std::size_t window_bytes(const Limits& limits) {
   return std::min(most_window_bytes, limits.host_bytes / 8);
 }
 
-void print_notes_of(const SolveOptions& o, const Source& source) {
+void print_notes_of(const SolveOptions& o, const KeyedInput& input) {
   if (o.quiet) return;
+  const Source& source = input.source;
   print_source_notes(source, /*with_order=*/false);
   note_rounded(source);
   if (o.verbose) print_source_details(source);
+  if (const std::vector<std::string> same = input.keys.same_number(); !same.empty())
+    print_message(
+        fmt::format("note: {}: the keys '{}' and '{}' are one number and two groups: a key is text",
+                    escape(source.file), escape(same[0]), escape(same[1])));
 }
 
-/// Returns the limits with the memory that keys, rows and answers leave for the solver.
-Limits limits_of_solver(Limits limits, const KeyedInput& input) {
-  limits.host_bytes -= std::min(
-      limits.host_bytes, input.key_bytes() + window_bytes(limits) + input.rows->memory_bytes());
+/// Returns the limits with the memory that keys, rows, answers and fits leave for the solver.
+Limits limits_of_solver(Limits limits, const KeyedInput& input, const RowFits& fits) {
+  const std::size_t used =
+      input.key_bytes() + window_bytes(limits) + input.rows->memory_bytes() + fits.memory_bytes();
+  limits.host_bytes -= std::min(limits.host_bytes, used);
   return limits;
+}
+
+/// The bytes of a number in a table, about.
+constexpr std::uint64_t bytes_of_number = 18;
+
+/// The numbers of residuals, fitted values and leverages.
+std::uint64_t numbers_of_fits(const SolveOptions& o, const KeyedInput& input) {
+  return static_cast<std::uint64_t>(input.source.m * input.system.count_responses()) *
+         static_cast<std::uint64_t>(o.residuals + o.fitted + o.leverage);
 }
 
 /// Reads the table, which alone says how many groups there are, and keeps no row.
@@ -54,12 +70,12 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
   require_place(o.output, /*report=*/"", o.force);
   const Stopwatch watch;
   const KeyedInput input = read_keyed_input(o, limits, KeepRows::count);
-  print_notes_of(o, input.source);
+  print_notes_of(o, input);
   const index_t groups = input.keys.groups(), terms = input.system.terms();
   const index_t lines = groups * input.system.count_responses();
   const index_t mean = std::max<index_t>(input.source.m / std::max<index_t>(groups, 1), 1);
   const auto [least, most] = std::minmax_element(input.counts.begin(), input.counts.end());
-  constexpr std::uint64_t bytes_of_number = 18;
+  const std::uint64_t fits = numbers_of_fits(o, input);
   const auto columns = static_cast<std::uint64_t>(columns_of(input.table).size());
   const std::uint64_t row_bytes = sizeof(double) * static_cast<std::uint64_t>(input.source.n + 2);
   const std::uint64_t rows = row_bytes * static_cast<std::uint64_t>(input.source.m);
@@ -70,9 +86,10 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
                           "variant   one regression for each group on cpu\n",
                           format_count(groups), format_count(*least), format_count(*most), terms),
       .input_bytes = input.input_bytes,
-      .output_bytes = static_cast<std::uint64_t>(lines) * columns * bytes_of_number,
+      .output_bytes = (static_cast<std::uint64_t>(lines) * columns + fits) * bytes_of_number,
       .is_output_estimated = true,
-      .memory_bytes = in_memory + input.key_bytes(),
+      .memory_bytes = in_memory + input.key_bytes() +
+                      std::min<std::uint64_t>(fits * sizeof(double), limits.host_bytes / 8),
       .memory_limit_bytes = limits.host_bytes,
       .scratch_bytes = rows > in_memory ? 2 * rows : 0,
       .read_seconds = watch.seconds(),
@@ -84,9 +101,15 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
   return ExitCode::good;
 }
 
+/// What the groups are written to.
+struct GroupOutputs {
+  GroupTable table;
+  RowFits fits;
+};
+
 /// Solves the groups of a part that is loaded, some at a time, and writes them.
 void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& result,
-                const Limits& limits, GroupTable& table, Progress& progress) {
+                const Limits& limits, GroupOutputs& outputs, Progress& progress) {
   const KeyedInput& input = result.input;
   double& seconds = result.seconds.columns[1].seconds;
   const index_t responses = input.system.count_responses(), terms = input.system.terms();
@@ -94,7 +117,7 @@ void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& re
       responses * static_cast<index_t>(sizeof(GroupLine) +
                                        2 * sizeof(double) * static_cast<std::size_t>(terms));
   const auto at_once = std::max<index_t>(1, static_cast<index_t>(window_bytes(limits)) / of_group);
-  const Limits of_solver = limits_of_solver(limits, input);
+  const Limits of_solver = limits_of_solver(limits, input, outputs.fits);
   for (index_t done = 0; done < part.groups; done += at_once) {
     std::vector<GroupRows> groups;
     for (index_t g = done; g < std::min(done + at_once, part.groups); ++g)
@@ -102,6 +125,7 @@ void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& re
     const Stopwatch watch;
     const GroupAnswers answers = solver.solve(groups, of_solver);
     seconds += watch.seconds();
+    result.off_leverages += outputs.fits.add(groups, answers);
     for (index_t i = 0; i < std::ssize(answers.lines); ++i) {
       const GroupLine& line = answers.lines[static_cast<std::size_t>(i)];
       const index_t number = (part.first_group + done) * responses + i;
@@ -109,15 +133,15 @@ void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& re
         return std::span<const double>(&of.view()[0](i, 0), static_cast<std::size_t>(terms));
       };
       result.add(number, line);
-      table.add({.keys = input.keys.keys_of(number / responses),
-                 .response = input.responses[static_cast<std::size_t>(i % responses)],
-                 .rows = line.rows,
-                 .x = numbers(answers.x),
-                 .se = input.table.has_se ? numbers(answers.se) : std::span<const double>(),
-                 .rank = line.findings.rank,
-                 .r2 = line.r2,
-                 .condition = line.findings.condition,
-                 .status = status_word(line, terms)});
+      outputs.table.add({.keys = input.keys.keys_of(number / responses),
+                         .response = input.responses[static_cast<std::size_t>(i % responses)],
+                         .rows = line.rows,
+                         .x = numbers(answers.x),
+                         .se = input.table.has_se ? numbers(answers.se) : std::span<const double>(),
+                         .rank = line.findings.rank,
+                         .r2 = line.r2,
+                         .condition = line.findings.condition,
+                         .status = status_word(line, terms)});
     }
     progress.add(std::ssize(groups));
   }
@@ -144,21 +168,24 @@ ExitCode solve_by(const SolveOptions& o) {
   if (o.dry_run) return dry_run(o, limits);
   set_interrupt_message("qrtool: interrupted; nothing written\n");
   KeyedInput input = read_keyed_input(o, limits, KeepRows::store);
-  print_notes_of(o, input.source);
+  print_notes_of(o, input);
   GroupResult result(input, limits.threads);
   result.seconds.columns = {{"read", watch.seconds()}, {"solve"}, {"sync"}};
-  GroupTable table(input.table);
+  GroupOutputs outputs{.table = GroupTable(input.table), .fits = RowFits(o, input, limits)};
   {
     GroupSolver solver(input.system);
     Progress progress("solve", input.keys.groups(), o.progress_mode(), "groups");
     for (const RowStore::Part& part : input.rows->parts()) {
       input.rows->load(part);
-      solve_part(part, solver, result, limits, table, progress);
+      solve_part(part, solver, result, limits, outputs, progress);
     }
   }
   const Stopwatch sync;
+  outputs.fits.finish();
+  result.files = outputs.fits.paths();
+  result.files.insert(result.files.begin(), input.table.path);
   set_interrupt_message(interrupted_while_finishing);
-  table.commit();
+  outputs.table.commit(outputs.fits.files());
   set_interrupt_message(interrupted_when_complete);
   result.seconds.columns[2].seconds = sync.seconds();
   result.seconds.total = watch.seconds();

@@ -5,6 +5,7 @@
 #include "app/factor/factor_run.hpp"
 #include "app/run/backends/attempts.hpp"
 #include "app/run/backends/run_cost.hpp"
+#include "app/run/files/into.hpp"
 #include "core/factor/ranked_backend.hpp"
 #include "core/machine/host.hpp"
 
@@ -62,7 +63,7 @@ RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
 
 }  // namespace
 
-ExitCode dry_run_factor(const FactorOptions& o) {
+std::vector<RunCost> costs_of_factor(const FactorOptions& o) {
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
   std::vector<RunCost> costs;
@@ -72,11 +73,10 @@ ExitCode dry_run_factor(const FactorOptions& o) {
   for (const std::string& dataset : datasets) {
     one.dataset = dataset;
     const std::unique_ptr<Reader> input = open_input_of(one, limits);
-    require_place(o.output, o.report, o.force);
+    if (is_there(o.into)) require_place(o.output, o.report, o.force);
     costs.push_back(cost_of(one, *input, limits));
   }
-  print_costs(o, "factor", o.output, costs);
-  return ExitCode::good;
+  return costs;
 }
 
 }  // namespace qrtool

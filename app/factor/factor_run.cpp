@@ -98,7 +98,7 @@ std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Sour
   // The name is recorded without its directories, which should not be published with the output.
   const std::string name = source.file.substr(source.file.rfind('/') + 1);
   return {{"format", "qrtool"},
-          {"format_version", "1.1"},
+          {"format_version", "1.2"},
           {"qrtool_version", QRTOOL_VERSION},
           {"source_file", name}};
 }

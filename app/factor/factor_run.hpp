@@ -8,6 +8,7 @@
 #include "app/options/options.hpp"
 #include "app/process/laps.hpp"
 #include "app/run/backends/make_backend.hpp"
+#include "app/run/backends/run_cost.hpp"
 #include "app/run/files/outputs.hpp"
 #include "core/backend/backend.hpp"
 #include "core/factor/checked_backend.hpp"
@@ -89,8 +90,8 @@ std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Sour
 /// Returns the datasets that a run writes, without the parts that only the plan knows.
 OutputSpec planned_output(const Source& source, const Problem& problem);
 
-/// --dry-run: opens the input, plans and prints what the run would need. Errors: the errors that
-/// the run would have before its first matrix; a full disk is a part of the answer.
-ExitCode dry_run_factor(const FactorOptions& options);
+/// --dry-run: opens the input, plans and returns what the run would need for each dataset. Errors:
+/// those that the run would have before its first matrix; a full disk is a part of the answer.
+std::vector<RunCost> costs_of_factor(const FactorOptions& options);
 
 }  // namespace qrtool

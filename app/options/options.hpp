@@ -26,9 +26,16 @@ struct PrecisionWord {
 /// What standard output gets if OUT is -; automatic: text.
 enum class StreamFormat { automatic, csv, npy };
 
+/// With --into: which of the inputs a run takes.
+struct InputsOfRun {
+  bool skip_existing = false;     // those whose output is complete are left out
+  index_t share = 1, shares = 1;  // --shard: every one of `shares`, from number `share` on
+};
+
 struct FactorOptions : PrintOptions {
   std::string input, output, dataset;
   std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
+  bool is_of_several = false;         // OUT names the factors by their datasets, even of one
   Order order = Order::automatic;
   bool raw_values = false;  // HDF5: numbers as they are stored
   CsvOptions csv;
@@ -47,6 +54,7 @@ struct FactorOptions : PrintOptions {
   std::string report;
   std::string into;                 // --into: a folder; empty: one input, and `output`
   std::vector<std::string> inputs;  // with --into
+  InputsOfRun taken;                // of these
 };
 
 struct DevicesOptions : PrintOptions {
@@ -95,6 +103,7 @@ struct SolveOptions : PrintOptions {
   bool force = false, dry_run = false;
   std::string into;                 // --into: a folder; empty: one b, and `output`
   std::vector<std::string> inputs;  // with --into: every B, or every table
+  InputsOfRun taken;                // of these
 };
 
 enum class Criteria { bar, m_eps };

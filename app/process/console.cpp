@@ -4,10 +4,12 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -34,10 +36,15 @@ std::string log_path;
 constexpr std::string_view red = "\x1b[31m", plain = "\x1b[0m";
 
 bool shows_colours(int stream) {
-  const char *term = std::getenv("TERM"), *no_colour = std::getenv("NO_COLOR");
+  const char* no_colour = std::getenv("NO_COLOR");
   const bool is_forbidden = no_colour != nullptr && *no_colour != '\0';
-  return !is_forbidden && isatty(stream) == 1 && term != nullptr &&
-         std::string_view(term) != "dumb";
+  return !is_forbidden && is_terminal(stream);
+}
+
+std::atomic<bool> has_line = false;  // show_line() has written one
+
+void remove_line() {
+  if (has_line.exchange(false)) std::fputs("\r\x1b[K", stderr);
 }
 
 std::string coloured(std::string_view text, int stream) {
@@ -77,11 +84,29 @@ void write_log(std::string_view text) {
 
 }  // namespace
 
+bool is_terminal(int stream) {
+  const char* term = std::getenv("TERM");
+  for (const char* rank : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (std::getenv(rank) != nullptr) return false;
+  return isatty(stream) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+void show_line(std::string_view line) {
+  if (is_silent) return;
+  remove_line();
+  winsize size{};
+  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  line = line.substr(0, is_known ? size.ws_col - 1U : line.size());
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  has_line = !line.empty();
+}
+
 void silence_console() { is_silent = true; }
 void keep_stdout_free() { is_stdout_free = true; }
 
 void write_stdout(std::string_view text) {
   if (is_silent) return;
+  remove_line();
   std::FILE* const stream = is_stdout_free ? stderr : stdout;
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stream);
   if (stream == stdout && written < text.size() && stdout_error == 0) stdout_error = errno;
@@ -101,7 +126,9 @@ void finish_stdout() {
 }
 
 void write_stderr(std::string_view text) {
-  if (!is_silent) std::fwrite(text.data(), 1, text.size(), stderr);
+  if (is_silent) return;
+  remove_line();
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void print_message(std::string_view message) {

@@ -23,8 +23,16 @@ void write_json(const nlohmann::ordered_json& document);
 /// Flushes standard output. Errors: OutputError if any write has failed.
 void finish_stdout();
 
+/// Whether a stream is a terminal that takes control characters. That of a rank of MPI, which
+/// mpirun writes elsewhere, is none.
+bool is_terminal(int stream);
+
 /// Writes the text unchanged. It ignores failures, since no stream is left to report them.
 void write_stderr(std::string_view text);
+
+/// Shows a line on the terminal of standard error, as long as the terminal is wide, in place of the
+/// line before. What is written next removes it; an empty text does nothing else.
+void show_line(std::string_view line);
 
 /// Writes one line: `qrtool: message`.
 void print_message(std::string_view message);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "app/process/console.hpp"
@@ -14,11 +13,6 @@
 namespace qrtool {
 
 using namespace std::chrono_literals;
-
-bool stderr_is_terminal() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
-}
 
 std::string progress_line(std::string_view label, index_t done, index_t total, double seconds,
                           std::string_view unit) {
@@ -43,14 +37,14 @@ Progress::Progress(std::string_view label, index_t total, ProgressMode mode, std
     : label_(label),
       unit_(unit),
       total_(total),
-      terminal_(stderr_is_terminal()),
+      terminal_(is_terminal(STDERR_FILENO)),
       start_(Clock::now()),
       next_(start_ + (mode == ProgressMode::always ? 0ms : 1000ms)) {
   enabled_ = mode == ProgressMode::always || (mode == ProgressMode::automatic && terminal_);
 }
 
 Progress::~Progress() {
-  if (line_is_shown_) write_stderr("\r\x1b[K");
+  if (terminal_) show_line("");
 }
 
 void Progress::add(index_t count) {
@@ -61,8 +55,7 @@ void Progress::add(index_t count) {
   next_ = now + (terminal_ ? 100ms : 1000ms);
   const std::string line = progress_line(
       label_, done_, total_, std::chrono::duration<double>(now - start_).count(), unit_);
-  write_stderr(terminal_ ? fmt::format("\r{}\x1b[K", line) : line + "\n");
-  line_is_shown_ = terminal_;
+  terminal_ ? show_line(line) : write_stderr(line + "\n");
 }
 
 }  // namespace qrtool

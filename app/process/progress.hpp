@@ -13,8 +13,8 @@ namespace qrtool {
 enum class ProgressMode { automatic, always, never };
 
 /// Shows `factor  3,072/15,000  20%  41.2 matrices/s  eta 0:08`. On a terminal the line appears
-/// after one second, is rewritten, and is cleared at the end. With `always` it is also printed line
-/// by line into a pipe. One thread at a time may use it.
+/// after one second, is rewritten, and is cleared before messages and at the end. With `always` it
+/// is also printed line by line into a pipe. One thread at a time may use it.
 class Progress {
  public:
   /// `unit`: what is counted, such as "matrices".
@@ -33,12 +33,8 @@ class Progress {
   std::string label_, unit_;
   index_t total_, done_ = 0;
   bool enabled_, terminal_;
-  bool line_is_shown_ = false;
   Clock::time_point start_, next_;
 };
-
-/// Whether standard error is a terminal that can rewrite a line.
-bool stderr_is_terminal();
 
 /// Formats the line.
 std::string progress_line(std::string_view label, index_t done, index_t total, double seconds,

@@ -108,6 +108,12 @@ std::vector<std::string> needed_columns(const SystemOptions& o) {
   return lists;
 }
 
+bool needs_no_others(const SystemOptions& o) {
+  // A file without an ending may be the name of a column, too.
+  const bool may_be_both = std::filesystem::exists(o.weights) && ending_of(o.weights).empty();
+  return !o.a.empty() && !may_be_both;
+}
+
 void refuse_dataset_as_file(const std::string& file, const std::string& a) {
   const std::string of_a = split_location(a).file;
   if (file.empty() || std::filesystem::exists(split_location(file).file)) return;
@@ -138,13 +144,15 @@ namespace {
 void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& limits,
                 SolveInputs& inputs) {
   require_table(files.a);
-  const std::shared_ptr<Reader> table = open_recorded_input({.path = files.a,
-                                                             .dataset = {},
-                                                             .memory_bytes = memory_of_file(limits),
-                                                             .csv = files.csv,
-                                                             .is_one_table = true,
-                                                             .needed_columns = needed_columns(o)},
-                                                            files.recorded_a);
+  const std::shared_ptr<Reader> table =
+      open_recorded_input({.path = files.a,
+                           .dataset = {},
+                           .memory_bytes = memory_of_file(limits),
+                           .csv = files.csv,
+                           .is_one_table = true,
+                           .needed_columns = needed_columns(o),
+                           .only_needed_columns = needs_no_others(o)},
+                          files.recorded_a);
   const Source& source = table->source();
   const TableRoles roles = roles_of(source, o);
   const std::vector<std::string> labels = source.table.labels();

@@ -52,6 +52,9 @@ TableRoles roles_of(const Source& table, const SystemOptions& options);
 /// the table: lists for InputSpec::needed_columns.
 std::vector<std::string> needed_columns(const SystemOptions& options);
 
+/// Whether these are all columns that a table needs to have numbers in.
+bool needs_no_others(const SystemOptions& options);
+
 /// The files that a run reads.
 struct SolveFiles {
   std::string a, b;         // b: empty where A is a table

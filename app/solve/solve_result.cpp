@@ -21,18 +21,25 @@ const char* kind_of_solution(const SolveOptions& o) {
   return o.basic ? "a basic solution" : "of least norm";
 }
 
-/// Describes each response: "residual standard deviation 304.854, 9 degrees of freedom, R^2 0.995".
+/// Describes each response: "12 of 16 rows used; residual standard deviation 304.854, 9 degrees of
+/// freedom, R^2 0.995, condition 31.6".
 std::string deviations_of(const SolveResult& result) {
   std::string text;
+  const double condition = result.verdict.ranks.worst_condition;
   for (std::size_t r = 0; r < result.freedoms.size(); ++r) {
     const double freedom = result.freedoms[r];
     if (!(freedom > 0)) continue;
     if (result.freedoms.size() > 1) text += escape(result.table.responses[r]) + ": ";
+    const index_t rank = result.ranks.empty() ? 0 : result.ranks[r % result.ranks.size()];
+    const double rows = freedom + static_cast<double>(rank);
+    if (rows < static_cast<double>(result.a.m))
+      text += fmt::format("{} of {} rows used; ", rows, result.a.m);
     text += fmt::format("residual standard deviation {:.6g}, {} degree{} of freedom",
                         result.residual_norms[r] / std::sqrt(freedom), freedom,
                         freedom == 1 ? "" : "s");
     const FitReport& fit = result.fits_of_responses[r];
     if (!std::isnan(fit.r_squared)) text += fmt::format(", R^2 {:.6g}", fit.r_squared);
+    if (!std::isnan(condition)) text += fmt::format(", condition {:.3g}", condition);
     if (fit.is_perfect) text += "; a perfect fit: its se, t and p are rounding errors";
     text += '\n';
   }

@@ -45,6 +45,7 @@ struct SolveResult {
   CoefficientTable table = {};
   std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {};
   std::vector<FitReport> fits_of_responses = {};
+  std::vector<index_t> ranks = {};  // of A for all responses, or for each
 
   bool is_good() const { return verdict.failed() == 0 && wrong_leverages == 0; }
   bool is_table() const { return !table.terms.empty(); }

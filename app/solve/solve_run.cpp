@@ -200,7 +200,7 @@ OutputSpec SolveRun::output_spec() const {
                                 .fits = inputs_.fits,
                                 .fit_bar = result_.fit_bar}),
       .attributes = {{"format", "qrtool"},
-                     {"format_version", "1.1"},
+                     {"format_version", "1.2"},
                      {"qrtool_version", QRTOOL_VERSION},
                      {"command", "solve"},
                      {"source_file", without_directory(a.file)},
@@ -244,7 +244,7 @@ OutputSpec SolveRun::output_spec() const {
   if (options_.system.response.empty())
     for (const auto& [name, word] : b.details)
       spec.attributes.emplace_back("right_side_" + name, word);
-  name_dimensions_of_solutions(b, sides, spec);
+  name_dimensions_of_solutions(b, sides, inputs_.names, spec);
   return spec;
 }
 
@@ -327,6 +327,8 @@ void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> find
   write_column("scaled_condition", first, findings, &MatrixFindings::scaled_condition);
   for (const MatrixFindings& each : findings)
     result_.verdict.ranks.include(0, each.rank, each.condition, problem_.k());
+  for (const MatrixFindings& each : findings)
+    if (is_table()) result_.ranks.push_back(each.rank);
   keep_ranks(first, findings);
 }
 

@@ -107,7 +107,6 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
   report.attributes.emplace_back(mark, fmt::format("{}", table_.responses.size()));
   report_ = std::make_unique<SolutionReportFile>(report_file(spec.path, ".json"), report);
   OutputSpec rest = without_x(spec);
-  rest.coefficients.reset();
   rest.numbers.clear();
   for (MatrixDataset& dataset : rest.datasets) {
     // Leverages have one value per row, so they are a column, as residuals are.

@@ -54,13 +54,14 @@ class CsvReader final : public ReaderOf<CsvReader> {
   /// Whether the name of the file has the ending of a text format, possibly followed by .gz.
   bool has_text_name() const {
     const bool is_compressed = source_.file.ends_with(".gz");
-    return has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)
+    return source_.file.ends_with(".zip") ||
+           has_text_ending(is_compressed ? source_.file.substr(0, source_.file.size() - 3)
                                          : source_.file);
   }
   bool is_keyed() const { return !reading_.keys.empty(); }
   bool next_line();
   std::string_view text_of_line() const;
-  void refuse_commented_names(std::string_view row) const;
+  void note_names_and_units();
   void note_comment(index_t rows);
   void note_comments();
   void look_for_complex(std::string_view line, const std::vector<std::string>& below);
@@ -92,12 +93,14 @@ class CsvReader final : public ReaderOf<CsvReader> {
   CsvParser parser_;
   CsvReading reading_;
   Trial trial_;
-  bool says_nothing_;  // no option says how the text is written
+  index_t names_row_, end_row_;  // as in CsvOptions
+  bool says_nothing_;            // no option says how the text is written
   bool as_stored_;
   bool is_single_ = false;  // the numbers are float32 values
   bool has_noted_separators_ = false;
   Separators first_separators_;                     // before the first line that holds something
   bool has_header_ = false;                         // that was seen as one before the rows
+  std::vector<Separators> units_;                   // lines below the names
   Separators comment_above_;                        // the last before the rows, without its sign
   index_t commented_rows_ = 0, commented_row_ = 0;  // comments that look like rows; the first line
   index_t cut_lines_ = 0, cut_line_ = 0;            // lines that end with a comment; the first

@@ -43,7 +43,8 @@ std::unique_ptr<Reader> open_text(const InputSpec& spec) {
                    .kept_bytes = spec.is_one_table ? spec.memory_bytes / 2 : 0,
                    .memory_bytes = spec.memory_bytes,
                    .remainders = spec.remainders,
-                   .needed = spec.needed_columns});
+                   .needed = spec.needed_columns,
+                   .only_needed = spec.only_needed_columns});
 }
 
 std::unique_ptr<Writer> create_text(const OutputSpec& spec) {

@@ -4,12 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "core/text.hpp"
 #include "io/csv/fields.hpp"
 #include "io/csv/writer.hpp"
 #include "io/file/file_set.hpp"
+#include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/file/text_lines.hpp"
 #include "io/write/factor_files.hpp"
 
 namespace qrtool {
@@ -23,6 +28,20 @@ std::vector<std::string> columns_of(const GroupTableSpec& spec) {
     if (spec.has_se) names.push_back("se_" + term);
   names.insert(names.end(), {"rank", "r2", "condition", "status"});
   return names;
+}
+
+std::vector<std::string> statuses_of_groups(const std::string& path) {
+  std::vector<std::string> statuses;
+  if (is_standard_output(path) || !has_text_ending(path) || !file_exists(path)) return statuses;
+  TextLines lines(open_rereadable(path), escape(path));
+  const std::string end = fmt::format("{0}rank{0}r2{0}condition{0}status", separator_of(path));
+  if (!lines.next() || !lines.text().ends_with(end)) return statuses;
+  while (lines.next()) {
+    const std::string_view text = lines.text();
+    const std::string_view word = text.substr(text.rfind(separator_of(path)) + 1);
+    statuses.emplace_back(word == "singular" ? "ok" : word);
+  }
+  return statuses;
 }
 
 GroupTable::GroupTable(GroupTableSpec spec)
@@ -48,15 +67,17 @@ void GroupTable::add(const GroupRow& row) {
   output_.flush_if_full();
 }
 
-void GroupTable::commit() {
+void GroupTable::commit(std::list<RowColumns>& rows) {
   FileSet files;
+  for (RowColumns& each : rows) each.finish(files);
   output_.finish(files);
   // Files that another run left beside a table of this name would be read as parts of it.
   if (spec_.force && !is_standard_output(path())) {
     OutputSpec others{
         .path = path(), .force = true, .leading = {}, .datasets = {}, .attributes = {}};
     others.with_report = true;
-    for (const std::string& file : find_obsolete(others)) files.add_obsolete(file);
+    for (const std::string& file : find_obsolete(others))
+      if (std::ranges::find(rows, file, &RowColumns::path) == rows.end()) files.add_obsolete(file);
     for (const char* ending : {".csv", ".json"}) files.add_obsolete(report_file(path(), ending));
   }
   files.commit();

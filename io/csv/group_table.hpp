@@ -5,12 +5,14 @@
 //   2026-01-05,98,1.02,0.51,0.11,0.02,2,0.93,3.1,ok
 #pragma once
 
+#include <list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/batch.hpp"
+#include "io/csv/row_columns.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
@@ -27,6 +29,10 @@ struct GroupTableSpec {
 /// Returns the names of all columns.
 std::vector<std::string> columns_of(const GroupTableSpec& spec);
 
+/// Returns the statuses in such a table, `ok` for `singular`; none if the file is not one. Errors:
+/// InputError if it cannot be read.
+std::vector<std::string> statuses_of_groups(const std::string& path);
+
 struct GroupRow {
   std::vector<std::string_view> keys;
   std::string_view response = {};
@@ -42,7 +48,8 @@ class GroupTable {
  public:
   explicit GroupTable(GroupTableSpec spec);
   void add(const GroupRow& row);
-  void commit();
+  /// Gives the table and the numbers of its rows their names together.
+  void commit(std::list<RowColumns>& rows);
   const std::string& path() const { return output_.path(); }
 
  private:

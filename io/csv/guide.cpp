@@ -36,6 +36,8 @@ class Guide {
   /// Returns the hints of the list of remedies that leads to a readable text in the fewest steps,
   /// or an empty text.
   std::string hint_of(const CsvRefusal& refusal);
+  /// Returns the line of names if it is found without doubt, else 0.
+  index_t line_of_names(const CsvOptions& options);
   bool leads_on(WayOut way) { return cost_of(way, most_steps) < no_way; }
 
  private:
@@ -72,6 +74,14 @@ std::string Guide::hint_of(const CsvRefusal& refusal) {
     least = std::min(least, cost);
   }
   return best;
+}
+
+index_t Guide::line_of_names(const CsvOptions& options) {
+  for (const WayOut::Names names : {WayOut::Names::are_first, WayOut::Names::are_last}) {
+    WayOut way{.hint = "", .options = options, .names = names};
+    if (cost_of(way, most_steps) < no_way && way.is_clear) return way.options.names_row;
+  }
+  return 0;
 }
 
 /// Returns the number of steps until the text can be read, or no_way. A step that leaves columns
@@ -121,14 +131,12 @@ bool Guide::leaves_out_text(WayOut& way) {
   return true;
 }
 
-/// Returns a command that removes all lines above the rows except the line of names: "sed
-/// '1d;3,4d'".
-std::string command_to_names(index_t names, index_t rows) {
-  const auto lines = [](index_t first, index_t last) {
-    return first == last ? fmt::format("{}d", first) : fmt::format("{},{}d", first, last);
-  };
-  if (names == 1) return "sed " + lines(2, rows - 1);
-  return fmt::format("sed '{};{}'", lines(1, names - 1), lines(names + 1, rows - 1));
+/// Whether the fields are words and years that go up, as names of columns are: "country,2018,2019,
+/// 2020".
+bool are_of_years(const std::vector<std::string>& fields) {
+  constexpr std::ptrdiff_t least = 3;
+  return std::ranges::count_if(fields, begins_like_number) >= least &&
+         std::ranges::any_of(fields, is_word) && are_years(fields);
 }
 
 /// Finds the line of names and the first row of numbers. Lines above and between them, such as
@@ -137,10 +145,12 @@ bool Guide::finds_names(WayOut& way) const {
   constexpr index_t most_lines = 100;
   TextLines lines(duplicate(descriptor_), escape(name_));
   std::vector<std::vector<std::string>> fields;  // of each line
+  std::string separators;
   while (std::ssize(fields) < most_lines && lines.offset() < end_ && lines.next()) {
     const char separator =
         way.options.delimiter != 0 ? way.options.delimiter : find_separator(lines.text());
     fields.push_back(names_of(lines.text(), separator));
+    separators += separator;
   }
   const auto is_number = [](const std::string& field) {
     return may_be_number(field, Decimal::point) || may_be_number(field, Decimal::comma) ||
@@ -149,13 +159,16 @@ bool Guide::finds_names(WayOut& way) const {
   const auto has_number = [&](std::size_t i) { return std::ranges::any_of(fields[i], is_number); };
   const auto is_row = [&](std::size_t i) {
     const bool is_last = i + 1 == fields.size();
-    return has_number(i) &&
+    return has_number(i) && !are_of_years(fields[i]) &&
            (is_last || (fields[i + 1].size() == fields[i].size() && has_number(i + 1)));
   };
   std::size_t row = 0, names = 0;
   while (row < fields.size() && !is_row(row)) ++row;
+  const auto fits = [&](std::size_t i) {
+    return fields[i].size() == fields[row].size() && separators[i] == separators[row];
+  };
   const auto may_be_names = [&](std::size_t i) {
-    return fields[i].size() == fields[row].size() && !has_number(i);
+    return fits(i) && (!has_number(i) || are_of_years(fields[i]));
   };
   while (names < row && row < fields.size() && !may_be_names(names)) ++names;
   if (names == row || row < 2 || row == fields.size()) return false;
@@ -168,19 +181,11 @@ bool Guide::finds_names(WayOut& way) const {
   // A line that looks like a row is never left out.
   for (std::size_t i = names + 1; i < row; ++i)
     if (has_number(i)) return false;
-  const auto names_line = static_cast<index_t>(names) + 1, row_line = static_cast<index_t>(row) + 1;
-  if (names + 1 == row) {
-    way.options.skip_rows = names_line - 1;
-    way.hint =
-        fmt::format("if line {} holds the names: --skip-rows {}", names_line, names_line - 1);
-    return true;
-  }
-  for (index_t line = 1; line < row_line; ++line)
-    if (line != names_line) way.change.left_out.push_back(line);
-  const auto [before, behind] = shell_input(name_);
-  way.hint =
-      fmt::format("if line {} holds the names, and the rows begin in line {}: {}{}{} > new.csv",
-                  names_line, row_line, before, command_to_names(names_line, row_line), behind);
+  way.is_clear = true;
+  for (std::size_t i = 0; i < names; ++i)
+    if (has_number(i) && fits(i)) way.is_clear = false;
+  way.options.names_row = static_cast<index_t>(names) + 1;
+  way.hint = fmt::format("if line {0} holds the names: --names-row {0}", names + 1);
   return true;
 }
 
@@ -211,6 +216,7 @@ ShellInput shell_input(const std::string& name) {
   std::string file = name == standard_input ? "FILE" : escape(name);
   if (file.find_first_not_of(plain) != std::string::npos) file = "'" + file + "'";
   if (name.ends_with(".gz")) return {fmt::format("gunzip < {} | ", file), ""};
+  if (name.ends_with(".zip")) return {fmt::format("unzip -p {} | ", file), ""};
   return {"", " < " + file};
 }
 
@@ -218,6 +224,14 @@ std::string hint_that_leads_on(const CsvRefusal& refusal, int descriptor, const 
                                const CsvReading& reading) {
   if (descriptor < 0) return "";
   return Guide(descriptor, name, reading, end_of_trial(refusal.offset())).hint_of(refusal);
+}
+
+index_t line_of_names(const CsvRefusal& refusal, int descriptor, const std::string& name,
+                      const CsvOptions& options, const CsvReading& reading) {
+  if (descriptor < 0 || reading.as_stored || !refusal.is_before_rows() || options.skip_rows > 0 ||
+      options.header == Answer::no)
+    return 0;
+  return Guide(descriptor, name, reading, end_of_trial(refusal.offset())).line_of_names(options);
 }
 
 bool reads_as_table(const std::string& path) {

@@ -15,6 +15,11 @@ namespace qrtool {
 std::string hint_that_leads_on(const CsvRefusal& refusal, int descriptor, const std::string& name,
                                const CsvReading& reading);
 
+/// Returns the line of names where lines above it, or units below it, are why the text was refused,
+/// and no line that is left out then looks like a row; else 0. Parameters as hint_that_leads_on().
+index_t line_of_names(const CsvRefusal& refusal, int descriptor, const std::string& name,
+                      const CsvOptions& options, const CsvReading& reading);
+
 /// Whether a file can be read as a table, perhaps after hints, although its name does not say so.
 bool reads_as_table(const std::string& path);
 

@@ -24,7 +24,8 @@ Source read_keyed_rows(const InputSpec& spec, const std::string& keys, KeyedRows
                                                    .memory_bytes = spec.memory_bytes,
                                                    .keys = keys,
                                                    .rows = &rows,
-                                                   .needed = spec.needed_columns});
+                                                   .needed = spec.needed_columns,
+                                                   .only_needed = spec.only_needed_columns});
   reader->require_unchanged();
   return reader->source();
 }

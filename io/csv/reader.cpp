@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/csv/csv_reader.hpp"
 #include "io/csv/parser/words.hpp"
@@ -31,21 +32,28 @@ CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& 
       parser_(lines_, options, reading.as_stored, reading.keys),
       reading_(reading),
       trial_(trial),
+      names_row_(options.names_row),
+      end_row_(options.end_row),
       says_nothing_(options == CsvOptions{}),
       as_stored_(reading.as_stored),
       keeps_(reading.kept_bytes > 0) {
   source_.file = name;
   parser_.change(trial.change);
+  if (reading.guesses_names) parser_.guess_names();
+  if (reading.only_needed) parser_.read_only(reading.needed);
   if (reading.remainders) parser_.take_remainders();
   if (trial.looks_for_numbers) parser_.look_for_numbers();
-  skip_rows(options.skip_rows);
+  skip_rows(std::max(options.skip_rows, names_row_ - 1));
   try {
     scan();
   } catch (CsvRefusal& refusal) {
-    refusal.stop_at(lines_.offset());
+    refusal.stop_at(lines_.offset(), starts_.empty() || starts_.front().line == lines_.number());
     throw;
   }
-  if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
+  if (starts_.empty())
+    throw InputError(fmt::format("{}: holds no numbers{}", lines_.shown(),
+                                 end_row_ > 0 ? fmt::format(" up to line {}", end_row_) : ""),
+                     end_row_ > 0 ? "--end-row names the last row of the table" : "");
   source_.n = parser_.columns();
   source_.table = parser_.table();
   if (starts_.size() > 1) source_.leading = {std::ssize(starts_)};
@@ -55,6 +63,10 @@ CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& 
   if (has_complex()) source_.type = complex_of(source_.type);
   source_.complex_form = parser_.complex_form();
   source_.details = to_text(parser_.found());
+  std::vector<std::string> units;
+  for (const Separators& line : units_)
+    units.push_back(join(names_of(line.text, parser_.separator()), ", "));
+  if (!units.empty()) source_.details.emplace_back("csv_units", join(units, "; "));
   source_.notes = parser_.notes();
 }
 
@@ -69,8 +81,9 @@ void CsvReader::require_text() const {
 void CsvReader::skip_rows(index_t rows) {
   for (index_t row = 0; row < rows; ++row) {
     if (!lines_.next())
-      throw InputError(
-          fmt::format("{}: --skip-rows {}, but there are {} lines", lines_.shown(), rows, row));
+      throw InputError(fmt::format("{}: {} {}, but there are {} lines", lines_.shown(),
+                                   names_row_ > rows ? "--names-row" : "--skip-rows",
+                                   std::max(rows, names_row_), row));
     require_text();
   }
 }
@@ -176,6 +189,7 @@ void CsvReader::look_for_complex(std::string_view line, const std::vector<std::s
 /// Goes to the next line that is to be read.
 bool CsvReader::next_line() {
   do {
+    if (end_row_ > 0 && lines_.number() >= end_row_) return false;
     if (!lines_.next() || lines_.offset() >= trial_.end) return false;
   } while (!trial_.change.left_out.empty() &&
            std::ranges::find(trial_.change.left_out, lines_.number()) !=
@@ -183,10 +197,10 @@ bool CsvReader::next_line() {
   return true;
 }
 
-/// Returns the line. A trial may have it without the # that makes it a comment.
+/// Returns the line: that of the names without the # that makes it a comment.
 std::string_view CsvReader::text_of_line() const {
   std::string_view line = lines_.text();
-  if (trial_.change.bared != lines_.number()) return line;
+  if (names_row_ != lines_.number()) return line;
   for (const char* each : {" ", "#%", " "})
     line.remove_prefix(std::min(line.find_first_not_of(each), line.size()));
   return line;
@@ -195,7 +209,7 @@ std::string_view CsvReader::text_of_line() const {
 /// Checks every line and records where each matrix begins.
 void CsvReader::scan() {
   bool is_first = true;
-  index_t rows = 0;
+  index_t rows = 0, units = 0;
   while (next_line()) {
     require_text();
     std::string_view line = text_of_line();
@@ -225,10 +239,19 @@ void CsvReader::scan() {
       line = text_of_line();
       parser_.look_for_comments(line, below);
       parser_.look_for_tabs(line, below);
+      parser_.look_for_last_separators(line, below);
       look_for_complex(line, below);
       has_header_ = parser_.take_header(line, below);
+      units = parser_.lines_of_units(below);
       if (has_header_) continue;
-      refuse_commented_names(line);
+      // Text of another name may be Matrix Market that has lost its first line.
+      has_header_ = has_text_name() &&
+                    parser_.take_commented_header(comment_above_.text, line, comment_above_.line);
+    }
+    if (units > 0) {
+      --units;
+      units_.push_back({std::string(line), lines_.number()});
+      continue;
     }
     if (line.size() < lines_.text().size()) {
       has_cut_line_ = true;
@@ -240,7 +263,12 @@ void CsvReader::scan() {
   refuse_lost_banner(rows);
   end_matrix(rows);
   parser_.finish(source_.m * std::ssize(starts_));
+  if (end_row_ > lines_.number())
+    throw InputError(fmt::format("{}: --end-row {}, but there are {} lines", lines_.shown(),
+                                 end_row_, lines_.number()),
+                     "leave it away to read all of them");
   note_first_separators();
+  note_names_and_units();
   note_comments();
   if (parser_.table().has_header && starts_.size() > 1)
     parser_.add_note(fmt::format(
@@ -344,6 +372,13 @@ std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const 
   try {
     return std::make_unique<CsvReader>(descriptor, name, options, reading);
   } catch (const CsvRefusal& refusal) {
+    CsvReading guess = reading;
+    guess.guesses_names = true;
+    CsvOptions with_names = options;
+    if (options.names_row == 0)
+      with_names.names_row = line_of_names(refusal, again, name, options, guess);
+    if (with_names.names_row > 0 && options.names_row == 0)
+      return open_csv(fcntl(again, F_DUPFD_CLOEXEC, 0), name, with_names, guess);
     throw InputError(refusal.what(), hint_that_leads_on(refusal, again, name, reading));
   }
 }

@@ -27,7 +27,9 @@ struct CsvReading {
   std::string keys = {};
   KeyedRows* rows = nullptr;
   bool remainders = false;               // InputSpec::remainders
-  std::vector<std::string> needed = {};  // columns that the command needs, beside others
+  std::vector<std::string> needed = {};  // columns that the command needs
+  bool only_needed = false;              // and no others; else all are read
+  bool guesses_names = false;            // CsvOptions::names_row was found, and not stated
 };
 
 /// Opens text as float64 and checks all of it before any matrix is read. The reader takes over

@@ -105,26 +105,17 @@ void CsvReader::skip_blank(LineKind kind) {
                                kind == LineKind::blank ? "is blank" : "holds no number"));
 }
 
-/// Refuses a table without a header below a comment that holds a name which the command needs.
-/// Errors: InputError.
-void CsvReader::refuse_commented_names(std::string_view row) const {
-  const char separator = parser_.separator() != 0 ? parser_.separator() : find_separator(row);
-  const std::vector<std::string> names = names_of(comment_above_.text, separator);
-  const index_t line = comment_above_.line;
-  const bool may_be_names = line > 0 && names.size() == names_of(row, separator).size();
-  std::vector<std::string> needed = reading_.needed;
-  if (is_keyed()) needed.push_back(reading_.keys);
-  const bool is_needed = std::ranges::any_of(needed, [&](const std::string& list) {
-    return chooses_by_name({"", list}, names);
-  });
-  if (!may_be_names || !is_needed) return;
-  const auto [before, behind] = shell_input(source_.file);
-  throw CsvRefusal(
-      fmt::format("{}:{}:1: the line holds names of columns, but is a comment", lines_.shown(),
-                  line),
-      {{{.hint = fmt::format("{}sed '{}s/^ *[#%]* *//'{} > new.csv", before, line, behind),
-         .options = parser_.with([](CsvOptions&) {}),
-         .change = parser_.changed([&](TextChange& change) { change.bared = line; })}}});
+/// Says which lines above the rows are left out, and which lines hold units.
+void CsvReader::note_names_and_units() {
+  if (reading_.guesses_names && names_row_ > 1)
+    parser_.add_note(fmt::format(
+        "{} left out, and line {} is taken for the names of the columns; "
+        "--names-row N says another line",
+        names_row_ == 2 ? "line 1 is" : fmt::format("lines 1 to {} are", names_row_ - 1),
+        names_row_));
+  for (const Separators& line : units_)
+    parser_.add_note(fmt::format("line {} holds no number and is left out as units: {}", line.line,
+                                 quoted_text(line.text)));
 }
 
 /// Looks at a comment that is a whole line: it may hold the names, or be a row.
@@ -150,8 +141,8 @@ void CsvReader::note_comments() {
   if (comment_above_.line > 0 && !table.has_header && table.columns.size() > 1 &&
       names_of(comment_above_.text, parser_.separator()).size() == table.columns.size())
     parser_.add_note(
-        fmt::format("line {} is a comment and is left out; if it holds the names of the columns, "
-                    "remove its first sign",
+        fmt::format("line {0} is a comment and is left out; if it holds the names of the columns: "
+                    "--names-row {0}",
                     comment_above_.line));
   if (commented_rows_ > 0)
     parser_.add_note(

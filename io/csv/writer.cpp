@@ -12,6 +12,7 @@
 #include "io/checksum/number_hash.hpp"
 #include "io/csv/comments.hpp"
 #include "io/csv/reader.hpp"
+#include "io/csv/row_columns.hpp"
 #include "io/factors/row_collector.hpp"
 #include "io/factors/set_writer.hpp"
 #include "io/file/text_output.hpp"
@@ -24,6 +25,15 @@ index_t count_of(const std::vector<index_t>& dims) {
   index_t count = 1;
   for (const index_t extent : dims) count *= extent;
   return count;
+}
+
+/// Returns the names of the columns of residuals, fitted values and leverages beside a table of
+/// coefficients; an empty text for other datasets. Several responses share the leverages.
+std::string header_of_fits(const OutputSpec& spec, const MatrixDataset& dataset) {
+  const std::vector<std::string>& responses = spec.coefficients->responses;
+  if (!is_fit(dataset.name)) return {};
+  if (dataset.name == "leverage" && responses.size() > 1) return dataset.name;
+  return names_of_fits(dataset.name, responses, separator_of(spec.path));
 }
 
 /// The file of one dataset, as SetWriter asks for it.
@@ -81,7 +91,11 @@ CsvFile::CsvFile(const OutputSpec& spec, const MatrixDataset& described)
       count_(count_of(dataset_.leading.value_or(spec.leading))) {
   fmt::memory_buffer& buffer = output_.buffer();
   if (dataset_.type == ElementType::float32) buffer.append(fmt::format("{}\n", csv_single_marker));
-  if (!dataset_.description.empty()) buffer.append(fmt::format("# {}\n", dataset_.description));
+  const std::string header = spec.coefficients ? header_of_fits(spec, described) : std::string();
+  if (!header.empty())
+    buffer.append(header + "\n");
+  else if (!dataset_.description.empty())
+    buffer.append(fmt::format("# {}\n", dataset_.description));
   if (&described == &spec.datasets.back()) buffer.append(csv_comments(spec));
 }
 

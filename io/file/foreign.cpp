@@ -27,13 +27,21 @@ constexpr std::string_view frame_hint =
     "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))";
 constexpr std::string_view pickle_hint = "in Python: numpy.save('a.npy', array)";
 constexpr std::string_view netcdf_hint = "convert it: nccopy -k nc4 {} new.nc";
+constexpr std::string_view excel_hint = "save the sheet as CSV";
 constexpr std::string_view r_hint = "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")";
+
+constexpr std::string_view tensors_hint =
+    "in Python: numpy.savez('a.npz', **safetensors.numpy.load_file('{}'))";
+constexpr std::string_view fits_hint =
+    "in Python: numpy.save('a.npy', astropy.io.fits.getdata('{}').astype(float))";
 
 constexpr Foreign mat_file{"a MAT-file of version 5 to 7", matlab_hint},
     old_mat_file{"a MAT-file of version 4", matlab_hint},
     octave{"a binary file of Octave", matlab_hint}, parquet{"a Parquet file", frame_hint},
-    feather{"a Feather file", frame_hint}, pickle{"a pickle of Python", pickle_hint},
-    classic{"a netCDF-3 file", netcdf_hint}, of_r{"a file of R", r_hint};
+    feather{"an Arrow or Feather file", frame_hint}, pickle{"a pickle of Python", pickle_hint},
+    classic{"a netCDF-3 file", netcdf_hint}, of_r{"a file of R", r_hint},
+    fits{"a FITS file", fits_hint}, tensors{"a file of safetensors", tensors_hint},
+    old_excel{"an Excel workbook", excel_hint};
 
 constexpr std::pair<std::string_view, const Foreign*> signatures[] = {
     {"MATLAB 5.0 MAT-file", &mat_file},
@@ -41,6 +49,8 @@ constexpr std::pair<std::string_view, const Foreign*> signatures[] = {
     {"Octave-1-B", &octave},
     {"PAR1\x15", &parquet},
     {"ARROW1\0\0"sv, &feather},
+    {"SIMPLE  =", &fits},
+    {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", &old_excel},
     {"\x80\x02", &pickle},
     {"\x80\x03", &pickle},
     {"\x80\x04", &pickle},
@@ -100,11 +110,18 @@ bool is_old_mat_file(std::string_view head) {
   return false;
 }
 
+/// Whether it begins like a file of safetensors: the length of a JSON object, in eight bytes, and
+/// its first name.
+bool is_of_safetensors(std::string_view head) {
+  return head.size() > 10 && head.substr(4, 4) == "\0\0\0\0"sv && head.substr(8, 2) == "{\"";
+}
+
 /// Returns the format whose files begin like this, or null.
 const Foreign* foreign_format(std::string_view head) {
   for (const auto& [signature, format] : signatures)
     if (head.starts_with(signature)) return format;
   if (is_text_of_r(head)) return &of_r;
+  if (is_of_safetensors(head)) return &tensors;
   return is_old_mat_file(head) ? &old_mat_file : nullptr;
 }
 

@@ -135,7 +135,7 @@ Content sniff(const std::string& path) {
 
 Content sniff(int descriptor, const std::string& shown) {
   if (is_hdf5(descriptor, shown)) return Content::hdf5;
-  if (is_gzip(descriptor, shown)) {
+  if (is_compressed_text(descriptor, shown)) {
     const std::string head = head_of_text(descriptor, shown);
     if (is_octave_text(head)) return Content::octave_text;
     return is_matrix_market(head) ? Content::matrix_market : Content::gzip;

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_bytes.cpp: reads plain text, and decompresses gzip piece by piece.
+// text_bytes.cpp: reads plain text, and decompresses gzip, and a text in a zip archive, piece by
+// piece.
 #include "io/file/text_bytes.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "core/error.hpp"
 #include "io/file/descriptor.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/read_write_at.hpp"
 
 namespace qrtool {
@@ -34,9 +38,16 @@ class PlainBytes final : public TextBytes {
   std::string shown_;
 };
 
+/// The only member of a zip archive, a text that is deflated.
+struct ZippedText {
+  std::uint64_t start = 0;  // of the compressed bytes
+  std::uint32_t checksum = 0;
+};
+
+/// Text of gzip, or of a zip archive.
 class GzipBytes final : public TextBytes {
  public:
-  GzipBytes(int descriptor, const std::string& shown);
+  GzipBytes(int descriptor, const std::string& shown, std::optional<ZippedText> zipped);
   ~GzipBytes() override { inflateEnd(&stream_); }
   std::size_t read_at(std::uint64_t offset, char* to, std::size_t size) override;
 
@@ -50,6 +61,8 @@ class GzipBytes final : public TextBytes {
   static constexpr std::size_t piece_bytes = std::size_t{256} << 10;
   PlainBytes file_;
   std::string shown_;
+  std::optional<ZippedText> zipped_;
+  uLong checksum_ = 0;  // of the text of zip so far
   z_stream stream_{};
   std::vector<char> compressed_;
   std::uint64_t taken_ = 0;     // bytes of the file that were put into compressed_
@@ -57,13 +70,21 @@ class GzipBytes final : public TextBytes {
   bool is_at_end_ = false;
 };
 
-GzipBytes::GzipBytes(int descriptor, const std::string& shown)
-    : file_(descriptor, shown), shown_(shown), compressed_(piece_bytes) {
+GzipBytes::GzipBytes(int descriptor, const std::string& shown, std::optional<ZippedText> zipped)
+    : file_(descriptor, shown),
+      shown_(shown),
+      zipped_(zipped),
+      compressed_(piece_bytes),
+      taken_(zipped ? zipped->start : 0) {
   constexpr int gzip_alone = 16;
-  if (inflateInit2(&stream_, MAX_WBITS + gzip_alone) != Z_OK) throw std::bad_alloc();
+  if (inflateInit2(&stream_, zipped ? -MAX_WBITS : MAX_WBITS + gzip_alone) != Z_OK)
+    throw std::bad_alloc();
 }
 
 void GzipBytes::throw_damaged(const std::string& how) const {
+  if (zipped_)
+    throw InputError(fmt::format("{}: the zip archive is damaged ({})", shown_, how),
+                     "unzip -t tests it; copy or download the file again");
   throw InputError(fmt::format("{}: the gzip data is damaged ({})", shown_, how),
                    "gzip -t tests it; copy or download the file again");
 }
@@ -95,8 +116,13 @@ std::size_t GzipBytes::inflate_some(char* to, std::size_t size) {
   const uInt wanted = stream_.avail_out;
   while (!is_at_end_ && stream_.avail_out > 0) {
     if (stream_.avail_in == 0 && !fill()) throw_damaged("its end is missing");
+    const Bytef* const from = stream_.next_out;
     const int result = inflate(&stream_, Z_NO_FLUSH);
-    if (result == Z_STREAM_END) {
+    if (zipped_) checksum_ = crc32(checksum_, from, static_cast<uInt>(stream_.next_out - from));
+    if (result == Z_STREAM_END && zipped_) {
+      is_at_end_ = true;
+      if (checksum_ != zipped_->checksum) throw_damaged("its checksum is another one");
+    } else if (result == Z_STREAM_END) {
       is_at_end_ = !begin_next_member();
     } else if (result == Z_MEM_ERROR) {
       throw std::bad_alloc();
@@ -111,7 +137,8 @@ std::size_t GzipBytes::inflate_some(char* to, std::size_t size) {
 void GzipBytes::go_back() {
   inflateReset(&stream_);
   stream_.avail_in = 0;
-  taken_ = position_ = 0;
+  taken_ = zipped_ ? zipped_->start : 0;
+  position_ = checksum_ = 0;
   is_at_end_ = false;
 }
 
@@ -127,12 +154,53 @@ std::size_t GzipBytes::read_at(std::uint64_t offset, char* to, std::size_t size)
   return inflate_some(to, size);
 }
 
-}  // namespace
-
 bool is_gzip(int descriptor, const std::string& shown) {
   std::array<char, 2> found{};
   return read_input(descriptor, 0, found, shown) == found.size() && found == gzip_signature;
 }
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;)
+    value = value << 8U | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+/// Returns the text of an archive whose only member is a deflated text; nothing for any other file.
+/// The layout is that of APPNOTE.TXT 6.3.10 (PKWARE), sections 4.3 and 4.4.
+std::optional<ZippedText> find_zipped(int descriptor, const std::string& shown) {
+  constexpr std::size_t end_bytes = 22, entry_bytes = 46, local_bytes = 30;
+  const auto read = [&](std::uint64_t at, std::size_t bytes) {
+    std::string found(bytes, '\0');
+    found.resize(read_input(descriptor, at, found, shown));
+    return found;
+  };
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0 || info.st_size < static_cast<off_t>(end_bytes) ||
+      read(0, 4) != "PK\x03\x04")
+    return {};
+  const std::string end = read(static_cast<std::uint64_t>(info.st_size) - end_bytes, end_bytes);
+  const std::string_view last(end);
+  if (!last.starts_with("PK\x05\x06") || little_endian(last.substr(10, 2)) != 1) return {};
+  const std::uint64_t place = little_endian(last.substr(16, 4));
+  const std::string entry = read(place, entry_bytes);
+  const std::string_view about(entry);
+  if (about.size() < entry_bytes || !about.starts_with("PK\x01\x02")) return {};
+  const std::string name = read(place + entry_bytes, little_endian(about.substr(28, 2)));
+  const bool is_encrypted = little_endian(about.substr(8, 2)) % 2 != 0;
+  const bool is_deflated = little_endian(about.substr(10, 2)) == 8;
+  const std::uint64_t bytes = little_endian(about.substr(24, 4));
+  if (is_encrypted || !is_deflated || bytes == UINT32_MAX || !has_text_ending(name)) return {};
+  const std::uint64_t local = little_endian(about.substr(42, 4));
+  const std::string head = read(local, local_bytes);
+  if (head.size() < local_bytes || !head.starts_with("PK\x03\x04")) return {};
+  return ZippedText{.start = local + local_bytes +
+                             little_endian(std::string_view(head).substr(26, 2)) +
+                             little_endian(std::string_view(head).substr(28, 2)),
+                    .checksum = static_cast<std::uint32_t>(little_endian(about.substr(16, 4)))};
+}
+
+}  // namespace
 
 std::string head_of_text(int descriptor, const std::string& shown) {
   std::string head(4096, '\0');
@@ -140,10 +208,15 @@ std::string head_of_text(int descriptor, const std::string& shown) {
   return head;
 }
 
+bool is_compressed_text(int descriptor, const std::string& shown) {
+  return is_gzip(descriptor, shown) || find_zipped(descriptor, shown);
+}
+
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown) {
   Descriptor owned(descriptor);
-  const bool is_compressed = is_gzip(owned, shown);
-  if (is_compressed) return std::make_unique<GzipBytes>(owned.release(), shown);
+  const std::optional<ZippedText> zipped = find_zipped(owned, shown);
+  if (zipped || is_gzip(owned, shown))
+    return std::make_unique<GzipBytes>(owned.release(), shown, zipped);
   return std::make_unique<PlainBytes>(owned.release(), shown);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // text_bytes.hpp: the bytes of a text file at any offset, also where the file is compressed by
-// gzip.
+// gzip or zip.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,15 @@ class TextBytes {
 };
 
 /// Opens the text in a file that can be read at any offset, and takes over its descriptor. A gzip
-/// file is decompressed while it is read; nothing is kept on disk, and going back to an earlier
-/// offset decompresses it from the start again. `shown`: its name in messages. Errors: InputError.
+/// file, or the only text of a zip archive, is decompressed while it is read; nothing is kept on
+/// disk, and going back to an earlier offset decompresses it from the start again. `shown`: its
+/// name in messages. Errors: InputError.
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown);
 
 /// Returns the first 4096 bytes of the text, or all of it if it is shorter. Errors: as read_at().
 std::string head_of_text(int descriptor, const std::string& shown);
 
-/// Whether the file begins like one of gzip. Errors: InputError.
-bool is_gzip(int descriptor, const std::string& shown);
+/// Whether the file begins like one of gzip, or is a zip archive with one text. Errors: InputError.
+bool is_compressed_text(int descriptor, const std::string& shown);
 
 }  // namespace qrtool

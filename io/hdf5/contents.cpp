@@ -72,7 +72,7 @@ TextPairs attributes_of(const InputFile& file, const std::string& path) {
   return pairs;
 }
 
-/// Reads the numbers of a column of any type. The status is an enumeration.
+/// Reads the numbers of a column of any type. In format_version 1.1 the status is an enumeration.
 ReportNumbers read_numbers(const InputFile& file, Dataset dataset, const std::string& name) {
   const Handle type(H5Dget_type(dataset.handle), H5Tclose);
   const bool is_enum = H5Tget_class(type) == H5T_ENUM;

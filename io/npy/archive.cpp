@@ -51,7 +51,7 @@ std::shared_ptr<Archive> Archive::open(const std::string& path, const std::strin
   auto archive = std::make_shared<Archive>(std::make_shared<const OpenFile>(path), scratch);
   archive->open_directory();
   archive->collect_names();
-  archive->refuse_spreadsheet();
+  archive->refuse_foreign();
   return archive;
 }
 
@@ -96,13 +96,24 @@ void Archive::collect_names() {
   }
 }
 
-void Archive::refuse_spreadsheet() const {
+void Archive::refuse_foreign() const {
+  const bool is_excel = find("xl/workbook.xml") >= 0;
   // The first is of Office Open XML, the second of OpenDocument.
-  for (const char* name : {"[Content_Types].xml", "META-INF/manifest.xml"})
-    if (find(name) >= 0)
-      throw InputError(
-          fmt::format("{}: a spreadsheet or document; it cannot be read", file_->shown),
-          "save the sheet as CSV");
+  if (is_excel || find("[Content_Types].xml") >= 0 || find("META-INF/manifest.xml") >= 0)
+    throw InputError(fmt::format("{}: {}; it cannot be read", file_->shown,
+                                 is_excel ? "an Excel workbook" : "a spreadsheet or document"),
+                     "save the sheet as CSV");
+  for (const std::string& name : names_)
+    if (name == "data.pkl" || name.ends_with("/data.pkl"))
+      throw InputError(fmt::format("{}: a file of PyTorch; it cannot be read", file_->shown),
+                       fmt::format("in Python: numpy.savez('a.npz', **dict((k, v.numpy()) for k, v "
+                                   "in torch.load('{}').items()))",
+                                   file_->shown));
+  if (!names_.empty() && std::ranges::all_of(names_, has_text_ending))
+    throw InputError(
+        fmt::format("{}: a zip archive of text; it cannot be read", file_->shown),
+        fmt::format("unpack it: unzip -p {} {} > {}", file_->shown, escape(names_.front()),
+                    escape(names_.front().substr(names_.front().rfind('/') + 1))));
 }
 
 index_t Archive::find(const std::string& name) const {

@@ -50,7 +50,7 @@ class Archive : public std::enable_shared_from_this<Archive> {
 
   void open_directory();
   void collect_names();
-  void refuse_spreadsheet() const;
+  void refuse_foreign() const;
   zip_stat_t describe(index_t member) const;
   std::string shown_name(index_t member) const;
   void require_readable(const zip_stat_t& about, const std::string& shown) const;

@@ -2,9 +2,14 @@
 // contents.cpp: asks the format, and reads the reports of sets of files.
 #include "io/open/contents.hpp"
 
+#include <fmt/format.h>
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/file/text_output.hpp"
 #include "io/open/formats.hpp"
 #include "io/write/factor_files.hpp"
@@ -16,6 +21,27 @@ bool has_datasets(const std::string& file) { return format_of_input(file).has_da
 std::vector<Entry> list_entries(const std::string& file) {
   const Format& format = format_of_input(file);
   return format.list_entries == nullptr ? std::vector<Entry>{} : format.list_entries(file);
+}
+
+std::vector<std::string> datasets_like(const std::string& file, const std::string& pattern) {
+  std::vector<std::string> names;
+  if (!has_datasets(file))
+    throw InputError(fmt::format("{}: --dataset '{}': the file holds no datasets", escape(file),
+                                 escape(pattern)),
+                     "leave --dataset away");
+  for (const Entry& entry : list_entries(file)) {
+    const bool is_matrix = entry.dims.size() > 1 && entry.problem.empty() &&
+                           !entry.stored_type.empty() && !entry.is_coordinates;
+    const bool fits = entry.name == pattern ||
+                      fnmatch(pattern.c_str(), entry.name.c_str(), 0) == 0 ||
+                      fnmatch(("/" + pattern).c_str(), entry.name.c_str(), 0) == 0;
+    if (is_matrix && fits) names.push_back(entry.name);
+  }
+  if (names.empty())
+    throw InputError(
+        fmt::format("{}: no matrix has a name like '{}'", escape(file), escape(pattern)),
+        fmt::format("qrtool info {} lists all of them", escape(file)));
+  return names;
 }
 
 std::vector<StoredOutput> read_stored_outputs(const std::string& path) {

@@ -18,6 +18,10 @@ bool has_datasets(const std::string& file);
 /// Errors: InputError if the file cannot be read.
 std::vector<Entry> list_entries(const std::string& file);
 
+/// Returns the names of the matrices of a file that a pattern stands for: * for any text, ? for one
+/// character. Errors: InputError if there is none, or if the file holds no datasets.
+std::vector<std::string> datasets_like(const std::string& file, const std::string& pattern);
+
 /// Returns the outputs of this tool in the file or set of files that `path` names: one for each
 /// dataset that was factored, or none if another program wrote it. Errors: InputError if it is
 /// damaged.

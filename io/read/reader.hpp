@@ -37,7 +37,8 @@ struct InputSpec {
   bool is_one_table = false;   // text: a blank line within it is skipped, and ends no matrix
   // Further columns of text that the run needs, by name or number. A hint must keep them.
   std::vector<std::string> needed_columns = {};
-  bool remainders = false;      // in place of each integer what float64 leaves of it, mostly 0
+  bool only_needed_columns = false;  // others are not read, whatever they hold
+  bool remainders = false;           // in place of each integer what float64 leaves of it, mostly 0
   bool raw_values = false;      // HDF5: numbers as they are stored, whatever the attributes say
   bool takes_complex = false;   // complex matrices are refused otherwise
   bool order_is_guess = false;  // `order` was guessed by the run that made the factors

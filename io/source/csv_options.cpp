@@ -12,6 +12,11 @@
 namespace qrtool {
 namespace {
 
+constexpr std::pair<const char*, index_t CsvOptions::*> lines_of_options[] = {
+    {"csv_skip_rows", &CsvOptions::skip_rows},
+    {"csv_names_row", &CsvOptions::names_row},
+    {"csv_end_row", &CsvOptions::end_row}};
+
 template <class T, std::size_t N>
 std::string word_for(T value, const std::pair<std::string_view, T> (&words)[N]) {
   for (const auto& [word, meaning] : words)
@@ -36,7 +41,9 @@ TextPairs to_text(const CsvOptions& o) {
   };
   add("csv_delimiter", word_for(o.delimiter, delimiter_words));
   add("csv_decimal", word_for(o.decimal, decimal_words));
-  add("csv_skip_rows", o.skip_rows > 0 ? std::to_string(o.skip_rows) : "");
+  add("csv_thousands", word_for(o.thousands, thousands_words));
+  for (const auto& [name, line] : lines_of_options)
+    if (o.*line > 0) add(name, std::to_string(o.*line));
   add("csv_header", word_for(o.header, answer_words));
   add("csv_index_column", word_for(o.index_column, answer_words));
   add("csv_columns", o.columns);
@@ -61,8 +68,10 @@ CsvOptions with_recorded(CsvOptions o, const TextPairs& recorded) {
     if (name == "csv_delimiter") set_by_word(o.delimiter, word, delimiter_words);
     if (name == "csv_decimal") set_by_word(o.decimal, word, decimal_words);
     if (name == "csv_header") set_by_word(o.header, word, answer_words);
-    if (name == "csv_skip_rows" && o.skip_rows == 0)
-      std::from_chars(word.data(), word.data() + word.size(), o.skip_rows);
+    if (name == "csv_thousands") set_by_word(o.thousands, word, thousands_words);
+    for (const auto& [option, line] : lines_of_options)
+      if (name == option && o.*line == 0)
+        std::from_chars(word.data(), word.data() + word.size(), o.*line);
     if (name == "csv_index_column" && !chooses_columns)
       set_by_word(o.index_column, word, answer_words);
     if (name == "csv_columns" && !chooses_columns) o.columns = word;

@@ -21,12 +21,17 @@ inline constexpr std::pair<std::string_view, Answer> answer_words[] = {
     {"auto", Answer::automatic}, {"yes", Answer::yes}, {"no", Answer::no}};
 inline constexpr std::pair<std::string_view, char> delimiter_words[] = {
     {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"space", ' '}, {"pipe", '|'}};
+inline constexpr std::pair<std::string_view, char> thousands_words[] = {
+    {"comma", ','}, {"point", '.'}, {"space", ' '}, {"apostrophe", '\''}};
 
 /// How a CSV file is written. Members that are automatic or empty are found from the text.
 struct CsvOptions {
   char delimiter = 0;
   Decimal decimal = Decimal::automatic;
+  char thousands = 0;     // between the digits of large numbers; 0: nothing is
   index_t skip_rows = 0;  // lines at the beginning that are not looked at
+  index_t names_row = 0;  // the line of names, from 1: no line above it is looked at; 0: not known
+  index_t end_row = 0;    // the last line that is read; 0: all are
   Answer header = Answer::automatic;
   Answer index_column = Answer::automatic;
   std::string columns = {};                // "2-5,name,8-"; empty: all
@@ -36,9 +41,9 @@ struct CsvOptions {
 };
 
 /// The names of these options in outputs.
-inline constexpr std::array csv_option_names{"csv_delimiter", "csv_decimal",      "csv_skip_rows",
-                                             "csv_header",    "csv_index_column", "csv_columns",
-                                             "csv_na_text"};
+inline constexpr std::array csv_option_names{
+    "csv_delimiter", "csv_decimal", "csv_thousands",    "csv_skip_rows", "csv_names_row",
+    "csv_end_row",   "csv_header",  "csv_index_column", "csv_columns",   "csv_na_text"};
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 

@@ -15,6 +15,7 @@ struct Dimension {
   std::string name = {};  // empty: it has none
   index_t extent = 0;
   std::vector<double> coordinates = {};  // one for each index; empty: none are known
+  std::vector<std::string> labels = {};  // in place of numbers, where an output has them
   TextPairs attributes = {};             // of the coordinates: units, calendar, long_name
 };
 

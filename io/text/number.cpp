@@ -165,6 +165,57 @@ std::string if_number(std::string text, Decimal decimal) {
   return is_number(text, decimal) ? text : "";
 }
 
+/// Whether signs separate all digits by thousands: "1,234,567".
+bool is_grouped(std::string_view text, char sign) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  const std::size_t first = text.find(sign);
+  if (first == std::string_view::npos || first == 0 || first > 3) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_sign_here = i >= first && (i - first) % 4 == 0;
+    if (is_sign_here ? text[i] != sign : !is_digit(text[i])) return false;
+  }
+  return (text.size() - first) % 4 == 0;
+}
+
+}  // namespace
+
+std::string without_sign(std::string_view text, char sign, Decimal decimal) {
+  std::string changed(text);
+  const auto make_plain = [&](std::string_view typographic) {
+    for (std::size_t at = 0; (at = changed.find(typographic, at)) != std::string::npos; ++at)
+      changed.replace(at, typographic.size(), 1, sign);
+  };
+  if (sign == ' ')
+    for (const std::string_view blank : {"\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89"})
+      make_plain(blank);
+  if (sign == '\'') make_plain("\xe2\x80\x99");
+  const std::size_t end =
+      std::min(changed.find(decimal == Decimal::comma ? ',' : '.'), changed.size());
+  if (!is_grouped(std::string_view(changed).substr(0, end), sign)) return {};
+  std::erase(changed, sign);
+  return if_number(changed, decimal);
+}
+
+char sign_of_thousands(std::string_view text, Decimal decimal) {
+  for (const char sign : {' ', '\''})
+    for (const Decimal each : {Decimal::point, Decimal::comma})
+      if ((decimal == Decimal::automatic || each == decimal) &&
+          !without_sign(text, sign, each).empty())
+        return sign;
+  const std::size_t point = text.rfind('.'), comma = text.rfind(',');
+  const bool has_both = point != std::string_view::npos && comma != std::string_view::npos;
+  if (point == comma) return 0;  // there are none
+  const bool is_comma = comma != std::string_view::npos && (!has_both || comma > point);
+  const char last = is_comma ? ',' : '.', other = is_comma ? '.' : ',';
+  const std::size_t end = has_both ? text.rfind(last) : text.size();
+  const char sign = has_both ? other : last;
+  if (!is_grouped(text.substr(0, end), sign)) return 0;
+  const Decimal known = sign == ',' ? Decimal::point : Decimal::comma;
+  return !has_both && decimal != known && may_have_thousands(text, sign) ? '\0' : sign;
+}
+
+namespace {
+
 /// Returns 1.5e3 for 1.5d3, as Fortran writes it.
 std::string with_exponent_e(std::string_view text, Decimal decimal) {
   std::string changed(text);
@@ -186,35 +237,10 @@ std::string with_ascii_minus(std::string_view text, Decimal decimal) {
   return if_number("-" + std::string(text.substr(typographic_minus.size())), decimal);
 }
 
-/// Whether signs separate all digits by thousands: "1,234,567".
-bool is_grouped(std::string_view text, char sign) {
-  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-  const std::size_t first = text.find(sign);
-  if (first == std::string_view::npos || first == 0 || first > 3) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_sign_here = i >= first && (i - first) % 4 == 0;
-    if (is_sign_here ? text[i] != sign : !is_digit(text[i])) return false;
-  }
-  return (text.size() - first) % 4 == 0;
-}
-
-/// Removes separators of thousands. If the text has a point and a comma, the last of them is the
-/// decimal sign: 1,234.5 and 1.234,5. If it has only one of them, it is no decimal sign if the text
-/// uses the other one, or if it occurs twice.
 std::string without_thousands(std::string_view text, Decimal decimal) {
-  const std::size_t point = text.rfind('.'), comma = text.rfind(',');
-  const bool has_both = point != std::string_view::npos && comma != std::string_view::npos;
-  if (point == comma) return {};  // there are none
-  const bool is_comma = comma != std::string_view::npos && (!has_both || comma > point);
-  const char last = is_comma ? ',' : '.', other = is_comma ? '.' : ',';
-  const std::size_t end = has_both ? text.rfind(last) : text.size();
-  const char sign = has_both ? other : last;
-  if (!is_grouped(text.substr(0, end), sign)) return {};
-  const Decimal known = sign == ',' ? Decimal::point : Decimal::comma;
-  if (!has_both && decimal != known && may_have_thousands(text, sign)) return {};
-  std::string changed(text);
-  std::erase(changed, sign);
-  return if_number(changed, sign == ',' ? Decimal::point : Decimal::comma);
+  const char sign = sign_of_thousands(text, decimal);
+  if (sign == 0) return {};
+  return without_sign(text, sign, sign == '.' ? Decimal::comma : Decimal::point);
 }
 
 /// Returns -987.65 for (987.65), as accountants write it.
@@ -258,6 +284,7 @@ std::string with_other_sign(std::string_view text, Decimal decimal) {
 bool may_be_number(std::string_view text, Decimal decimal) {
   double value = 0;
   return is_number(text, decimal) || parse_microsoft(text, value) ||
+         sign_of_thousands(text, decimal) != 0 ||
          std::ranges::any_of(
              std::initializer_list<Mend>{with_exponent_e, without_percent, with_ascii_minus,
                                          with_minus, without_currency},
@@ -283,8 +310,6 @@ NumberHint hint_for_number(std::string_view text, Decimal decimal) {
   } else if (mends(with_other_sign)) {
     found.hint = fmt::format("the {} is the decimal sign of this file; write {}",
                              decimal == Decimal::comma ? "comma" : "point", found.hint);
-  } else if (mends(without_thousands)) {
-    found.hint = "write the number without separators of thousands: " + found.hint;
   } else {
     return {};
   }

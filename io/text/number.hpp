@@ -36,6 +36,13 @@ bool parse_microsoft(std::string_view text, double& value);
 /// Whether the text has the form of a number with `sign` between thousands: "1,234", but neither
 /// "1,5" nor "0,123".
 bool may_have_thousands(std::string_view text, char sign = ',');
+/// Returns the number without `sign` between its thousands, or an empty text if it does not divide
+/// all digits so. A blank or an apostrophe may be a typographic one.
+std::string without_sign(std::string_view text, char sign, Decimal decimal);
+/// Returns the sign between the thousands of a text, or 0. If the text has a point and a comma, the
+/// last of them is the decimal sign: 1,234.5 and 1.234,5. If it has only one of them, that is no
+/// decimal sign if the text uses the other one, or if it occurs twice.
+char sign_of_thousands(std::string_view text, Decimal decimal);
 /// Parses a whole field as a complex number with parts that `type` can hold, as Python, NumPy and
 /// Octave write it: "1+2i", "(1+2j)", "1+-2j", "3i", "inf+nanj"; or as a real number. Parentheses
 /// may only enclose a complex number: "(3)" is -3 to accountants.
@@ -52,8 +59,8 @@ struct NumberHint {
   std::string hint;
   Mend mend = nullptr;
 };
-/// Whether a text is a number, or a form that a hint can always rewrite: 1.5d3, 12 %, (3), $5, and
-/// a typographic minus sign.
+/// Whether a text is a number, or a form that a hint can always rewrite: 1.5d3, 12 %, (3), $5, a
+/// typographic minus sign, and signs between thousands.
 bool may_be_number(std::string_view text, Decimal decimal);
 /// Returns a hint for a text that was probably meant as a number with the decimal sign `decimal`;
 /// empty if nothing is known.

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -408,11 +409,126 @@ for (g in unique(t$g)) {
         run("solve", "t.csv", "o.csv", "--response", "y", "--by", "group", "--columns", "y",
             "--intercept")
 
+    def gaps(self, rows=300):
+        """A table with gaps and weights of 0, in any order of its keys, and its numbers."""
+        keys = self.random.choice(["a", "b b", "1", "01", "1.0"], rows)
+        a, w = self.random.standard_normal((rows, 2)), self.random.random(rows)
+        b = (a @ [2, -1] + 1 + 0.1 * self.random.standard_normal(rows))[:, None]
+        b = np.hstack([b, b**2])
+        b[self.random.random(b.shape) < 0.1] = np.nan
+        a[self.random.random(rows) < 0.05, 0] = np.nan
+        w[self.random.random(rows) < 0.1] = 0
+        lines = [",".join("" if np.isnan(x) else repr(float(x)) for x in row)
+                 for row in np.column_stack([a, b, w])]
+        write("t.csv", "g,u,v,y,z,w\n" + "".join(
+            f"{key},{line}\n" for key, line in zip(keys, lines)))
+        return keys, np.column_stack([np.ones(rows), a]), b, w
+
+    def expect_fits(self, keys, a, b, w, name, column):
+        """The files of fits beside plain least squares for each group."""
+        found = {kind: np.genfromtxt(f"o.{kind}.csv", delimiter=",", names=True)[f"{kind}_{name}"]
+                 for kind in ("residuals", "fitted", "leverage")}
+        b = b[:, column]
+        for key in np.unique(keys):
+            group = keys == key
+            counts = group & ~np.isnan(a).any(1) & ~np.isnan(b) & (w > 0)
+            root = np.sqrt(w[counts])
+            q, r = np.linalg.qr(a[counts] * root[:, None])
+            fitted = a @ np.linalg.solve(r, q.T @ (b[counts] * root))
+            np.testing.assert_allclose(found["fitted"][group], fitted[group], atol=1e-11)
+            np.testing.assert_allclose(found["residuals"][group], (b - fitted)[group], atol=1e-11)
+            np.testing.assert_allclose(found["leverage"][counts], (q**2).sum(1), atol=1e-11)
+            self.assertTrue(np.isnan(found["leverage"][group & ~counts & (w > 0)]).all())
+
+    def test_rows_have_fits_in_the_order_of_the_table(self):
+        keys, a, b, w = self.gaps()
+        fits = ["--residuals", "--fitted", "--leverage"]
+        options = ["--a", "u,v", "--intercept", "--missing", "skip", "--weights", "w", *fits]
+        _, done = self.solve(*options, response="y,z")
+        for column, name in enumerate("yz"):
+            self.expect_fits(keys, a, b, w, name, column)
+        self.assertIn("wrote o.csv, o.residuals.csv, o.fitted.csv, o.leverage.csv", done.stdout)
+        with open("o.fitted.csv", encoding="utf-8") as file:
+            self.assertEqual(file.readline(), "fitted_y,fitted_z\n")
+        # In scratch files, from a pipe and on one thread the bytes are the same.
+        whole = [pathlib.Path(f"o.{kind}.csv").read_bytes()
+                 for kind in ("residuals", "fitted", "leverage")]
+        table = pathlib.Path("t.csv").read_text(encoding="utf-8")
+        self.solve(*options, "--threads", "1", response="y,z", table="-", input=table)
+        self.assertEqual(whole, [pathlib.Path(f"o.{kind}.csv").read_bytes()
+                                 for kind in ("residuals", "fitted", "leverage")])
+        # Without the option, files of an earlier run go.
+        self.solve(*options[:-3], response="y,z")
+        self.assertEqual(sorted(os.listdir(".")), ["o.csv", "t.csv"])
+
+    def test_large_groups_and_little_memory_have_the_same_fits(self):
+        rows = 40000
+        keys = np.where(self.random.random(rows) < 0.8, "big", "small")
+        a = self.random.standard_normal((rows, 3))
+        b = a.sum(1) + self.random.standard_normal(rows)
+        write("t.csv", table_of([list(keys), *a.T, b], ["g", "u", "v", "w", "y"]))
+        options = ["--residuals", "--fitted", "--leverage"]
+        self.solve(*options)
+        whole = [pathlib.Path(f"o.{kind[2:]}.csv").read_bytes() for kind in options]
+        for name in np.unique(keys):
+            group = keys == name
+            q, _ = np.linalg.qr(a[group])
+            found = np.genfromtxt("o.leverage.csv", skip_header=1)[group]
+            np.testing.assert_allclose(found, (q**2).sum(1), atol=1e-12)
+        self.solve(*options, "--memory", "8MiB", "--scratch", ".")
+        self.assertEqual(whole, [pathlib.Path(f"o.{kind[2:]}.csv").read_bytes()
+                                 for kind in options])
+
+    def test_a_full_disk_and_a_kill_leave_nothing_of_the_fits(self):
+        self.ragged(groups=400)
+        command = [QRTOOL, "solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--residuals",
+                   "--fitted", "--leverage"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                    (100000, 100000)))
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertEqual(os.listdir("."), ["t.csv"])
+        # In a pipe that does not end, the tool has read rows when it is killed.
+        with subprocess.Popen([*command[:2], "-", *command[3:]], stdin=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as tool:
+            tool.stdin.write(pathlib.Path("t.csv").read_bytes()[:20000])
+            tool.stdin.flush()
+            time.sleep(0.3)
+            tool.send_signal(signal.SIGTERM)
+        self.assertNotEqual(tool.returncode, 0)
+        self.assertEqual(os.listdir("."), ["t.csv"])
+
+    def test_a_dry_run_counts_the_fits(self):
+        self.ragged()
+        command = ("solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--dry-run", "--json")
+        plain = json.loads(run(*command).stdout)["runs"][0]
+        more = json.loads(run(*command, "--fitted", "--residuals").stdout)["runs"][0]
+        self.solve("--fitted", "--residuals")
+        written = sum(os.path.getsize(f"o{each}.csv") for each in ("", ".fitted", ".residuals"))
+        self.assertLess(written / more["output_bytes"], 1.5)
+        self.assertGreater(written / more["output_bytes"], 0.6)
+        self.assertGreater(more["output_bytes"], plain["output_bytes"])
+
+    def test_a_file_of_fits_is_kept(self):
+        self.ragged(groups=3)
+        write("o.fitted.csv", "mine")
+        said = run("solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--fitted",
+                   status=5).stderr
+        self.assertIn("'o.fitted.csv' exists", said)
+        self.assertFalse(os.path.exists("o.csv"))
+        run("solve", "t.csv", "-", "--response", "y", "--by", "g", "--fitted", status=2)
+
+    def test_keys_that_are_one_number_are_said(self):
+        write("t.csv", "g,x,y\n1,1,2\n1.0,2,4\n01,3,7\n1,2,3\n1.0,3,1\n01,4,1\n")
+        lines, done = self.solve()
+        self.assertEqual([line["g"] for line in lines], ["1", "1.0", "01"])
+        self.assertRegex(done.stderr, "the keys '.*1.*' and '.*1.*' are one number and two groups")
+        self.assertNotIn("one number", self.solve(by="x")[1].stderr)
+
     def test_what_contradicts_groups(self):
         self.ragged(groups=3)
         table = "t.csv", "o.csv", "--response", "y", "--by", "g"
-        for options in (["--covariance"], ["--residuals"], ["--fitted"],
-                        ["--confidence", "0.9"], ["--precision", "single"],
+        for options in (["--covariance"], ["--confidence", "0.9"], ["--precision", "single"],
                         ["--rows", "first"], ["--order", "column"], ["--raw-values"],
                         ["--backend", "opencl"], ["--device", "0"], ["--variant", "cpu/tall"]):
             self.refused(f"--by contradicts {options[0]}", *table, *options, status=2,

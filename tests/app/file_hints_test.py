@@ -60,10 +60,18 @@ def saves_with_bzip2(name):
         archive.writestr("a.npy", array.getvalue())
 
 
-def saves_sheet(name):
+def saves_sheet(member):
+    def saves(name):
+        with zipfile.ZipFile(name, "w") as archive:
+            for each in ("other.xml", member):
+                archive.writestr(each, "<a/>")
+    return saves
+
+
+def saves_zipped_text(name):
     with zipfile.ZipFile(name, "w") as archive:
-        for member in ("[Content_Types].xml", "xl/workbook.xml"):
-            archive.writestr(member, "<a/>")
+        archive.writestr("t.csv", "".join("%r,%r\n" % tuple(row) for row in A.tolist()))
+        archive.writestr("notes.txt", "more")
 
 
 def saves_datasets(name):
@@ -87,6 +95,17 @@ def saves_text(text):
 
 
 BANNER = b"%%%%MatrixMarket matrix array %s\n"
+# Modules that are not installed here.
+STAND_IN = """
+import types
+class Tensor:
+    def numpy(self):
+        return a
+torch, safetensors, astropy = (types.SimpleNamespace() for _ in range(3))
+safetensors.numpy = types.SimpleNamespace()
+astropy.io = types.SimpleNamespace(fits=types.SimpleNamespace())
+%s
+"""
 CODE = r"(numpy\.save\(.*?\)\))"
 HINTS = [
     Hint("o.npy", saves(A.astype(object)), "Python objects", CODE, "numbers.npy", code="{}"),
@@ -106,8 +125,25 @@ HINTS = [
     Hint("m.npz", saves_members, "no member", r"one of (\w+)", "m.npz:{}", part=":zz"),
     Hint("b.npz", saves_with_bzip2, "compressed with bzip2", r"with (numpy\.savez) or", "again.npz",
          code="{}('again.npz', a=a)"),
-    Hint("x.xlsx", saves_sheet, "a spreadsheet", r"save the sheet as (CSV)", "sheet.csv",
+    Hint("x.xlsx", saves_sheet("xl/workbook.xml"), "an Excel workbook",
+         r"save the sheet as (CSV)", "sheet.csv",
          code="numpy.savetxt('sheet.csv', a, delimiter=',')"),
+    Hint("x.ods", saves_sheet("META-INF/manifest.xml"), "a spreadsheet",
+         r"save the sheet as (CSV)", "sheet.csv",
+         code="numpy.savetxt('sheet.csv', a, delimiter=',')"),
+    Hint("x.xls", saves_text(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99)),
+         "an Excel workbook", r"save the sheet as (CSV)", "sheet.csv",
+         code="numpy.savetxt('sheet.csv', a, delimiter=',')"),
+    Hint("x.pt", saves_sheet("x/data.pkl"), "a file of PyTorch", r"(numpy\.savez\(.*\))", "a.npz",
+         code=STAND_IN % "torch.load = lambda name: {{'a': Tensor()}}" + "{}"),
+    Hint("x.safetensors", saves_text(b"\x40" + bytes(7) + b'{"a":' + bytes(99)),
+         "a file of safetensors", r"(numpy\.savez\(.*\))", "a.npz",
+         code=STAND_IN % "safetensors.numpy.load_file = lambda name: {{'a': a}}" + "{}"),
+    Hint("x.fits", saves_text(b"SIMPLE  =                    T".ljust(2880)), "a FITS file", CODE,
+         "a.npy", code=STAND_IN % "astropy.io.fits.getdata = lambda name: a" + "{}"),
+    Hint("t.zip", saves_zipped_text, "a zip archive of text", r"(unzip -p \S+ \S+ > (\S+))",
+         "t.csv",
+         code="import zipfile; zipfile.ZipFile('t.zip').extract('t.csv')"),
     Hint("h.h5", saves_datasets, "3 datasets", r"as in (\S+)", reads=BIG),
     Hint("h.h5", saves_datasets, "is a group", r"as in (\S+)", part=":/g"),
     Hint("h.h5", saves_datasets, "no dataset", r"one of \S+, (\S+),", "h.h5:{}", part=":/zz"),

@@ -350,19 +350,20 @@ class Fits(FolderTest):
         fit = json.loads(run(*command, "--intercept").stdout)["fit"]
         self.assertAlmostEqual(fit["responses"][0]["r_squared"], with_intercept, places=12)
         theirs = np.genfromtxt("r.txt")
-        np.testing.assert_allclose(np.loadtxt("o.residuals.csv"), theirs[:, 0], atol=1e-11)
-        np.testing.assert_allclose(np.loadtxt("o.fitted.csv"), theirs[:, 1], rtol=1e-12)
+        np.testing.assert_allclose(np.loadtxt("o.residuals.csv", skiprows=1), theirs[:, 0],
+                                   atol=1e-11)
+        np.testing.assert_allclose(np.loadtxt("o.fitted.csv", skiprows=1), theirs[:, 1], rtol=1e-12)
         self.assertEqual(np.isnan(theirs[:, 0]).sum(), 2)
 
-    def test_groups_have_none(self):
+    def test_what_groups_have_none_of(self):
         self.table()
         with h5py.File("in.h5", "w") as file:
             file["A"], file["b"], file["g"] = np.eye(4, 2), np.ones(4), np.array([1, 1, 2, 2])
         table = ("solve", "t.csv", "o.csv", "--response", "y", "--by", "u")
         files = ("solve", "in.h5:/A", "in.h5:/b", "o.csv", "--groups", "in.h5:/g")
         for command in (table, files):
-            for more in (("--residuals",), ("--fitted",), ("--leverage",), ("--polynomial", "v:2")):
-                self.assertIn(f"contradicts {more[0]}", said(*command, *more, status=2))
+            self.assertIn("contradicts --polynomial",
+                          said(*command, "--polynomial", "v:2", status=2))
         for more in (("--a", "t"), ("--intercept",)):
             self.assertIn(f"--groups contradicts {more[0]}", said(*files, *more, status=2))
 

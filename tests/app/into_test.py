@@ -190,6 +190,67 @@ class Factor(Into):
         run("verify", complete[-1], "out/" + os.path.basename(complete[-1]))
         self.expect_no_rest()
 
+    def test_a_second_run_does_the_rest(self):
+        for name in ("a.npy", "b.npy", "c.npy"):
+            self.save(name)
+        with h5py.File("d.h5", "w") as file:
+            file["A"] = np.full((4, 2), np.nan)
+        inputs = ["a.npy", "b.npy", "c.npy", "d.h5"]
+        run("factor", "a.npy", "b.npy", "d.h5", "--into", "out", status=1)
+        before = os.stat("out/a.Q.npy").st_mtime_ns
+        done = run("factor", *inputs, "--into", "out", "--skip-existing", status=1)
+        self.assertEqual(done.stdout.splitlines()[-1],
+                         "2 of 2 outputs written to out; 2 skipped, which are there")
+        self.assertEqual(os.stat("out/a.Q.npy").st_mtime_ns, before)
+        # An output that does not pass does not stand in the way of a better input.
+        with h5py.File("d.h5", "w") as file:
+            file["A"] = np.eye(4)[:, :2]
+        run("factor", *inputs, "--into", "out", "--skip-existing")
+        run("verify", "d.h5", "out/d.h5")
+        done = run("factor", *inputs, "--into", "out", "--skip-existing", "--json")
+        result = json.loads(done.stdout)
+        self.assertEqual((result["skipped"], result["inputs"], result["exit"]), (4, [], 0))
+        with open("out/e.h5", "wb") as file:
+            file.write(b"a file of somebody else")
+        os.rename("d.h5", "e.h5")
+        self.assertIn("'out/e.h5' exists", run("factor", "e.h5", "--into", "out",
+                                               "--skip-existing", status=5).stderr)
+
+    def test_jobs_share_the_inputs(self):
+        names = [f"{i}.npy" for i in range(7)]
+        for name in names:
+            self.save(name, 4, 2)
+        written = []
+        for job in range(1, 4):
+            done = run("factor", *names, "--into", "out", "--shard", f"{job}/3", "--json")
+            written.append([each["name"] for each in json.loads(done.stdout)["inputs"]])
+        self.assertEqual(written, [names[0::3], names[1::3], names[2::3]])
+        done = run("factor", "0.npy", "--into", "new", "--shard", "3/3")
+        self.assertEqual(done.stdout, "0 of 0 outputs written to new\n")
+        for value in ("0/3", "4/3", "2", "a/b", "1/0", "-1/2"):
+            said = run("factor", "0.npy", "--into", "new", f"--shard={value}", status=2).stderr
+            self.assertIn("is not I/N", said)
+        for option in (["--shard", "1/2"], ["--skip-existing"]):
+            said = run("factor", "0.npy", "o.npy", *option, status=2).stderr
+            self.assertIn("is for several inputs, with --into", said)
+        said = run("factor", "0.npy", "--into", "out", "--skip-existing", "-f", status=2).stderr
+        self.assertIn("contradict each other", said)
+
+    def test_a_dry_run_writes_nothing(self):
+        for name in ("a.npy", "b.npy"):
+            self.save(name)
+        result = json.loads(run("factor", "a.npy", "b.npy", "--into", "out", "--dry-run",
+                                "--json").stdout)
+        self.assertEqual((result["schema"], result["output"], len(result["runs"])),
+                         ("qrtool.dry-run/1", "out", 2))
+        self.assertFalse(os.path.exists("out"))
+        run("factor", "a.npy", "--into", "out")
+        self.assertIn("exists", run("factor", "a.npy", "b.npy", "--into", "out", "--dry-run",
+                                    status=5).stderr)
+        result = json.loads(run("factor", "a.npy", "b.npy", "--into", "out", "--dry-run", "--json",
+                                "--skip-existing").stdout)
+        self.assertEqual(len(result["runs"]), 1)
+
     def test_words_may_stand_anywhere(self):
         for name in ("a.npy", "-b.npy"):
             self.save("./" + name)
@@ -218,6 +279,19 @@ class Solve(Into):
         self.assertEqual([each["result"]["schema"] for each in result["inputs"]],
                          ["qrtool.solve/1", "qrtool.error/1", "qrtool.solve/1"])
         self.expect_no_rest()
+
+    def test_a_second_run_and_a_dry_run(self):
+        self.save("a.npy", 9, 4)
+        for name in ("b1.npy", "b2.npy"):
+            self.save(name, 9)
+        names = ["b1.npy", "b2.npy"]
+        result = json.loads(run("solve", "a.npy", *names, "--into", "out", "--dry-run",
+                                "--json").stdout)
+        self.assertEqual(len(result["runs"]), 2)
+        run("solve", "a.npy", *names, "--into", "out", "--shard", "2/2")
+        done = run("solve", "a.npy", *names, "--into", "out", "--skip-existing")
+        self.assertEqual(done.stdout.splitlines()[-1],
+                         "1 of 1 outputs written to out; 1 skipped, which are there")
 
     def test_several_tables(self):
         for name in ("s.csv", "t.csv"):

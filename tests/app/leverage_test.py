@@ -237,7 +237,7 @@ class Leverage(FolderTest):
             theirs = np.array([float(x) for x in done.stdout.split()])
             run("solve", table, "o.csv", "--response", "y", "--weights", "w", "--missing", "skip",
                 "--intercept", "--leverage", "-f")
-            ours = np.loadtxt("o.leverage.csv")
+            ours = np.loadtxt("o.leverage.csv", skiprows=1)
             # R gives 0 for a row that is missing.
             np.testing.assert_array_equal(np.isnan(ours), theirs == 0)
             np.testing.assert_allclose(np.nan_to_num(ours), theirs, atol=1e-9)

@@ -116,6 +116,35 @@ class Several(unittest.TestCase):
                 self.assertEqual(sorted(file[group]), ["A", "C", "bad"])
         self.run_tool("verify", self.a, self.q, status=1)
 
+    def test_a_pattern_stands_for_all_matrices_of_such_names(self):
+        with h5py.File(self.a, "a") as file:
+            file["sub-1/A"] = file["sub-2/A"] = np.eye(3)
+            file["times"] = np.arange(4.)
+        self.factor("/sub-*/A")
+        with h5py.File(self.q) as file:
+            self.assertEqual(list(file.attrs["source_datasets"]), ["/sub-1/A", "/sub-2/A"])
+        self.run_tool("verify", self.a, self.q)
+        self.factor("sub-?/A", "/sub-1/A")
+        self.factor("sub-1/*")
+        with h5py.File(self.q) as file:
+            np.testing.assert_allclose(file["Q/sub-1/A"][:] @ file["R/sub-1/A"][:], np.eye(3))
+        self.factor("*", status=3)  # /broken is
+        with h5py.File(self.q) as file:
+            names = set(file.attrs["source_datasets"])
+        self.assertEqual(names, {"/sub-1/A", "/sub-2/A", "/bad",
+                                 *("/" + name for name in self.arrays)})
+        said = self.run_tool("factor", self.a, self.q, "-f", "--dataset", "x*", status=3).stderr
+        self.assertIn("no matrix has a name like 'x*'", said)
+        archive = self.a + ".npz"
+        np.savez(archive, w1=np.eye(4), w2=np.ones((5, 2)), bias=np.ones(3))
+        self.run_tool("factor", archive, self.q, "-f", "--dataset", "*")
+        with h5py.File(self.q) as file:
+            self.assertEqual(sorted(file["R"]), ["w1", "w2"])
+        np.savetxt(self.a + ".csv", np.eye(3), delimiter=",")
+        said = self.run_tool("factor", self.a + ".csv", self.q, "-f", "--dataset", "*",
+                             status=3).stderr
+        self.assertIn("the file holds no datasets", said)
+
     def test_nothing_is_written_where_all_fail(self):
         self.factor("missing", "broken", status=3)
         self.assertEqual(os.listdir(self.folder), ["a.h5"])

@@ -35,9 +35,10 @@ VALUES = {"--polynomial": {"table": "u:2", "": "1:2"},
           "--threads": {"": "2"}, "--scratch": {"": "."}, "--variant": {"": "cpu/batched"},
           "--format": {"": "csv"}, "--backend": {"": "cpu"}}
 # How text is read and what is printed has tests of its own, and so have devices and many inputs.
-ELSEWHERE = {"--response", "--delimiter", "--decimal", "--skip-rows", "--header", "--columns",
-             "--index-column", "--na-text", "--device", "--into", "--force", "--progress", "--log",
-             "--help", "--quiet", "--verbose", "--explain"}
+ELSEWHERE = {"--response", "--delimiter", "--decimal", "--thousands", "--skip-rows", "--names-row",
+             "--end-row", "--header", "--columns", "--index-column", "--na-text", "--device",
+             "--into", "--skip-existing", "--shard", "--force", "--progress", "--log", "--help",
+             "--quiet", "--verbose", "--explain"}
 OUTPUTS = ("x.h5", "x.npz", "x.npy", "x.csv")
 
 

@@ -200,13 +200,15 @@ class SolveFiles(FolderTest):
             for name in NUMBERS:
                 told, column = dict(file["report"][name].attrs), document["report"][name]
                 bar = told.pop("bar")
+                told.pop("flag_meanings", None)
                 self.assertEqual(told, {key: column[key]
                                         for key in ("description", "formula", "unit",
                                                     "bar_formula")})
                 self.assertTrue(all(told.values()))
                 self.assertEqual(None if np.isnan(bar) else bar, column["bar"])
                 self.assertEqual(np.isnan(bar), told["bar_formula"] == "none")
-            self.assertEqual(h5py.check_enum_dtype(file["report/status"].dtype)["x_overflows"], 3)
+            meanings = file["report/status"].attrs["flag_meanings"].split()
+            self.assertEqual(meanings.index("x_overflows"), 3)
             self.assertLessEqual(file["report/backward_error"][()],
                                  file["report/backward_error"].attrs["bar"])
             attributes = document["qrtool"]

@@ -503,7 +503,7 @@ def one_row_is_a_table():
     with open("two.csv", "w", encoding="utf-8") as file:
         file.write("a,y\n1,2\n3,4\n")
     text = run("solve", "two.csv", "x.h5", "-f", "--response", "y").stdout
-    assert "deviation 0.632456, 1 degree of freedom, R^2 0.98\n" in text, text
+    assert "deviation 0.632456, 1 degree of freedom, R^2 0.98, condition 1\n" in text, text
 
 
 def mistakes_with_tables_are_named():

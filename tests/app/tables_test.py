@@ -318,7 +318,7 @@ class Tables(FolderTest):
     def test_comments_that_may_be_names_or_rows(self):
         write("c.csv", "# a,b\n1,2\n#3,4\n5,6\n")
         notes = " ".join(self.numbers("c.csv")["notes"])
-        self.assertIn("line 1 is a comment and is left out; if it holds the names", notes)
+        self.assertIn("line 1, a comment, is taken for the names of the columns", notes)
         self.assertIn("line 3 looks like a row that begins with # or %", notes)
 
     def test_headers_with_gaps(self):

@@ -177,7 +177,7 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
     sign: "positive", R_kk >= 0; "lapack", the signs of numpy.linalg.qr. As usual: positive, and
         lapack with "raw".
     pivoting: a[..., :, P] = Q R with falling |r_ii|; P [..., n] is one more result.
-    condition: the report has rank and condition.
+    condition: the report has rank and condition, for which report=True is needed.
     check: "full", "probe" (estimates) or "none".
     mixed: products in half precision, for float32 alone.
     device: "auto", "cpu", or an OpenCL device by its index or a part of its name.
@@ -194,6 +194,8 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
     before it is done. Integers are refused there, device is "auto" or a's own, such as "cuda:0",
     and the report is an array of NumPy."""
     stay_untraced()
+    if condition and not report:
+        raise CallError("condition is a part of the report: give report=True, too")
     work = None if type(a) is np.ndarray else _work_on(device, a=a)
     try:
         if work is None:
@@ -355,7 +357,15 @@ def _struct_of(work, array, name, batch):
     return work.struct(array, name, batch), array
 
 
-def _systems(work, a, b, weights, masked):
+def _with_ones(matrix, work):
+    """The matrices with a column of ones before their own."""
+    if work is not None:
+        raise CallError("intercept=True is for arrays on the host; on a GPU put a column of ones "
+                        "into a")
+    return np.concatenate([np.ones((*matrix.shape[:-1], 1), matrix.dtype), matrix], axis=-1)
+
+
+def _systems(work, a, b, weights, masked, intercept):
     """What lstsq() solves: the structs of a, b and weights, and the arrays that they point to; the
     batch, n, p and the type; whether b is a vector, and whether each right side has weights of its
     own."""
@@ -363,6 +373,8 @@ def _systems(work, a, b, weights, masked):
         matrix, sides = _matrices(a, "a", masked=masked), array_of(b, "b", masked)
     else:
         matrix, sides = _require_matrices(work.take("a"), "a"), work.take("b")
+    if intercept:
+        matrix = _with_ones(matrix, work)
     shape_b = sides.shape
     is_vector = sides.ndim == 1
     if sides.ndim == 0:
@@ -372,8 +384,10 @@ def _systems(work, a, b, weights, masked):
     dtype = np.result_type(matrix.dtype, sides.dtype)
     matrix, sides = matrix.astype(dtype, copy=False), sides.astype(dtype, copy=False)
     if matrix.shape[-2] != sides.shape[-2]:
+        is_stack = shape_b == (*matrix.shape[:-2], matrix.shape[-2])
         raise CallError(f"a is {matrix.shape} and b is {shape_b}: they have {matrix.shape[-2]} and "
-                        f"{sides.shape[-2]} rows")
+                        f"{sides.shape[-2]} rows"
+                        + ("; one right side for each a is b[..., None]" if is_stack else ""))
     try:
         batch = np.broadcast_shapes(matrix.shape[:-2], sides.shape[:-2])
     except ValueError:
@@ -396,7 +410,7 @@ def _systems(work, a, b, weights, masked):
             dtype, is_vector, weighs_each)
 
 
-def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None, missing="error",
+def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None, missing="nan",
           least_norm=False, basic=False, errors=False, device="auto", report=False):
     """The x that minimise ||a x - b|| for the matrices a [..., m, n] and b: one vector [m] for
     every a, or [..., m, p] with p right sides each. The dimensions before the last two are
@@ -409,12 +423,12 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     basic.
 
     weights: of the squared residuals: m numbers, or an array that fits b.
-    ridge: minimises ||a x - b||^2 + ridge ||x||^2; intercept: column 0 of a is all ones, and its x
-        is left alone by the ridge. No column is added, as the command's --intercept does it; other
-        numbers there than 1 and NaN are refused.
+    ridge: minimises ||a x - b||^2 + ridge ||x||^2.
+    intercept: a column of ones is put before those of a, as the command's --intercept does; x
+        begins with its coefficient, which the ridge leaves alone.
     rank_tolerance: of a's columns scaled to norm 1; as usual u max(16, 2n).
-    missing: "error": an x whose b or a has NaN is NaN, and masked values are refused; "skip": rows
-        with NaN or masked values are left out.
+    missing: "nan": an x whose b or a has NaN or Inf is NaN; "error": a CallError; both refuse
+        masked values; "skip": rows with NaN or masked values are left out.
     least_norm: x of least norm where too few rows count, which is NaN otherwise.
     errors: standard errors of x are one more result.
     device: as of qr(). Weights and standard errors are real.
@@ -427,14 +441,14 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     options = _library.SolveOptions(
         ctypes.sizeof(_library.SolveOptions),
         0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
-        _word({"error": 0, "skip": 1}, missing, "missing"), bool(least_norm))
+        _word({"nan": 0, "error": 0, "skip": 1}, missing, "missing"), bool(least_norm))
     work = None if type(a) is type(b) is np.ndarray and (
         weights is None or type(weights) is np.ndarray) else _work_on(
             device, a=a, b=b, weights=weights)
     try:
         structs, kept, batch, n, p, dtype, is_vector, weighs_each = _systems(
             work, a, b, weights,
-            "nan" if missing == "skip" else 'missing="skip" leaves their rows out')
+            "nan" if missing == "skip" else 'missing="skip" leaves their rows out', intercept)
         new = new_array if work is None else work.new
         shape = (*batch, n) if is_vector else (*batch, n, p)
         out = _library.Solutions(ctypes.sizeof(_library.Solutions))
@@ -457,6 +471,10 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
         if work is not None:
             work.end()
     if not are_good:
+        bad = int(np.count_nonzero(lines["status"] == NON_FINITE))
+        if bad and missing == "error":
+            raise CallError(f"{bad} of {lines.size} right sides, or their a, hold NaN or Inf; "
+                            'missing="skip" leaves rows with NaN out')
         _warn(lines["status"], "solutions")
     if is_vector or not (missing == "skip" or weighs_each):
         ranks = lines["rank"][..., 0].copy() if p > 0 else np.full(batch, -1, np.int32)

@@ -45,6 +45,8 @@ def _some_array_of(values, name, masked):
         try:
             values = np.from_dlpack(values)
         except (BufferError, RuntimeError, TypeError) as trouble:
+            if str(getattr(values, "dtype", "")).endswith("bfloat16"):
+                raise CallError(f"{name} is bfloat16; convert it to float32") from None
             raise CallError(f"{name}: only arrays in the memory of the CPU, or of a GPU of NVIDIA, "
                             f"can be read: {trouble}") from None
     return np.asarray(values)

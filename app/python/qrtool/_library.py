@@ -161,8 +161,10 @@ STATUS_NAMES = tuple(LIBRARY.qrtool_status_name(status).decode() for status in r
 
 
 def error_of(code):
-    """The exception for a code of this thread's last call."""
-    return EXCEPTIONS.get(code, Error)(LIBRARY.qrtool_error().decode(errors="replace"))
+    """The exception for a code of this thread's last call, in the words of this package."""
+    text = LIBRARY.qrtool_error().decode(errors="replace")
+    return EXCEPTIONS.get(code, Error)(
+        text.replace("memory_bytes of the context", "memory in open_device()"))
 
 
 def watch(caught):

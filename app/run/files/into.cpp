@@ -17,6 +17,7 @@
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
+#include "app/run/files/earlier_output.hpp"
 #include "core/machine/comm.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
@@ -27,10 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-struct InputInto {
-  std::string input, output;
-};
 
 bool is_ending_of_output(const std::string& ending) {
   return std::ranges::any_of(formats(), [&](const Format* format) {
@@ -106,7 +103,7 @@ void require_folder(const std::string& folder) {
 /// Runs one input. A failure is printed unless it repeats the message before it, `last`.
 Outcome outcome_of(const JobInto& job, const InputInto& each, std::string& last) {
   try {
-    Outcome outcome = job.run(each.input, each.output);
+    Outcome outcome = job.run(each.input, each.output, each.replaces);
     print_complaints(outcome);
     return outcome;
   } catch (...) {
@@ -125,31 +122,37 @@ Outcome outcome_of(const JobInto& job, const InputInto& each, std::string& last)
   }
 }
 
-void print_outcomes(const JobInto& job, const std::vector<Outcome>& outcomes, ExitCode worst) {
+void print_outcomes(const JobInto& job, const PlanInto& plan, const std::vector<Outcome>& outcomes,
+                    ExitCode worst) {
+  const std::vector<InputInto>& inputs = plan.inputs;
   if (job.options.json) {
     Json documents = Json::array();
     for (std::size_t i = 0; i < outcomes.size(); ++i)
-      documents.push_back({{"name", job.inputs[i]}, {"result", outcomes[i].json}});
+      documents.push_back({{"name", inputs[i].input}, {"result", outcomes[i].json}});
     write_json({{"schema", job.schema},
                 {"version", QRTOOL_VERSION},
                 {"folder", job.folder},
                 {"inputs", documents},
+                {"skipped", plan.skipped},
                 {"exit", static_cast<int>(worst)}});
     return;
   }
   if (job.options.quiet) return;
   std::size_t width = 0;
   constexpr std::size_t most_width = 40;
-  for (const std::string& input : job.inputs)
-    width = std::max(width, std::min(escape(input).size(), most_width));
+  for (const InputInto& each : inputs)
+    width = std::max(width, std::min(escape(each.input).size(), most_width));
   for (std::size_t i = 0; i < outcomes.size(); ++i)
-    write_stdout(fmt::format("{:<{}}  {}", escape(job.inputs[i]), width,
+    write_stdout(fmt::format("{:<{}}  {}", escape(inputs[i].input), width,
                              job.options.verbose && outcomes[i].is_complete()
                                  ? "\n" + outcomes[i].text
                                  : outcomes[i].line));
   const auto written = std::ranges::count_if(outcomes, &Outcome::is_complete);
-  write_stdout(fmt::format("{} of {} outputs written to {}\n", format_count(written),
-                           format_count(std::ssize(outcomes)), escape(job.folder)));
+  const std::string skipped =
+      plan.skipped == 0 ? ""
+                        : fmt::format("; {} skipped, which are there", format_count(plan.skipped));
+  write_stdout(fmt::format("{} of {} outputs written to {}{}\n", format_count(written),
+                           format_count(std::ssize(outcomes)), escape(job.folder), skipped));
 }
 
 }  // namespace
@@ -167,26 +170,44 @@ std::string output_into(const std::string& folder, const std::string& input) {
   return (fs::path(folder) / name).string();
 }
 
-ExitCode run_into(const JobInto& job) {
+bool is_there(const std::string& folder) { return folder.empty() || fs::exists(folder); }
+
+PlanInto plan_into(const JobInto& job) {
   std::vector<InputInto> all;
   for (const std::string& input : job.inputs)
     all.push_back({input, output_into(job.folder, input)});
   refuse_common_files(all);
   refuse_inputs_as_outputs(all, job.others);
+  PlanInto plan;
+  for (index_t i = job.taken.share - 1; i < std::ssize(all); i += job.taken.shares) {
+    InputInto& each = all[static_cast<std::size_t>(i)];
+    const EarlierOutput earlier =
+        job.taken.skip_existing ? find_earlier(each.output) : EarlierOutput{};
+    each.replaces = earlier.failed > 0;
+    if (earlier.passed > 0 && earlier.failed == 0)
+      ++plan.skipped;
+    else
+      plan.inputs.push_back(std::move(each));
+  }
+  return plan;
+}
+
+ExitCode run_into(const JobInto& job) {
+  const PlanInto plan = plan_into(job);
   require_folder(job.folder);
-  count_outputs(static_cast<int>(all.size()));
+  count_outputs(static_cast<int>(plan.inputs.size()));
   std::vector<Outcome> outcomes;
   ExitCode worst = ExitCode::good;
   {
-    Progress progress(job.command, std::ssize(all), job.options.progress_mode(), "files");
+    Progress progress(job.command, std::ssize(plan.inputs), job.options.progress_mode(), "files");
     std::string last_failure;
-    for (const InputInto& each : all) {
+    for (const InputInto& each : plan.inputs) {
       outcomes.push_back(outcome_of(job, each, last_failure));
       worst = std::max(worst, outcomes.back().code);
       progress.add(1);
     }
   }
-  print_outcomes(job, outcomes, worst);
+  print_outcomes(job, plan, outcomes, worst);
   return worst;
 }
 

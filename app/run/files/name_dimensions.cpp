@@ -59,7 +59,8 @@ void name_dimensions_of_factors(const Source& source, OutputSpec& spec) {
   spec.dimensions.push_back({.name = factor_name, .extent = factors});
 }
 
-void name_dimensions_of_solutions(const Source& b, const RightSides& sides, OutputSpec& spec) {
+void name_dimensions_of_solutions(const Source& b, const RightSides& sides,
+                                  const std::vector<std::string>& terms, OutputSpec& spec) {
   std::vector<Dimension> all = b.dimensions;
   if (all.size() != sides.x_dims.size() || !can_be_named(all)) return;
   const std::size_t last = all.size() - 1;
@@ -67,6 +68,7 @@ void name_dimensions_of_solutions(const Source& b, const RightSides& sides, Outp
                            : sides.as_rows || last == 0 ? last
                                                         : last - 1;
   all[rows] = {.name = coefficient_name, .extent = sides.x_dims[rows]};
+  if (std::ssize(terms) == all[rows].extent) all[rows].labels = terms;
   for (std::size_t d = 0; d < all.size(); ++d)
     if (all[d].extent != sides.x_dims[d]) return;  // B is repeated for several A
   const std::vector<std::string> names_of_b = names_of(b.dimensions);

@@ -12,7 +12,9 @@ namespace qrtool {
 /// other one "factor". Does nothing if the source has no names, or a name twice.
 void name_dimensions_of_factors(const Source& source, OutputSpec& spec);
 
-/// Names the dimensions of solutions as those of B, with "coefficient" for B's rows.
-void name_dimensions_of_solutions(const Source& b, const RightSides& sides, OutputSpec& spec);
+/// Names the dimensions of solutions as those of B, with "coefficient" for B's rows, whose
+/// coordinate is the names of the terms, if they have any.
+void name_dimensions_of_solutions(const Source& b, const RightSides& sides,
+                                  const std::vector<std::string>& terms, OutputSpec& spec);
 
 }  // namespace qrtool

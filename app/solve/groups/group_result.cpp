@@ -43,23 +43,24 @@ std::string summary(const SolveOptions& o, const GroupResult& result) {
   text += choice_text(o, v, "solutions");
   if (o.verbose) text += text_of(result.seconds) + "\n";
   if (const std::string worst = worst_line(v); !worst.empty()) text += worst + "\n";
-  const std::string& path = input.table.path;
+  if (result.off_leverages > 0)
+    text += fmt::format("the leverages of {} group{} are above their bar\n",
+                        format_count(result.off_leverages), result.off_leverages == 1 ? "" : "s");
   return text + fmt::format("{}; wrote {} ({} row{})\n", verdict_line(v),
-                            written_files({&path, 1}, "the table"), format_count(v.all()),
+                            written_files(result.files, "the table"), format_count(v.all()),
                             v.all() == 1 ? "" : "s");
 }
 
 /// Returns the document, of schema qrtool.solve-by/1.
 Json to_json(const SolveOptions& o, const GroupResult& result) {
   const KeyedInput& input = result.input;
-  const std::string& path = input.table.path;
   Json check = to_json(result.verdict);
   check.update({{"second_tries", result.verdict.second_tries},
                 {"singular", result.verdict.ranks.deficient}});
   return {{"schema", "qrtool.solve-by/1"},
           {"version", QRTOOL_VERSION},
           {"input", {{"file", input.source.file}, {"rows", input.source.m}}},
-          {"output", {{"files", Json::array({path})}, {"columns", columns_of(input.table)}}},
+          {"output", {{"files", result.files}, {"columns", columns_of(input.table)}}},
           {"keys", input.table.keys},
           {"terms", input.table.terms},
           {"responses", input.responses},
@@ -68,7 +69,7 @@ Json to_json(const SolveOptions& o, const GroupResult& result) {
           {"solution", o.basic ? "basic" : "least-norm"},
           {"seconds", to_json(result.seconds)},
           {"check", check},
-          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
+          {"exit", result.has_failed() ? 1 : 0}};
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ void GroupResult::add(index_t number, const GroupLine& line) {
 }
 
 Outcome outcome_of(const SolveOptions& o, const GroupResult& result) {
-  Outcome outcome{.code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good,
+  Outcome outcome{.code = result.has_failed() ? ExitCode::answer_is_no : ExitCode::good,
                   .complaints = complaints_of(o, result.verdict, result.input.source.file,
                                               ElementType::float64)};
   if (o.json)

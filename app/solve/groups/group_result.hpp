@@ -2,7 +2,9 @@
 // group_result.hpp: sums up the groups of a run of `solve --by`, for people and for machines.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "app/options/options.hpp"
 #include "app/run/verdict/outcome.hpp"
@@ -21,7 +23,10 @@ struct GroupResult {
   Verdict verdict;
   int threads = 1;
   WallTime seconds = {};
+  std::vector<std::string> files = {};  // that were written, the table first
+  index_t off_leverages = 0;            // groups with leverages above the bar
 
+  bool has_failed() const { return verdict.failed() > 0 || off_leverages > 0; }
   /// Solution `number`; they are counted response by response for each group.
   void add(index_t number, const GroupLine& line);
 };

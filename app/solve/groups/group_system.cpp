@@ -20,9 +20,11 @@ SolveProblem GroupSystem::problem_of(index_t m) const {
 bool GroupSystem::counts(const double* numbers, index_t response) const {
   if (weights >= 0 && numbers[weights] == 0) return false;
   if (!skips_missing) return true;
-  const auto is_there = [&](index_t place) { return !std::isnan(numbers[place]); };
-  return is_there(responses[static_cast<std::size_t>(response)]) &&
-         std::all_of(others.begin(), others.end(), is_there);
+  return !std::isnan(numbers[responses[static_cast<std::size_t>(response)]]) && has_a(numbers);
+}
+
+bool GroupSystem::has_a(const double* numbers) const {
+  return std::ranges::none_of(others, [&](index_t place) { return std::isnan(numbers[place]); });
 }
 
 void find_r_squared(const GroupSystem& system, const GroupRows& rows, index_t response,

@@ -17,6 +17,7 @@ struct GroupSystem {
   std::string file;  // for messages
   std::vector<index_t> others = {}, responses = {};
   index_t weights = -1;       // -1: there are none
+  index_t row = -1;           // the number of the row in its file; -1: it is not kept
   SolveProblem problem = {};  // m is that of no group
   bool skips_missing = false;
 
@@ -27,6 +28,8 @@ struct GroupSystem {
   /// Whether a row counts for a response: its weight is above zero and, if missing numbers are
   /// skipped, it has none.
   bool counts(const double* numbers, index_t response) const;
+  /// Whether no number of A is missing.
+  bool has_a(const double* numbers) const;
 };
 
 /// The results for one response of one group.

@@ -3,10 +3,14 @@
 #include "app/solve/groups/key_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <utility>
 
 #include "core/error.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {
@@ -49,6 +53,27 @@ std::vector<std::string_view> KeyTable::keys_of(index_t group) const {
   }
   keys.push_back(text);
   return keys;
+}
+
+std::vector<std::string> KeyTable::same_number() const {
+  constexpr index_t most_groups = 1000000;
+  const index_t count = std::min(groups(), most_groups);
+  const std::size_t columns = count == 0 ? 0 : keys_of(0).size();
+  for (std::size_t k = 0; k < columns; ++k) {
+    std::vector<std::pair<double, std::string>> numbers;
+    for (index_t group = 0; group < count; ++group) {
+      const std::string_view key = keys_of(group)[k];
+      double value = 0;
+      if (parse_number(key, value) == Parsed::number && !std::isnan(value))
+        numbers.emplace_back(value, key);
+    }
+    std::ranges::sort(numbers);
+    const auto found = std::ranges::adjacent_find(numbers, [](const auto& one, const auto& next) {
+      return one.first == next.first && one.second != next.second;
+    });
+    if (found != numbers.end()) return {found->second, std::next(found)->second};
+  }
+  return {};
 }
 
 std::size_t KeyTable::bytes() const {

@@ -25,6 +25,9 @@ class KeyTable {
   std::vector<std::string_view> keys_of(index_t group) const;
   /// Returns the number of groups one of whose keys is the empty text.
   index_t with_empty_key() const { return with_empty_key_; }
+  /// Returns two texts of one column of keys that are the same number, as 1 and 01; empty if there
+  /// are none among the first million groups.
+  std::vector<std::string> same_number() const;
   /// Returns the most memory that it has used.
   std::size_t bytes() const;
 

@@ -71,7 +71,8 @@ void read_table(const SolveOptions& o, RowKeeper& keeper, KeyedInput& input) {
                                   .dataset = {},
                                   .scratch = o.scratch,
                                   .csv = o.csv,
-                                  .needed_columns = needed_columns(o.system)},
+                                  .needed_columns = needed_columns(o.system),
+                                  .only_needed_columns = needs_no_others(o.system)},
                                  o.by, rows);
   if (!is_standard_input(o.a)) input.input_bytes = readable_size(o.a);
 }

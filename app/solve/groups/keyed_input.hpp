@@ -66,6 +66,7 @@ class RowKeeper {
   KeepRows keep_;
   KeyedInput& input_;
   index_t row_ = 0;
+  std::vector<double> numbered_;  // a row, and its number
 };
 
 /// Reads everything in one pass. Rows that count for no response are left out. Errors: InputError,

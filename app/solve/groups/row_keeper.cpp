@@ -32,6 +32,7 @@ void RowKeeper::prepare(const TableRoles& roles, index_t width) {
                     .has_weights = system.weights >= 0,
                     .wants_se = !o_.no_se && ridge == 0,
                     .takes_few_rows = o_.system.least_norm};
+  if (o_.residuals || o_.fitted || o_.leverage) system.row = width++;
   if (keep_ == KeepRows::store)
     input_.rows.emplace(width, limits_.host_bytes / 2,
                         o_.scratch.empty() ? default_scratch() : o_.scratch);
@@ -62,7 +63,6 @@ void RowKeeper::name(std::vector<std::string> keys, const std::vector<std::strin
 void RowKeeper::add(std::span<const std::string> keys, std::span<const double> numbers) {
   const GroupSystem& system = input_.system;
   if (system.weights >= 0) require_weight(numbers[static_cast<std::size_t>(system.weights)]);
-  ++row_;
   const index_t group = input_.keys.group_of(keys);
   if (group == std::ssize(input_.counts)) {
     input_.counts.push_back(0);
@@ -71,9 +71,16 @@ void RowKeeper::add(std::span<const std::string> keys, std::span<const double> n
   bool counts = false;
   for (index_t r = 0; r < system.count_responses() && !counts; ++r)
     counts = system.counts(numbers.data(), r);
+  // A row without a right side has a fitted value.
+  counts = counts || (system.row >= 0 && system.has_a(numbers.data()));
+  const index_t row = row_++;
   if (!counts) return;
   ++input_.counts[static_cast<std::size_t>(group)];
-  if (input_.rows) input_.rows->add(group, numbers);
+  if (!input_.rows) return;
+  if (system.row < 0) return input_.rows->add(group, numbers);
+  numbered_.assign(numbers.begin(), numbers.end());
+  numbered_.push_back(static_cast<double>(row));
+  input_.rows->add(group, numbered_);
 }
 
 void RowKeeper::require_weight(double weight) const {

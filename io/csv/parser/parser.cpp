@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 #include "io/read/remainder.hpp"
 #include "io/text/number.hpp"
 
@@ -44,6 +45,12 @@ CsvParser::CsvParser(const TextLines& lines, const CsvOptions& options, bool is_
       comments_(options.delimiter == ' ' ? Comments::anywhere : Comments::whole_lines),
       separator_(options.delimiter),
       key_columns_(std::move(key_columns)) {
+  if (options.names_row > 0 && options.header == Answer::no)
+    throw UsageError("--names-row and --header no contradict each other", "leave one of them away");
+  if (options.thousands == '.' && options.decimal == Decimal::automatic)
+    found_.decimal = Decimal::comma;
+  else if (options.thousands != 0 && options.decimal == Decimal::automatic)
+    found_.decimal = options.thousands == ',' ? Decimal::point : Decimal::automatic;
   for (const std::string& text : options.na_texts) {
     double value = 0;
     const Decimal decimal = options.decimal == Decimal::comma ? Decimal::comma : Decimal::point;
@@ -130,6 +137,8 @@ void CsvParser::note_rounded(const Field& field, double value) {
 void CsvParser::take_key(const Field& field, std::size_t key) {
   std::string& text = keys_[key];
   text.assign(field.text);
+  if (!std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
+    text = as_utf8(text);
   if (!field.is_quoted) return;
   for (std::size_t at = text.find("\"\""); at != std::string::npos; at = text.find("\"\"", at + 1))
     text.erase(at, 1);
@@ -154,6 +163,10 @@ void CsvParser::observe(std::string_view text, std::size_t column) {
 Parsed CsvParser::parse_text(const Field& field, ElementType type, double& number) {
   const Decimal decimal = found_.decimal == Decimal::comma ? Decimal::comma : Decimal::point;
   Parsed parsed = parse_number(field.text, number, type, decimal);
+  if (parsed == Parsed::other && found_.thousands != 0) {
+    const std::string plain = without_sign(field.text, found_.thousands, decimal);
+    if (!plain.empty()) return parse_text({plain, field.column}, type, number);
+  }
   if (parsed == Parsed::other && found_.decimal == Decimal::automatic && !is_factor_) {
     parsed = parse_number(field.text, number, type, Decimal::comma);
     if (parsed == Parsed::number) {
@@ -259,9 +272,10 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
     else if (to >= 0)
       numbers[static_cast<std::size_t>(to)] = number_of(field, line, type, to);
     if (to < -1) take_key(field, static_cast<std::size_t>(-2 - to));
+    if (ends_with_separator_ && found + 1 == width_ && !field.text.empty()) throw_not_empty(field);
     if (found == width_) surplus = field.column;
   }
-  if (found == width_) return;
+  if (found == width_ || (ends_with_separator_ && found + 1 == width_)) return;
   if (change_.pads_rows && found < width_) {
     for (; found < width_; ++found) {
       const index_t to = target_.empty() ? found : target_[static_cast<std::size_t>(found)];

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/problem/problem.hpp"
+#include "io/csv/parser/columns.hpp"
 #include "io/csv/parser/lines.hpp"
+#include "io/csv/parser/missing_code.hpp"
 #include "io/csv/parser/way_out.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/source/complex_form.hpp"
@@ -30,6 +32,12 @@ class CsvParser {
   /// Replaces each integer by its remainder: the integer minus the float64 nearest to it, which is
   /// mostly 0.
   void take_remainders();
+
+  /// Reads the columns of these lists alone; what the others hold does not matter.
+  void read_only(std::vector<std::string> lists) { only_ = std::move(lists); }
+
+  /// Takes the line of names in the options for one that was found, and not stated.
+  void guess_names() { guesses_names_ = true; }
 
   /// Makes the changes to the text that a remedy needs.
   void change(TextChange change) { change_ = std::move(change); }
@@ -61,6 +69,19 @@ class CsvParser {
   /// fields between tabs. A tab at either end of a line then separates an empty field and is no
   /// indentation.
   void look_for_tabs(std::string_view line, const std::vector<std::string>& below);
+
+  /// Leaves the last column out if all of these lines end with a separator: the field behind it
+  /// must be empty in every line.
+  void look_for_last_separators(std::string_view line, const std::vector<std::string>& below);
+
+  /// Returns how many of the lines below a header hold units, as "s,degC,m3/h": each has a word or
+  /// nothing above every number, and no number. Where the line of names is stated, each is a line
+  /// without a number.
+  index_t lines_of_units(const std::vector<std::string>& below) const;
+
+  /// Takes a line of a comment, without its sign, as the header, if it has as many names as the row
+  /// below has fields.
+  bool take_commented_header(std::string_view names, std::string_view row, index_t line);
 
   /// Whether the first line is a header: it has only names, or a name stands above numbers. `below`
   /// are the lines that follow. All columns count, including those that are not read. Errors:
@@ -145,8 +166,12 @@ class CsvParser {
   void refuse_doubtful_header(const std::vector<std::string>& fields,
                               const std::vector<std::string>& below) const;
   void set_columns(index_t width, std::vector<std::string> names, bool without_index);
+  std::vector<index_t> columns_of(const ColumnList& list) const;
   void choose_targets(bool without_index);
   void choose_keys();
+  void choose_only();
+  void leave_last_out();
+  void close_gaps();
   void look_at_first_row(std::string_view row, const std::vector<std::string>& fields);
   std::vector<WayOut> comma_or_not() const;
   bool is_run_of_numbers(std::string_view field) const;
@@ -156,14 +181,18 @@ class CsvParser {
   char separator_of(std::string_view line) const;
   void take_first_row_as_names();
   void note_columns();
+  void note_missing_codes();
 
   WaysOut ways_with_field(const Field& field, std::string_view line) const;
   std::vector<WayOut> ways_to_number(const Field& field) const;
   std::vector<WayOut> ways_without_text(const Field& field, std::string_view line) const;
   std::vector<WayOut> ways_to_names() const;
   std::vector<WayOut> ways_to_pipe(std::string_view text) const;
+  std::vector<WayOut> ways_to_end(std::string_view line) const;
+  std::vector<WayOut> ways_to_thousands(const Field& field) const;
   [[noreturn]] void throw_not_a_number(const Field& field, std::string_view line) const;
   [[noreturn]] void throw_ragged(std::size_t column, index_t found) const;
+  [[noreturn]] void throw_not_empty(const Field& field) const;
   std::string header_place() const;
 
   const TextLines& lines_;
@@ -171,16 +200,19 @@ class CsvParser {
   TextChange change_;
   bool is_factor_;
   Comments comments_ = Comments::whole_lines;
-  std::string header_;  // the line; empty: there is none
+  std::string header_;  // the line as UTF-8; empty: there is none
   index_t header_line_ = 0;
   bool header_is_cut_ = false;  // by a comment
+  bool guesses_names_ = false;
+  bool ends_with_separator_ = false;  // every line; the field behind it is no column that is read
   char separator_ = 0;
   index_t width_ = 0;  // the fields of a line
   // For each field its place in a row, -1, or -2 - k for key k; empty: all are read.
   std::vector<index_t> target_;
   std::string key_columns_;
   std::vector<std::string> keys_;
-  index_t columns_ = 0;  // those that are read
+  std::vector<std::string> only_;  // lists of the columns that are read; empty: all are
+  index_t columns_ = 0;            // those that are read
   index_t parts_ = 1;
   ComplexForm complex_form_;
   bool has_form_ = false;
@@ -211,6 +243,7 @@ class CsvParser {
   index_t missing_ = 0, infinite_ = 0, rounded_ = 0;
   std::string missing_place_, first_infinite_, first_rounded_;
   std::vector<index_t> missing_by_column_;
+  std::vector<MissingCode> codes_;  // of each column that is read
   struct Numbers {
     index_t by_point = 0, by_comma = 0, all = 0;  // fields that are numbers, and all but gaps
   };

@@ -73,6 +73,46 @@ void CsvParser::throw_not_a_number(const Field& field, std::string_view line) co
   throw CsvRefusal(what + " is not a number", ways_with_field(field, line));
 }
 
+/// Refuses a text behind the last separator, where the lines above have none.
+void CsvParser::throw_not_empty(const Field& field) const {
+  const std::string all = fmt::format("1-{}", width_);
+  throw CsvRefusal(fmt::format("{}{} is in column {}, which is empty in the first rows",
+                               place(field.column), quoted_text(field.text), width_),
+                   {{{.hint = fmt::format("--columns {} reads it", all),
+                      .options = with([&](CsvOptions& o) { o.columns = all; }),
+                      .change = change_}}});
+}
+
+/// Returns the remedy that ends the table above a line without any number, which is a footnote or
+/// begins another table.
+std::vector<WayOut> CsvParser::ways_to_end(std::string_view line) const {
+  const auto may_be_of_row = [&](const std::string& field) {
+    return is_any_number(field) || may_be_number(field, Decimal::point) ||
+           may_be_number(field, Decimal::comma) || is_likely_missing(field) ||
+           (!field.empty() && is_missing(field));
+  };
+  if (lines_.number() == first_line_ || asked_.end_row > 0 || width_ == 1 || line == header_ ||
+      std::ranges::any_of(names_of(line, separator_), may_be_of_row))
+    return {};
+  const index_t end = lines_.number() - 1;
+  return {{.hint = fmt::format("if the table ends above this line: --end-row {}", end),
+           .options = with([&](CsvOptions& o) { o.end_row = end; }),
+           .change = change_}};
+}
+
+/// Returns the remedy that takes signs between the thousands of numbers.
+std::vector<WayOut> CsvParser::ways_to_thousands(const Field& field) const {
+  const char sign = sign_of_thousands(field.text, asked_.decimal);
+  if (sign == 0 || asked_.thousands != 0) return {};
+  for (const auto& [word, character] : thousands_words) {
+    if (character != sign) continue;
+    return {{.hint = fmt::format("if the {} separates thousands: --thousands {}", word, word),
+             .options = with([&](CsvOptions& o) { o.thousands = sign; }),
+             .change = change_}};
+  }
+  return {};
+}
+
 /// Returns remedies for a field that is no number.
 WaysOut CsvParser::ways_with_field(const Field& field, std::string_view line) const {
   if (field.text == "%")  // it stands apart from its number
@@ -88,7 +128,9 @@ WaysOut CsvParser::ways_with_field(const Field& field, std::string_view line) co
     ways.push_back({{.hint = "if the comma is the decimal sign: --decimal comma",
                      .options = with([](CsvOptions& o) { o.decimal = Decimal::comma; }),
                      .change = change_}});
+  ways.push_back(ways_to_end(line));
   ways.push_back(ways_to_pipe(field.text));
+  ways.push_back(ways_to_thousands(field));
   ways.push_back(ways_to_number(field));
   if (is_likely_missing(field.text))
     ways.push_back({{.hint = fmt::format("if a number is missing here: --na-text '{}'", field.text),
@@ -152,7 +194,7 @@ std::vector<WayOut> CsvParser::ways_to_pipe(std::string_view text) const {
 
 /// Returns ways to a header that is not the first line.
 std::vector<WayOut> CsvParser::ways_to_names() const {
-  if (asked_.skip_rows > 0 || !change_.left_out.empty()) return {};
+  if (asked_.skip_rows > 0 || asked_.names_row > 0) return {};
   std::vector<WayOut> ways;
   for (const WayOut::Names names : {WayOut::Names::are_first, WayOut::Names::are_last})
     ways.push_back({.hint = "", .options = asked_, .change = change_, .names = names});
@@ -160,7 +202,7 @@ std::vector<WayOut> CsvParser::ways_to_names() const {
 }
 
 void CsvParser::throw_ragged(std::size_t column, index_t found) const {
-  WaysOut ways = {ways_to_pipe(lines_.text())};
+  WaysOut ways = {ways_to_pipe(lines_.text()), ways_to_end(lines_.text())};
   if (first_row_counts_ && found == width_ + 1 && asked_.header == Answer::automatic)
     ways.push_back({{.hint = fmt::format("if line {} is a header: --header yes", first_line_),
                      .options = with([](CsvOptions& o) { o.header = Answer::yes; }),

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "io/csv/parser/columns.hpp"
+#include "io/csv/parser/words.hpp"
 #include "io/text/number.hpp"
 
 namespace qrtool {
@@ -26,23 +26,6 @@ std::string list_without(std::size_t column, index_t width) {
   return list;
 }
 
-/// Whether all that hold something are years that go up: names of columns more often than numbers.
-bool are_years(std::vector<std::string> fields) {
-  std::erase_if(fields, [](const std::string& field) { return !begins_like_number(field); });
-  const auto is_year = [](const std::string& field) {
-    return field.size() == 4 && is_whole_number(field) && field >= "1700" && field <= "2200";
-  };
-  return std::all_of(fields.begin(), fields.end(), is_year) &&
-         std::is_sorted(fields.begin(), fields.end(), std::less_equal<>());
-}
-
-/// Returns "1,234" without its separator of thousands.
-std::string without_commas(std::string_view text, Decimal) {
-  std::string changed(text);
-  std::erase(changed, ',');
-  return changed;
-}
-
 }  // namespace
 
 void CsvParser::check_row(std::string_view line, index_t row, const std::vector<double>& numbers) {
@@ -53,6 +36,7 @@ void CsvParser::check_row(std::string_view line, index_t row, const std::vector<
   if (row == 0) first_number_ = number;
   if (row > 1 && number - at_row != count_offset_) counts_ = false;
   if (are_names_numbered_ || may_be_decimals_) look_for_decimals(line);
+  for (std::size_t j = 0; j < codes_.size(); ++j) codes_[j].add(numbers[j]);
   if (!index_must_count_) return;
   std::size_t at = 0;
   const Field field = take_field(line, at, separator_);
@@ -172,6 +156,20 @@ void CsvParser::note_columns() {
   }
 }
 
+/// Says where -999 and its kind look like missing numbers.
+void CsvParser::note_missing_codes() {
+  const std::vector<index_t> read = table_.read_columns();
+  const std::vector<std::string> labels = table_.labels();
+  for (std::size_t j = 0; j < codes_.size(); ++j) {
+    const auto code = codes_[j].find();
+    if (!code) continue;
+    notes_.push_back(fmt::format(
+        "{} holds {} {}, far from its other numbers; if it means a missing number: --na-text {}",
+        quoted_text(labels[static_cast<std::size_t>(read[j])]), code->value,
+        code->rows == 1 ? "once" : fmt::format("{} times", code->rows), code->value));
+  }
+}
+
 void CsvParser::look_for_numbers() {
   is_looking_ = true;
   na_numbers_.push_back(std::numeric_limits<double>::quiet_NaN());  // each field is looked at
@@ -213,7 +211,8 @@ void CsvParser::finish(index_t rows) {
                                                       target_.begin());
     WaysOut ways;
     const std::string list = list_without(field, width_);
-    const bool reads_all = target_.empty() || (!key_columns_.empty() && asked_.columns.empty());
+    const bool reads_all =
+        target_.empty() || (!key_columns_.empty() && asked_.columns.empty() && only_.empty());
     if (reads_all && found_.index_column != Answer::yes && width_ > 1)
       ways.push_back({{.hint = fmt::format("--columns {} leaves it out", list),
                        .options = with([&](CsvOptions& o) { o.columns = list; }),
@@ -228,9 +227,9 @@ void CsvParser::finish(index_t rows) {
         {{{.hint = "if it is a decimal sign: --decimal comma",
            .options = with([](CsvOptions& o) { o.decimal = Decimal::comma; }),
            .change = change_},
-          {.hint = "if not, write the numbers without separators of thousands",
-           .options = with([](CsvOptions& o) { o.decimal = Decimal::point; }),
-           .change = changed([](TextChange& change) { change.mend = without_commas; })}}});
+          {.hint = "if it separates thousands: --thousands comma",
+           .options = with([](CsvOptions& o) { o.thousands = ','; }),
+           .change = change_}}});
   if (missing_ > 0)
     notes_.push_back(fmt::format(
         "{} read as NaN, the first at {}",
@@ -247,6 +246,7 @@ void CsvParser::finish(index_t rows) {
         rounded_ == 1 ? "a whole number has" : fmt::format("{} whole numbers have", rounded_),
         first_rounded_));
   note_columns();
+  note_missing_codes();
   const bool counts = counts_ && rows > 2 && first_number_ == count_offset_ &&
                       (first_number_ == 0 || first_number_ == 1);
   if (counts && width_ > 1 && target_.empty() && !header_.empty())

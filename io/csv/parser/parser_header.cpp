@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 #include "io/csv/parser/columns.hpp"
 #include "io/csv/parser/words.hpp"
 #include "io/text/number.hpp"
@@ -69,6 +70,58 @@ void CsvParser::look_for_tabs(std::string_view line, const std::vector<std::stri
   if (is_table && has_tab_between) separator_ = '\t';
 }
 
+void CsvParser::look_for_last_separators(std::string_view line,
+                                         const std::vector<std::string>& below) {
+  const auto ends_so = [&](std::string_view each) {
+    const char separator = separator_of(each);
+    if (separator == 0 || separator == ' ') return false;
+    const std::vector<std::string> fields = names_of(each, separator);
+    return fields.size() > 1 && fields.back().empty();
+  };
+  ends_with_separator_ = !is_factor_ && found_.columns.empty() && !below.empty() && ends_so(line) &&
+                         std::ranges::all_of(below, ends_so);
+}
+
+index_t CsvParser::lines_of_units(const std::vector<std::string>& below) const {
+  constexpr std::size_t most = 3;
+  if (header_.empty()) return 0;
+  const auto is_value = [&](const std::string& field) {
+    return begins_like_number(field) || is_any_number(field) || is_date(field) ||
+           (!field.empty() && is_missing(field));
+  };
+  std::vector<std::vector<std::string>> lines;
+  for (const std::string& line : below) lines.push_back(names_of(line, separator_of(line)));
+  std::size_t row = 0;
+  while (row < lines.size() && std::ranges::none_of(lines[row], is_value)) ++row;
+  if (row == lines.size()) return 0;
+  if (asked_.names_row > 0 && !guesses_names_) return static_cast<index_t>(row);
+  const std::size_t width = lines[row].size();
+  if (row > most || names_of(header_, separator_of(header_)).size() != width) return 0;
+  for (std::size_t i = 0; i < row; ++i) {
+    if (lines[i].size() != width || std::ranges::none_of(lines[i], is_word)) return 0;
+    for (std::size_t j = 0; j < width; ++j)
+      if (!lines[i][j].empty() && !is_value(lines[row][j])) return 0;
+  }
+  return static_cast<index_t>(row);
+}
+
+bool CsvParser::take_commented_header(std::string_view names, std::string_view row, index_t line) {
+  const std::vector<std::string> fields = names_of(names, separator_of(row));
+  const bool are_names =
+      fields.size() > 1 && fields.size() == names_of(row, separator_of(row)).size() &&
+      std::ranges::all_of(fields, [](const std::string& field) {
+        return is_word(field) && !is_any_number(field) && field.find(": ") == std::string::npos;
+      });
+  if (!are_names || is_factor_ || found_.header != Answer::automatic) return false;
+  header_ = as_utf8(names);
+  header_line_ = line;
+  found_.names_row = line;
+  found_.header = Answer::yes;
+  notes_.push_back(fmt::format(
+      "line {}, a comment, is taken for the names of the columns; --header no takes none", line));
+  return true;
+}
+
 /// Whether blanks stand between the numbers of a field, as in "33,3 49" cut at the comma.
 bool CsvParser::is_run_of_numbers(std::string_view field) const {
   const std::vector<std::string> words = names_of(field, ' ');
@@ -83,7 +136,8 @@ void CsvParser::refuse_doubtful_comma(std::string_view row,
                                       const std::vector<std::string>& fields) const {
   const bool is_guessed =
       separator_ == ',' && found_.delimiter == 0 && found_.decimal == Decimal::automatic;
-  if (!is_guessed || found_.columns.empty() || row.find_first_of(".\"") != std::string_view::npos)
+  if (!is_guessed || (found_.columns.empty() && only_.empty()) ||
+      row.find_first_of(".\"") != std::string_view::npos)
     return;
   for (const std::string& field : fields)
     if (is_run_of_numbers(field))
@@ -170,8 +224,9 @@ void CsvParser::refuse_doubtful_header(const std::vector<std::string>& fields,
 
 bool CsvParser::take_header(std::string_view line, const std::vector<std::string>& below) {
   if (found_.header == Answer::no) return false;
-  const std::vector<std::string> fields = names_of(line, separator_of(line));
-  bool is_header = found_.header == Answer::yes || is_numbered_header(line, fields) ||
+  const std::vector<std::string> fields = names_of(as_utf8(line), separator_of(line));
+  bool is_header = found_.header == Answer::yes || found_.names_row > 0 ||
+                   is_numbered_header(line, fields) ||
                    chooses_by_name({"--columns", found_.columns}, fields) ||
                    chooses_by_name({"--by", key_columns_}, fields);
   bool has_name = false, has_number = false, has_na = false;
@@ -200,7 +255,8 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   if (!is_header) return false;
   if (std::count(line.begin(), line.end(), '"') % 2 != 0)
     throw InputError(place(line.rfind('"') + 1) + "the quote is not closed");
-  header_ = line;
+  header_ = as_utf8(line);
+  if (header_ != line) notes_.push_back("the names are no UTF-8 and are read as Windows-1252");
   header_line_ = lines_.number();
   header_is_cut_ = line.size() < lines_.text().size();
   found_.header = Answer::yes;
@@ -307,6 +363,17 @@ void CsvParser::set_columns(index_t width, std::vector<std::string> names, bool 
     table_.columns.front() = {.name = table_.columns.front().name, .role = ColumnRole::index};
 }
 
+/// Returns the columns that a list names. Where one is missing, the names may be in another line.
+std::vector<index_t> CsvParser::columns_of(const ColumnList& list) const {
+  try {
+    return choose_columns(list, table_, header_place());
+  } catch (const InputError& error) {
+    throw CsvRefusal(
+        error.what(),
+        {ways_to_names(), {{.hint = error.hint(), .options = asked_, .is_tried = false}}});
+  }
+}
+
 /// Decides to which column of the matrix each field goes.
 void CsvParser::choose_targets(bool without_index) {
   const index_t width = std::ssize(table_.columns);
@@ -321,8 +388,7 @@ void CsvParser::choose_targets(bool without_index) {
     for (index_t j = 0; j < width; ++j) target_.push_back(j - 1);
   }
   if (!found_.columns.empty()) {
-    const std::vector<index_t> chosen =
-        choose_columns({"--columns", found_.columns}, table_, header_place());
+    const std::vector<index_t> chosen = columns_of({"--columns", found_.columns});
     for (TableColumn& column : table_.columns) column.role = ColumnRole::not_listed;
     target_.assign(static_cast<std::size_t>(width), -1);
     for (std::size_t j = 0; j < chosen.size(); ++j) {
@@ -333,20 +399,53 @@ void CsvParser::choose_targets(bool without_index) {
     }
     columns_ = std::ssize(chosen);
   }
+  if (!only_.empty()) choose_only();
+  if (ends_with_separator_) leave_last_out();
   if (!key_columns_.empty()) choose_keys();
   found_.index_column = without_index ? Answer::yes : Answer::no;
 }
 
-/// Takes the key columns out of the numbers of a row; the others keep their order. A key column may
-/// be one that is left out otherwise.
+/// Leaves out the empty column behind the last separator.
+void CsvParser::leave_last_out() {
+  TableColumn& last = table_.columns.back();
+  ends_with_separator_ = last.name.empty() && last.role == ColumnRole::read && columns_ > 1;
+  if (!ends_with_separator_) return;
+  last.role = ColumnRole::not_listed;
+  close_gaps();
+  notes_.push_back(
+      fmt::format("column {} is empty and is left out: every line ends with a separator",
+                  table_.columns.size()));
+}
+
+/// Leaves out the columns that no list names.
+void CsvParser::choose_only() {
+  std::vector<bool> is_named(table_.columns.size());
+  for (const std::string& list : only_)
+    for (const index_t column : columns_of({"", list}))
+      is_named[static_cast<std::size_t>(column)] = true;
+  for (std::size_t j = 0; j < is_named.size(); ++j)
+    if (!is_named[j] && table_.columns[j].role == ColumnRole::read)
+      table_.columns[j].role = ColumnRole::not_listed;
+  close_gaps();
+}
+
+/// Takes the key columns out of the numbers of a row. A key column may be one that is left out
+/// otherwise.
 void CsvParser::choose_keys() {
-  const auto width = static_cast<index_t>(table_.columns.size());
-  if (target_.empty())
-    for (index_t j = 0; j < width; ++j) target_.push_back(j);
-  const std::vector<index_t> keys = choose_columns({"--by", key_columns_}, table_, header_place());
+  const std::vector<index_t> keys = columns_of({"--by", key_columns_});
   keys_.resize(keys.size());
   for (const index_t key : keys)
     table_.columns[static_cast<std::size_t>(key)].role = ColumnRole::key;
+  close_gaps();
+  for (std::size_t k = 0; k < keys.size(); ++k)
+    target_[static_cast<std::size_t>(keys[k])] = -2 - static_cast<index_t>(k);
+}
+
+/// Gives the columns that are still read new places in a row, in the same order.
+void CsvParser::close_gaps() {
+  const auto width = static_cast<index_t>(table_.columns.size());
+  if (target_.empty())
+    for (index_t j = 0; j < width; ++j) target_.push_back(j);
   std::vector<index_t> fields(static_cast<std::size_t>(columns_), -1);  // of each place
   for (index_t j = 0; j < width; ++j) {
     index_t& target = target_[static_cast<std::size_t>(j)];
@@ -360,8 +459,6 @@ void CsvParser::choose_keys() {
     const auto j = static_cast<std::size_t>(field);
     table_.columns[j].place = target_[j] = columns_++;
   }
-  for (std::size_t k = 0; k < keys.size(); ++k)
-    target_[static_cast<std::size_t>(keys[k])] = -2 - static_cast<index_t>(k);
 }
 
 void CsvParser::begin_rows(std::string_view row) {
@@ -375,6 +472,7 @@ void CsvParser::begin_rows(std::string_view row) {
   choose_targets(without_index);
   width_ = width;
   missing_by_column_.assign(static_cast<std::size_t>(columns_), 0);
+  codes_.resize(is_factor_ || parts_ > 1 ? 0 : static_cast<std::size_t>(columns_));
   if (is_looking_) numbers_.resize(static_cast<std::size_t>(columns_));
   are_names_numbered_ =
       without_index && separator_ == ',' && found_.delimiter == 0 && std::ssize(names) + 1 == width;

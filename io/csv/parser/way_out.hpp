@@ -18,7 +18,6 @@ struct TextChange {
   Mend mend = nullptr;                 // of fields that are no numbers
   bool pads_rows = false;              // in a row with too few fields the last numbers are missing
   std::vector<index_t> left_out = {};  // lines
-  index_t bared = 0;                   // a line without the sign of a comment before it
 };
 
 /// A hint, and the options or changes of the text that it stands for.
@@ -29,9 +28,10 @@ struct WayOut {
   // Whether it leaves columns out, which must not hold numbers. If `hint` is empty, the reader adds
   // the list of columns that hold numbers.
   bool leaves_text_out = false;
-  // The reader looks for the line of names, and completes the hint.
+  // The reader looks for the line of names, and completes the hint and the options.
   enum class Names { are_known, are_first, are_last } names = Names::are_known;
-  bool is_tried = true;  // false: a reader of tables cannot try it
+  bool is_tried = true;   // false: a reader of tables cannot try it
+  bool is_clear = false;  // `names` was looked for, and no line above looks like a row
 };
 
 /// Lists of ways out, the best list first. All ways of one list are offered together.
@@ -43,13 +43,19 @@ class CsvRefusal : public InputError {
   CsvRefusal(const std::string& what, WaysOut ways) : InputError(what), ways_(std::move(ways)) {}
   const WaysOut& ways() const { return ways_; }
 
-  /// Records the offset of the line at which reading stopped. The reader calls it.
-  void stop_at(std::uint64_t offset) { offset_ = offset; }
+  /// Records the offset of the line at which reading stopped, and whether no row was read before.
+  /// The reader calls it.
+  void stop_at(std::uint64_t offset, bool is_before_rows) {
+    offset_ = offset;
+    is_before_rows_ = is_before_rows;
+  }
   std::uint64_t offset() const { return offset_; }
+  bool is_before_rows() const { return is_before_rows_; }
 
  private:
   WaysOut ways_;
   std::uint64_t offset_ = 0;
+  bool is_before_rows_ = false;
 };
 
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "io/text/number.hpp"
@@ -48,6 +49,15 @@ bool is_date(std::string_view text) {
 bool is_truth(std::string_view text) {
   constexpr std::string_view words[] = {"True", "False", "TRUE", "FALSE", "true", "false"};
   return std::find(std::begin(words), std::end(words), text) != std::end(words);
+}
+
+bool are_years(std::vector<std::string> fields) {
+  std::erase_if(fields, [](const std::string& field) { return !begins_like_number(field); });
+  const auto is_year = [](const std::string& field) {
+    return field.size() == 4 && is_whole_number(field) && field >= "1700" && field <= "2200";
+  };
+  return std::all_of(fields.begin(), fields.end(), is_year) &&
+         std::is_sorted(fields.begin(), fields.end(), std::less_equal<>());
 }
 
 std::string plural(index_t count, const char* thing) {

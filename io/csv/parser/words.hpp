@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/batch.hpp"
 
@@ -24,6 +25,9 @@ bool is_date(std::string_view text);
 
 /// Whether a text is one that programs write for true or false.
 bool is_truth(std::string_view text);
+
+/// Whether all that hold something are years that go up: names of columns more often than numbers.
+bool are_years(std::vector<std::string> fields);
 
 /// Returns "1 column", "2 columns", ... for the thing "column".
 std::string plural(index_t count, const char* thing);

@@ -44,7 +44,7 @@ Recorded read_recorded(const InputFile& file, const std::string& group) {
   const bool is_ours = has_attribute(file, object, "qrtool_version");
   if (!is_ours && string_attribute(file, object, "format") != "qrtool") return {};
   known_value(file, object, "format", {"qrtool"});
-  known_value(file, object, "format_version", {"1.0", "1.1"});
+  known_value(file, object, "format_version", {"1.0", "1.1", "1.2"});
   known_value(file, object, "sign", {"positive", "lapack"});
   Recorded recorded{.by_qrtool = true,
                     .source_file = string_attribute(file, object, "source_file"),

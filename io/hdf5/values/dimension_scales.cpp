@@ -83,16 +83,28 @@ bool add_text(hid_t object, const char* name, const std::string& text) {
   return attribute && H5Awrite(attribute, type, text.c_str()) >= 0;
 }
 
+/// Returns the type of texts of any length in UTF-8.
+Handle text_type() {
+  Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type, H5T_VARIABLE);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
+}
+
 bool create_scale(hid_t file, const Dimension& dimension) {
   const auto extent = static_cast<hsize_t>(dimension.extent);
-  const bool is_empty = dimension.coordinates.empty();
+  const bool has_labels = !dimension.labels.empty();
+  const bool is_empty = dimension.coordinates.empty() && !has_labels;
+  const Handle label_type = text_type();
   const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   const Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
   if (H5Pset_obj_track_times(creation, false) < 0) return false;
-  const Handle scale(
-      H5Dcreate2(file, dimension.name.c_str(), is_empty ? H5T_IEEE_F32BE : H5T_IEEE_F64LE, space,
-                 H5P_DEFAULT, creation, H5P_DEFAULT),
-      H5Dclose);
+  const Handle scale(H5Dcreate2(file, dimension.name.c_str(),
+                                has_labels ? static_cast<hid_t>(label_type)
+                                : is_empty ? H5T_IEEE_F32BE
+                                           : H5T_IEEE_F64LE,
+                                space, H5P_DEFAULT, creation, H5P_DEFAULT),
+                     H5Dclose);
   if (!scale || !add_text(scale, "CLASS", "DIMENSION_SCALE") ||
       !add_text(
           scale, "NAME",
@@ -100,6 +112,11 @@ bool create_scale(hid_t file, const Dimension& dimension) {
     return false;
   for (const auto& [name, text] : dimension.attributes)
     if (!add_text(scale, name.c_str(), text)) return false;
+  if (has_labels) {
+    std::vector<const char*> labels;
+    for (const std::string& label : dimension.labels) labels.push_back(label.c_str());
+    return H5Dwrite(scale, label_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data()) >= 0;
+  }
   return is_empty || H5Dwrite(scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT,
                               dimension.coordinates.data()) >= 0;
 }

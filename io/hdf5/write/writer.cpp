@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "io/file/transpose.hpp"
 #include "io/hdf5/datasets/complex_type.hpp"
 #include "io/hdf5/structure/driver.hpp"
@@ -156,18 +157,6 @@ hid_t stored_type(NumberKind kind) {
   return kind == Kind::real ? H5T_IEEE_F64LE : kind == Kind::whole ? H5T_STD_I32LE : H5T_STD_U8LE;
 }
 
-/// Returns the type of a status, with the names of its values. It is empty if HDF5 reports an
-/// error.
-Handle enum_type(std::span<const std::string_view> names) {
-  Handle type(H5Tenum_create(H5T_STD_U8LE), H5Tclose);
-  std::uint8_t value = 0;
-  for (const std::string_view name : names) {
-    if (H5Tenum_insert(type, std::string(name).c_str(), &value) < 0) return {};
-    ++value;
-  }
-  return type;
-}
-
 Hdf5Writer::~Hdf5Writer() {
   if (closed_) return;
   if (is_part() && !hdf5::is_closing_stopped()) {
@@ -260,12 +249,9 @@ void Hdf5Writer::create_report_group() { report_group_ = open_->create_group(pat
 
 void Hdf5Writer::create_numbers(const OutputSpec& spec) {
   create_report_group();
-  const Handle status = enum_type(solution_status_names);
-  if (!status) open_->fail();
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const NumberDataset& numbers = spec.numbers[i];
-    open_->create_dataset(report_group_, numbers_[i], numbers_[i].name,
-                          kinds_[i] == NumberKind::status ? status : stored_type(kinds_[i]),
+    open_->create_dataset(report_group_, numbers_[i], numbers_[i].name, stored_type(kinds_[i]),
                           threads_);
     const std::pair<const char*, const std::string&> texts[] = {
         {"description", numbers.description},
@@ -273,18 +259,18 @@ void Hdf5Writer::create_numbers(const OutputSpec& spec) {
         {"unit", numbers.unit},
         {"bar_formula", numbers.bar_formula}};
     for (const auto& [name, text] : texts) open_->create_attribute(numbers_[i].handle, name, text);
+    if (kinds_[i] == NumberKind::status)
+      open_->create_attribute(numbers_[i].handle, "flag_meanings",
+                              join(solution_status_names, " "));
     open_->create_attribute(numbers_[i].handle, "bar", numbers.bar);
   }
 }
 
 void Hdf5Writer::create_report(const OutputSpec& spec) {
   create_report_group();
-  const Handle status = enum_type(status_names);
-  if (!status) open_->fail();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const ReportColumn& column = spec.report_columns[i];
-    open_->create_dataset(report_group_, columns_[i], columns_[i].name,
-                          column.kind == NumberKind::status ? status : stored_type(column.kind),
+    open_->create_dataset(report_group_, columns_[i], columns_[i].name, stored_type(column.kind),
                           threads_);
     const std::pair<const char*, std::string_view> texts[] = {{"description", column.description},
                                                               {"formula", column.formula},
@@ -293,6 +279,8 @@ void Hdf5Writer::create_report(const OutputSpec& spec) {
     for (const auto& [name, text] : texts) {
       open_->create_attribute(columns_[i].handle, name, std::string(text));
     }
+    if (column.kind == NumberKind::status)
+      open_->create_attribute(columns_[i].handle, "flag_meanings", join(status_names, " "));
     open_->create_attribute(columns_[i].handle, "bar", column.bar);
   }
 }

@@ -252,11 +252,47 @@ class Qr(unittest.TestCase):
         self.assertEqual(qrtool.lstsq(a, b[:, 1], missing="skip").rank, 1)
         self.assertEqual(qrtool.lstsq(np.stack([a, a]), b, missing="skip").rank.shape, (2, 2))
 
-    def test_an_intercept_is_a_column_of_ones(self):
-        a = np.column_stack([np.ones(5), np.arange(5.)])
-        qrtool.lstsq(a, np.arange(5.), intercept=True)
-        with self.assertRaisesRegex(qrtool.CallError, "all ones"):
-            qrtool.lstsq(a[:, ::-1], np.arange(5.), intercept=True)
+    def test_an_intercept_is_put_before_the_columns(self):
+        a, b = np.arange(10.).reshape(5, 2) ** 2, np.array([1., 5, 2, 8, 3])
+        with_ones = np.column_stack([np.ones(5), a])
+        found = qrtool.lstsq(a, b, intercept=True)
+        np.testing.assert_allclose(found.x, np.linalg.lstsq(with_ones, b, rcond=None)[0],
+                                   rtol=1e-9)
+        several = qrtool.lstsq(np.stack([a, 2 * a]), b, intercept=True)
+        np.testing.assert_allclose(several.x[1, 1:], found.x[1:] / 2, rtol=1e-9)
+        flat = qrtool.lstsq(a, b + 100, intercept=True, ridge=1e12)
+        self.assertAlmostEqual(flat.x[0], np.mean(b) + 100, places=3)
+
+    def test_nan_is_an_error_where_that_is_asked_for(self):
+        a, b = np.random.default_rng(3).standard_normal((2, 6, 2)), np.ones((6, 1))
+        a[1, 4, 0] = np.nan
+        self.assertTrue(np.isnan(qrtool.lstsq(a, b).x[1]).all())
+        with self.assertRaisesRegex(qrtool.CallError, '1 of 2 right sides.*missing="skip"'):
+            qrtool.lstsq(a, b, missing="error")
+        qrtool.lstsq(a, b, missing="skip")
+        qrtool.lstsq(a[0], b, missing="error")
+
+    def test_a_limit_is_raised_in_words_of_python(self):
+        qrtool.open_device("cpu", memory=1 << 20)
+        with self.assertRaisesRegex(qrtool.MemoryLimitError, r"raise memory in open_device\(\)$"):
+            qrtool.qr(np.ones((3000, 3000)), device="cpu")
+        qrtool.open_device("cpu")
+
+    def test_no_argument_is_without_effect(self):
+        with self.assertRaisesRegex(qrtool.CallError, "report=True"):
+            qrtool.qr(np.eye(2), condition=True)
+        with self.assertRaisesRegex(qrtool.CallError, r"b\[\.\.\., None\]"):
+            qrtool.lstsq(np.ones((10, 5, 3)), np.ones((10, 5)))
+
+    def test_a_type_that_numpy_lacks_is_named(self):
+        class Tensor:
+            dtype = "torch.bfloat16"
+            def __dlpack__(self, **_):
+                raise BufferError("Unsupported dtype")
+            def __dlpack_device__(self):
+                return 1, 0
+        with self.assertRaisesRegex(qrtool.CallError, "^a is bfloat16; convert it to float32$"):
+            qrtool.qr(Tensor())
 
     def test_no_result_lies_in_memory_that_is_used_again(self):
         chance = np.random.default_rng(4)
