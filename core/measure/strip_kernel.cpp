@@ -274,8 +274,8 @@ struct StripProduct {
 };
 
 /// Subtracts a tile of Q R from a tile of A, using only the first `inner` rows of R, since the
-/// others are zero. Sums of Run products are subtracted. Meanwhile the next rows of Q are loaded into
-/// the first-level cache.
+/// others are zero. Sums of Run products are subtracted. Meanwhile the next rows of Q are loaded
+/// into the first-level cache.
 template <int Run, int N>
 [[gnu::always_inline]] inline void subtract_tile(const StripProduct& f, index_t inner,
                                                  const double* q, const double* r, double* a) {
@@ -413,12 +413,63 @@ double squares_below_diagonal(const Triangle& f) {
   return squares.sum();
 }
 
+// ---- Q of reflectors
+
+/// The reflectors that are applied together, and the rows in a plain sum of their products, as
+/// core/eigen/householder.hpp has them.
+constexpr index_t block_reflectors = unit, part_rows = 16;
+
+/// W += V'C of a block of reflectors and some vectors of columns.
+void sum_parts(index_t rows, const double* v, const double* c, int vectors, double* w) {
+  for (index_t i = 0; i < rows; i += part_rows)
+    Products::add_products(lesser(part_rows, rows - i), block_reflectors, v + i * width,
+                           c + i * width, vectors, w);
+}
+
+/// Applies a block of reflectors to C: C - V W, in which row j of W is tau_j (v_j'C - the sum over
+/// later i of v_j'v_i W_i).
+void apply_block(index_t rows, const double* v, const double* gram, const double* tau, int vectors,
+                 double* c) {
+  alignas(64) double w[block_reflectors * width] = {};
+  sum_parts(rows, v, c, vectors, w);
+  for (index_t j = block_reflectors - 1; j >= 0; --j) {
+    V row[width / lanes];
+#pragma GCC unroll 16
+    for (int q = 0; q < width / lanes; ++q) row[q] = load(w + j * width + q * lanes);
+    for (index_t i = j + 1; i < block_reflectors; ++i)
+#pragma GCC unroll 16
+      for (int q = 0; q < width / lanes; ++q)
+        row[q] -= gram[j * width + i] * load(w + i * width + q * lanes);
+#pragma GCC unroll 16
+    for (int q = 0; q < width / lanes; ++q) store(w + j * width + q * lanes, tau[j] * row[q]);
+  }
+  Products::subtract_products(rows, block_reflectors, v, w, vectors, c);
+}
+
+/// A reflector that begins at row j changes only Q[j:, j:].
+void apply_reflectors(const Reflectors& f) {
+  for (index_t j = round_up(f.count, unit) - unit; j >= 0; j -= unit) {
+    const index_t rows = f.rows - j, strip = j / width;
+    double* const v = f.v + strip * f.v_strip_size + j * width + j % width;
+    for (index_t i = 0; i < unit; ++i)
+      for (index_t p = i; p < unit; ++p) v[i * width + p] = i == p && j + p < f.count ? 1 : 0;
+    alignas(64) double gram[block_reflectors * width] = {};
+    sum_parts(rows, v, v, vectors_of(unit), gram);
+    for (index_t s = strip; s * width < f.columns; ++s) {
+      const index_t first = s == strip ? j % width : 0;
+      const index_t columns = lesser(width, f.columns - s * width);
+      apply_block(rows, v, gram, f.tau + j, vectors_of(round_up(columns, unit) - first),
+                  f.q + s * f.q_strip_size + j * width + first);
+    }
+  }
+}
+
 }  // namespace
 
 #define QRTOOL_STRIPS(target) QRTOOL_JOIN(target, _strips)
 
 extern const Kernels QRTOOL_STRIPS(QRTOOL_TARGET){
-    QRTOOL_NAME(QRTOOL_TARGET), pack<float>,    pack<double>,          add_gram,
-    residual_squares,           square_squares, squares_below_diagonal};
+    QRTOOL_NAME(QRTOOL_TARGET), pack<float>,    pack<double>,           add_gram,
+    residual_squares,           square_squares, squares_below_diagonal, apply_reflectors};
 
 }  // namespace qrtool::strips
