@@ -3,16 +3,65 @@
 #include "core/eigen/form_q.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/eigen/householder.hpp"
+#include "core/machine/host.hpp"
+#include "core/measure/strips.hpp"
 
 namespace qrtool {
+namespace {
+
+/// householder::form_q() in strips, for matrices that are not tall.
+template <class T>
+void form_q_in_strips(MatrixView<const T> v, const T* tau, MatrixView<double> q) {
+  using strips::ceiling, strips::unit, strips::width;
+  const index_t m = v.rows, k = std::min(v.rows, v.cols), strip_size = strips::strip_size_of(m);
+  const index_t v_size = ceiling(k, width) * strip_size,
+                q_size = ceiling(q.cols, width) * strip_size;
+  const HostMemory memory =
+      allocate_host(static_cast<std::size_t>(v_size + q_size) * sizeof(double));
+  double* const vs = reinterpret_cast<double*>(memory.get());
+  double* const qs = vs + v_size;
+  const auto q_at = [&](index_t i, index_t j) {
+    return qs + j / width * strip_size + i * width + j % width;
+  };
+  std::fill_n(qs, q_size, 0.0);
+  for (index_t j = 0; j < std::min(m, q.cols); ++j) *q_at(j, j) = 1;
+  std::vector<double> padded_tau(static_cast<std::size_t>(ceiling(k, unit) * unit));
+  std::copy_n(tau, k, padded_tau.begin());
+  strips::pack(strips::Rows<T>{.from = v.data,
+                               .ld = v.ld,
+                               .rows = m,
+                               .columns = k,
+                               .half = 1,
+                               .rest = 1,
+                               .to = vs,
+                               .strip_size = strip_size});
+  strips::best_kernels().apply_reflectors({.v = vs,
+                                           .v_strip_size = strip_size,
+                                           .tau = padded_tau.data(),
+                                           .q = qs,
+                                           .q_strip_size = strip_size,
+                                           .rows = ceiling(m, unit) * unit,
+                                           .count = k,
+                                           .columns = q.cols});
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < q.cols; j += width)
+      std::copy_n(q_at(i, j), std::min(width, q.cols - j), &q(i, j));
+}
+
+}  // namespace
 
 template <class T>
 void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide<T>> q,
                             Forming forming) {
   if (q.cols == 0) return;
   const index_t k = std::min(v.rows, v.cols);
+  if constexpr (!is_complex_number<T>) {
+    if (forming == Forming::usual && !householder::is_tall(v.rows, k))
+      return form_q_in_strips(v, tau, q);
+  }
   householder::Matrix<Wide<T>> vr(v.rows, k), formed(q.rows, q.cols);
   householder::Vector<Wide<T>> coefficients(k);
   for (index_t j = 0; j < k; ++j) {

@@ -174,7 +174,7 @@ template <int Run, int Count, int Rows, int N>
 #pragma GCC unroll 2
       for (int l = 0; l < N; ++l) {
         row[l] = load(c + i * width + l * lanes);
-        if constexpr (Rows == 2) __asm__("" : "+v"(row[l]));
+        if constexpr (Run < 4) keep_in_register(row[l]);
       }
       sum.for_each([&](int r, int l) { sum.x[r][l] += v[i * width + r] * row[l]; });
     }
@@ -268,27 +268,28 @@ struct StripProduct {
   index_t q_strip_size;
   const double* r;
   double* a;
-  index_t rows, inner, run;
+  index_t rows, inner;
   int vectors;
   index_t filled_rows;  // of R's first column; every other column may have one row more
 };
 
 /// Subtracts a tile of Q R from a tile of A, using only the first `inner` rows of R, since the
-/// others are zero. Sums of Run products are subtracted. Meanwhile the next rows of Q are loaded into
-/// the first-level cache.
+/// others are zero. Sums of Run products are subtracted. Meanwhile the next rows of Q are loaded
+/// into the first-level cache.
 template <int Run, int N>
 [[gnu::always_inline]] inline void subtract_tile(const StripProduct& f, index_t inner,
-                                                 const double* q, const double* r, double* a) {
+                                                 const double* q, const double* r, double* a,
+                                                 Parts& squares) {
   constexpr index_t part = lesser(Run, width);
   V x[tile][N] = {};
   const auto for_each = [&](auto body) {
 #pragma GCC unroll 8
     for (int i = 0; i < tile; ++i)
 #pragma GCC unroll 2
-      for (int c = 0; c < N; ++c) body(x[i][c], a + i * width + c * lanes);
+      for (int c = 0; c < N; ++c) body(x[i][c], i, c);
   };
   for (index_t first = 0; first < inner; first += part, r += part * width) {
-    if (first % Run == 0) for_each([](V& y, const double*) { y = V{}; });
+    if (first % Run == 0) for_each([](V& y, int, int) { y = V{}; });
     const double* const rows = q + first / width * f.q_strip_size + first % width;
     const index_t count = Run == unit ? unit : lesser(part, inner - first);
 #pragma GCC unroll 8
@@ -302,58 +303,57 @@ template <int Run, int N>
 #pragma GCC unroll 2
         for (int c = 0; c < N; ++c) x[i][c] -= rows[i * width + p] * row[c];
     }
-    const index_t next = first + part;
-    if (next % Run == 0 || next >= inner)
-      for_each([](const V& y, double* at) { store(at, load(at) + y); });
+    if (const index_t next = first + part; next % Run == 0 || next >= inner) {
+      for_each([&](V& y, int i, int c) {
+        double* const at = a + i * width + c * lanes;
+        y += load(at);
+        store(at, y);
+      });
+    }
   }
+  for_each([&](const V& y, int i, int c) { squares.add(i * N + c, y); });
 }
 
-/// Subtracts the product from a strip. A tile's rows of R stay in the first-level cache for all
-/// rows of Q.
+/// Subtracts the product from a strip, and returns the sum of the squares of the strip. A tile's
+/// rows of R stay in the first-level cache for all rows of Q.
 template <int Run>
-[[gnu::noinline]] void subtract_strip(const StripProduct& f) {
+[[gnu::noinline]] double subtract_strip(const StripProduct& f) {
+  Parts squares;
   for_tiles(0, f.vectors, [&]<int N>(int first) {
     const index_t column = first * lanes;
     const index_t inner = lesser(f.inner, f.filled_rows + column + N * lanes - 1);
     for (index_t i = 0; i < f.rows; i += tile)
-      subtract_tile<Run, N>(f, inner, f.q + i * width, f.r + column, f.a + i * width + column);
+      subtract_tile<Run, N>(f, inner, f.q + i * width, f.r + column, f.a + i * width + column,
+                            squares);
   });
-}
-
-double squares_of_strip(const double* a, index_t rows, int vectors) {
-  Parts squares;
-  for (index_t i = 0; i < rows; i += lanes)
-    for (int q = 0; q < vectors; ++q)
-      squares.add_rows([&](int row) { return load(a + (i + row) * width + q * lanes); });
   return squares.sum();
 }
 
 double residual_squares(const Residual& f) {
-  const auto vectors_from = [&](index_t j) {
-    return vectors_of(round_up(lesser(width, f.columns - j), unit));
-  };
+  double squares = 0;
   for (index_t p = 0; p < f.inner; p += residual_inner) {
     for (index_t j = 0; j < f.columns; j += width) {
+      // R's columns of the strip have this number of rows, beginning with the first, and the last
+      // of them at most `rows`.
       const index_t filled = f.is_upper ? f.first_column + j + 1 - p : f.inner;
-      if (filled + width <= 1) continue;
-      const StripProduct product{.q = f.q + p / width * f.q_strip_size,
-                                 .q_strip_size = f.q_strip_size,
-                                 .r = f.r + j / width * f.r_strip_size + p * width,
-                                 .a = f.a + j / width * f.a_strip_size,
-                                 .rows = f.rows,
-                                 .inner = lesser(residual_inner, f.inner - p),
-                                 .run = f.run,
-                                 .vectors = vectors_from(j),
-                                 .filled_rows = filled};
-      (f.run <= 8    ? subtract_strip<8>
-       : f.run <= 16 ? subtract_strip<16>
-       : f.run <= 32 ? subtract_strip<32>
-                     : subtract_strip<128>)(product);
+      const index_t rows = lesser(f.inner, p + filled + width - 1);
+      if (rows <= p) continue;
+      const StripProduct product{
+          .q = f.q + p / width * f.q_strip_size,
+          .q_strip_size = f.q_strip_size,
+          .r = f.r + j / width * f.r_strip_size + p * width,
+          .a = f.a + j / width * f.a_strip_size,
+          .rows = f.rows,
+          .inner = lesser(residual_inner, f.inner - p),
+          .vectors = vectors_of(round_up(lesser(width, f.columns - j), unit)),
+          .filled_rows = filled};
+      const double of_strip = (f.run <= 8    ? subtract_strip<8>
+                               : f.run <= 16 ? subtract_strip<16>
+                               : f.run <= 32 ? subtract_strip<32>
+                                             : subtract_strip<128>)(product);
+      if (rows <= p + residual_inner) squares += of_strip;
     }
   }
-  double squares = 0;
-  for (index_t j = 0; j < f.columns; j += width)
-    squares += squares_of_strip(f.a + j / width * f.a_strip_size, f.rows, vectors_from(j));
   return squares;
 }
 
@@ -413,12 +413,63 @@ double squares_below_diagonal(const Triangle& f) {
   return squares.sum();
 }
 
+// ---- Q of reflectors
+
+/// The reflectors that are applied together, and the rows in a plain sum of their products, as
+/// core/eigen/householder.hpp has them.
+constexpr index_t block_reflectors = unit, part_rows = 16;
+
+/// W += V'C of a block of reflectors and some vectors of columns.
+void sum_parts(index_t rows, const double* v, const double* c, int vectors, double* w) {
+  for (index_t i = 0; i < rows; i += part_rows)
+    Products::add_products(lesser(part_rows, rows - i), block_reflectors, v + i * width,
+                           c + i * width, vectors, w);
+}
+
+/// Applies a block of reflectors to C: C - V W, in which row j of W is tau_j (v_j'C - the sum over
+/// later i of v_j'v_i W_i).
+void apply_block(index_t rows, const double* v, const double* gram, const double* tau, int vectors,
+                 double* c) {
+  alignas(64) double w[block_reflectors * width] = {};
+  sum_parts(rows, v, c, vectors, w);
+  for (index_t j = block_reflectors - 1; j >= 0; --j) {
+    V row[width / lanes];
+#pragma GCC unroll 16
+    for (int q = 0; q < width / lanes; ++q) row[q] = load(w + j * width + q * lanes);
+    for (index_t i = j + 1; i < block_reflectors; ++i)
+#pragma GCC unroll 16
+      for (int q = 0; q < width / lanes; ++q)
+        row[q] -= gram[j * width + i] * load(w + i * width + q * lanes);
+#pragma GCC unroll 16
+    for (int q = 0; q < width / lanes; ++q) store(w + j * width + q * lanes, tau[j] * row[q]);
+  }
+  Products::subtract_products(rows, block_reflectors, v, w, vectors, c);
+}
+
+/// A reflector that begins at row j changes only Q[j:, j:].
+void apply_reflectors(const Reflectors& f) {
+  for (index_t j = round_up(f.count, unit) - unit; j >= 0; j -= unit) {
+    const index_t rows = f.rows - j, strip = j / width;
+    double* const v = f.v + strip * f.v_strip_size + j * width + j % width;
+    for (index_t i = 0; i < unit; ++i)
+      for (index_t p = i; p < unit; ++p) v[i * width + p] = i == p && j + p < f.count ? 1 : 0;
+    alignas(64) double gram[block_reflectors * width] = {};
+    sum_parts(rows, v, v, vectors_of(unit), gram);
+    for (index_t s = strip; s * width < f.columns; ++s) {
+      const index_t first = s == strip ? j % width : 0;
+      const index_t columns = lesser(width, f.columns - s * width);
+      apply_block(rows, v, gram, f.tau + j, vectors_of(round_up(columns, unit) - first),
+                  f.q + s * f.q_strip_size + j * width + first);
+    }
+  }
+}
+
 }  // namespace
 
 #define QRTOOL_STRIPS(target) QRTOOL_JOIN(target, _strips)
 
 extern const Kernels QRTOOL_STRIPS(QRTOOL_TARGET){
-    QRTOOL_NAME(QRTOOL_TARGET), pack<float>,    pack<double>,          add_gram,
-    residual_squares,           square_squares, squares_below_diagonal};
+    QRTOOL_NAME(QRTOOL_TARGET), pack<float>,    pack<double>,           add_gram,
+    residual_squares,           square_squares, squares_below_diagonal, apply_reflectors};
 
 }  // namespace qrtool::strips

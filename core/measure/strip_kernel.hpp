@@ -69,6 +69,17 @@ struct Triangle {
   index_t strip_size, columns, first, end;
 };
 
+/// The reflectors I - tau_j v_j v_j' of a matrix, and the place for Q.
+struct Reflectors {
+  double* v;  // in strips; its entries on and above the diagonal, and beyond the last column,
+              // become those of V
+  index_t v_strip_size;
+  const double* tau;  // padded with zeros to a multiple of `unit`
+  double* q;          // in strips
+  index_t q_strip_size;
+  index_t rows, count, columns;  // rows: a multiple of `unit`
+};
+
 /// The functions of strip_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
@@ -83,6 +94,8 @@ struct Kernels {
   double (*square_squares)(const Square& square);
   /// Returns the sum of the squares of the entries below R's diagonal.
   double (*squares_below_diagonal)(const Triangle& triangle);
+  /// Replaces Q by H_1 .. H_k Q, where Q is I.
+  void (*apply_reflectors)(const Reflectors& reflectors);
 };
 
 extern const Kernels generic_strips;

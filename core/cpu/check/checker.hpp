@@ -108,10 +108,10 @@ class Checker {
     const MatrixView<Wide<T>> wide_a = widened_.view()[1];
     const index_t rows = problem_.n == 0 ? 0 : problem_.m;  // without entries, of any number
     for (index_t i = 0; i < rows; ++i) {
-      for (index_t j = 0; j < problem_.n; ++j) {
-        wide_a(i, j) = a(i, j);
-        if (i < r.rows) r(i, j) = i <= j ? static_cast<Wide<T>>(out.v(i, j)) : Wide<T>(0);
-      }
+      std::copy_n(&a(i, 0), problem_.n, &wide_a(i, 0));
+      if (i >= r.rows) continue;
+      std::fill_n(&r(i, 0), i, Wide<T>(0));
+      std::copy_n(&out.v(i, i), problem_.n - i, &r(i, i));
     }
     const double bar =
         standard_bars(problem_.m, problem_.n, precision_of(problem_), {}).orthogonality;

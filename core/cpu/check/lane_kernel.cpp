@@ -20,7 +20,7 @@ using V = VectorOf<double, lanes>::type;
 using Int = VectorOf<std::int64_t, lanes>::type;
 
 /// Rows and columns are padded with zeros to multiples of this number.
-constexpr index_t unit = 4;
+constexpr int unit = 4;
 /// The products in a sum of A - QR.
 constexpr index_t residual_run = 8;
 /// The sums of runs of Q'Q are added pairwise; the most are 2^most_levels.
@@ -158,7 +158,7 @@ class Measurement {
     for (int r = 0; r < tile_rows; ++r)
 #pragma GCC unroll 4
       for (int c = 0; c < columns; ++c) x[r][c] = a_[(i + r) * n_ + j + c];
-    const index_t end = is_upper_ ? lesser(s_.q_cols, j + columns) : s_.q_cols;
+    const index_t end = is_upper_ ? lesser(k_, j + columns) : k_;
     // In float32 the errors of sums in float64 do not matter.
     if constexpr (sizeof(T) == 4) {
       add_products<-1>(i, j, 0, end, x);
@@ -178,19 +178,26 @@ class Measurement {
       for (int c = 0; c < columns; ++c) sums[c % 2] += x[r][c] * x[r][c];
   }
 
-  /// x += sign Q R of the columns [first, end) of Q, for a tile.
+  /// x += sign Q R of the columns [first, end) of Q, for a tile. Both are multiples of four.
   template <int sign>
   [[gnu::always_inline]] void add_products(index_t i, index_t j, index_t first, index_t end,
                                            V (&x)[tile_rows][columns]) const {
-    for (index_t p = first; p < end; ++p) {
-      V y[columns];
+    const V *y = r_ + first * n_ + j, *z[tile_rows];
+    for (int r = 0; r < tile_rows; ++r) z[r] = q_ + (i + r) * k_ + first;
+    for (index_t p = first; p < end; p += unit) {
 #pragma GCC unroll 4
-      for (int c = 0; c < columns; ++c) y[c] = r_[p * n_ + j + c];
+      for (int e = 0; e < unit; ++e, y += n_) {
+        V row[columns];
+        load_row(y, row);
 #pragma GCC unroll 4
-      for (int r = 0; r < tile_rows; ++r) {
-        const V z = q_[(i + r) * k_ + p];
+        for (int r = 0; r < tile_rows; ++r)
 #pragma GCC unroll 4
-        for (int c = 0; c < columns; ++c) x[r][c] += sign > 0 ? z * y[c] : -z * y[c];
+          for (int c = 0; c < columns; ++c) {
+            const V product = *z[r] * row[c];
+            sign > 0 ? x[r][c] += product : x[r][c] -= product;
+          }
+#pragma GCC unroll 4
+        for (int r = 0; r < tile_rows; ++r) ++z[r];
       }
     }
   }
@@ -199,12 +206,13 @@ class Measurement {
 
   /// Returns ||I - Q'Q||^2. Columns beyond the last of Q are zero and need no mask right of the
   /// diagonal.
-  [[gnu::noinline]] V orthogonality() const {
+  template <int Run>
+  [[gnu::noinline]] V orthogonality_of_runs() const {
     V right[2] = {}, diagonal{};
     V tile[tile_rows][columns];
     for (index_t p = 0; p < s_.q_cols; p += tile_rows) {
       index_t c = p / columns * columns;
-      sum_tile(p, c, tile);
+      sum_tile<Run>(p, c, tile);
       for (int r = 0; r < tile_rows && p + r < s_.q_cols; ++r) {
         const index_t on = p + r - c;
         const V x = tile[r][on] - 1;
@@ -212,7 +220,7 @@ class Measurement {
         for (index_t e = on + 1; e < columns; ++e) right[0] += tile[r][e] * tile[r][e];
       }
       for (c += columns; c < s_.q_cols; c += columns) {
-        sum_tile(p, c, tile);
+        sum_tile<Run>(p, c, tile);
 #pragma GCC unroll 4
         for (int r = 0; r < tile_rows; ++r)
 #pragma GCC unroll 4
@@ -221,41 +229,94 @@ class Measurement {
     }
     return 2 * (right[0] + right[1]) + diagonal;
   }
+  V orthogonality() const {
+    return s_.gram_run <= 2    ? orthogonality_of_runs<2>()
+           : s_.gram_run <= 4  ? orthogonality_of_runs<4>()
+           : s_.gram_run <= 8  ? orthogonality_of_runs<8>()
+           : s_.gram_run <= 16 ? orthogonality_of_runs<16>()
+                               : orthogonality_of_runs<32>();
+  }
 
-  /// Sums a tile of Q'Q. Sums of runs of rows are added in pairs, and pairs in pairs, as digits of
-  /// a binary counter are carried.
-  [[gnu::noinline]] void sum_tile(index_t p, index_t c, V (&tile)[tile_rows][columns]) const {
-    V waiting[most_levels][tile_rows][columns];
-    const index_t runs = (rows_ + s_.gram_run - 1) / s_.gram_run;
-    for (index_t number = 0; number < runs; ++number) {
-      V sum[tile_rows][columns] = {};
-      const index_t first = number * s_.gram_run;
-      const V* row = q_ + first * k_;
-      for (index_t i = lesser(s_.gram_run, rows_ - first); i > 0; --i, row += k_) {
-        V y[columns];
-#pragma GCC unroll 4
-        for (int e = 0; e < columns; ++e) y[e] = row[c + e];
-#pragma GCC unroll 4
-        for (int r = 0; r < tile_rows; ++r)
-#pragma GCC unroll 4
-          for (int e = 0; e < columns; ++e) sum[r][e] += row[p + r] * y[e];
-      }
-      const bool is_last = number == runs - 1;
-      int level = 0;
-      for (index_t digits = number; is_last ? digits != 0 : digits % 2 != 0; digits /= 2) {
-        if (digits % 2 != 0) {
-#pragma GCC unroll 4
-          for (int r = 0; r < tile_rows; ++r)
-#pragma GCC unroll 4
-            for (int e = 0; e < columns; ++e) sum[r][e] += waiting[level][r][e];
-        }
-        ++level;
-      }
-      V(&to)[tile_rows][columns] = is_last ? tile : waiting[level];
+  /// Sums a tile of Q'Q. The sums of two short runs need the registers of a tile each, so that half
+  /// of the columns are summed at a time.
+  template <int Run>
+  [[gnu::always_inline]] void sum_tile(index_t p, index_t c, V (&tile)[tile_rows][columns]) const {
+    constexpr int at_once = Run < unit ? columns / 2 : columns;
+#pragma GCC unroll 2
+    for (int e = 0; e < columns; e += at_once) {
+      V sum[tile_rows][at_once];
+      sum_runs<Run>(p, c + e, sum);
 #pragma GCC unroll 4
       for (int r = 0; r < tile_rows; ++r)
 #pragma GCC unroll 4
-        for (int e = 0; e < columns; ++e) to[r][e] = sum[r][e];
+        for (int i = 0; i < at_once; ++i) tile[r][e + i] = sum[r][i];
+    }
+  }
+
+  /// Adds the sums of runs of rows in pairs, and pairs in pairs, as digits of a binary counter are
+  /// carried.
+  template <int Run, int Columns>
+  [[gnu::noinline]] void sum_runs(index_t p, index_t c, V (&to)[tile_rows][Columns]) const {
+    constexpr index_t each = Run < unit ? unit : Run;
+    V waiting[most_levels][tile_rows][Columns];
+    const V *z = q_ + p, *y = q_ + c;
+    for (index_t number = 0, left = rows_;; ++number, left -= each) {
+      V sum[tile_rows][Columns] = {};
+      const index_t count = lesser(each, left);
+      for (index_t i = 0; i < count; i += unit) {
+        add_rows < Run<unit ? Run : unit>(z, y, sum);
+        if constexpr (Run < unit) {
+          V second[tile_rows][Columns] = {};
+          add_rows<unit - Run>(z, y, second);
+          add<Columns>(sum, second);
+        }
+      }
+      const bool is_last = left <= each;
+      int level = 0;
+      for (index_t digits = number; is_last ? digits != 0 : digits % 2 != 0; digits /= 2, ++level)
+        if (digits % 2 != 0) add<Columns>(sum, waiting[level]);
+      V(&kept)[tile_rows][Columns] = is_last ? to : waiting[level];
+#pragma GCC unroll 4
+      for (int r = 0; r < tile_rows; ++r)
+#pragma GCC unroll 4
+        for (int e = 0; e < Columns; ++e) kept[r][e] = sum[r][e];
+      if (is_last) return;
+    }
+  }
+
+  template <int Columns>
+  [[gnu::always_inline]] static void add(V (&sum)[tile_rows][Columns],
+                                         const V (&other)[tile_rows][Columns]) {
+#pragma GCC unroll 4
+    for (int r = 0; r < tile_rows; ++r)
+#pragma GCC unroll 4
+      for (int e = 0; e < Columns; ++e) sum[r][e] += other[r][e];
+  }
+
+  /// sum += the products of Rows rows of Q, from z and y on, which then are at the next row.
+  template <int Rows, int Columns>
+  [[gnu::always_inline]] void add_rows(const V*& z, const V*& y,
+                                       V (&sum)[tile_rows][Columns]) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) {
+      V row[Columns];
+      load_row(y, row);
+#pragma GCC unroll 4
+      for (int r = 0; r < tile_rows; ++r)
+#pragma GCC unroll 4
+        for (int e = 0; e < Columns; ++e) sum[r][e] += z[r] * row[e];
+      z += k_;
+      y += k_;
+    }
+  }
+
+  /// Loads entries that several products share.
+  template <int Columns>
+  [[gnu::always_inline]] static void load_row(const V* from, V (&to)[Columns]) {
+#pragma GCC unroll 4
+    for (int e = 0; e < Columns; ++e) {
+      to[e] = from[e];
+      keep_in_register(to[e]);
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "core/batch.hpp"
@@ -226,6 +227,46 @@ TEST(StripKernelTest, BelowTheDiagonalIsNothingElse) {
                                                 .end = std::min(first + 32, m)});
       }
       EXPECT_NEAR(sum, expected, 1e-12 * expected) << kernels->target << " " << m << "x" << n;
+    }
+  }
+}
+
+TEST(StripKernelTest, ReflectorsAreAppliedFromTheLastToTheFirst) {
+  for (const strips::Kernels* kernels : strips::kernels()) {
+    for (const auto& [m, k, columns] : {std::tuple<index_t, index_t, index_t>{1, 1, 1},
+                                        {9, 9, 9},
+                                        {40, 37, 37},
+                                        {70, 33, 70},
+                                        {20, 3, 3}}) {
+      const auto v = make<double>(m, k, everywhere);
+      auto q = make<double>(m, columns, [](index_t, index_t) { return false; });
+      for (index_t j = 0; j < columns; ++j) q.view()[0](j, j) = 1;
+      const Packed v_strips(*kernels, MatrixView<const double>(v.view()[0]));
+      const Packed q_strips(*kernels, MatrixView<const double>(q.view()[0]));
+      std::vector<double> tau(static_cast<std::size_t>((k + 7) / 8 * 8));
+      for (index_t j = k - 1; j >= 0; --j) {
+        const auto entry = [&](index_t i) { return i == j ? 1 : v.view()[0](i, j); };
+        double squares = 0;
+        for (index_t i = j; i < m; ++i) squares += entry(i) * entry(i);
+        tau[static_cast<std::size_t>(j)] = 2 / squares;
+        for (index_t c = 0; c < columns; ++c) {
+          double product = 0;
+          for (index_t i = j; i < m; ++i) product += entry(i) * q.view()[0](i, c);
+          for (index_t i = j; i < m; ++i) q.view()[0](i, c) -= 2 / squares * product * entry(i);
+        }
+      }
+      kernels->apply_reflectors({.v = v_strips.data,
+                                 .v_strip_size = v_strips.strip_size,
+                                 .tau = tau.data(),
+                                 .q = q_strips.data,
+                                 .q_strip_size = q_strips.strip_size,
+                                 .rows = (m + 7) / 8 * 8,
+                                 .count = k,
+                                 .columns = columns});
+      for (index_t i = 0; i < m; ++i)
+        for (index_t c = 0; c < columns; ++c)
+          EXPECT_NEAR(q_strips.at(i, c), q.view()[0](i, c), 1e-13)
+              << kernels->target << " " << m << "x" << k << " " << i << " " << c;
     }
   }
 }
