@@ -93,11 +93,11 @@ inline constexpr FurtherLeast further_least{.columns = 33, .entries = 1 << 16, .
 /// narrow_passes.cl, H200, of half the rank: 200000x16 0.20 and 1.22, 200000x8 0.19 and 0.24, 200
 /// of 6000x6 0.24 and 0.29, 500 of 1500x24 0.40 and 1.19; 2000 of 256x128 6.5 and 3.5.
 inline constexpr FurtherLeast narrow_least{.columns = 33, .entries = 1 << 16, .tall_columns = 6};
-/// group_passes.cl takes matrices of so many columns and more, and of so many rows at most; of more
-/// rows only those that have fewer entries than narrow_least. A group takes a whole matrix, so that
-/// few tall ones leave the device idle. To gram_small_rows `small` is faster in float32, and in
-/// float64 below gram_group_least_columns. H200, ms of half the rank, by groups and by the next
-/// way: float64 2000 of 256x128 6.6 and 8.5 (blocked), 5000 of 100x80 3.9 and 6.3, 2000 of
+/// gram_group.cl takes refused matrices of so many columns and more, and of so many rows at most;
+/// of more rows only those that have fewer entries than narrow_least. A group takes a whole matrix,
+/// so that few tall ones leave the device idle. To gram_small_rows `small` is faster in float32,
+/// and in float64 below gram_group_least_columns. H200, ms of half the rank, by groups and by the
+/// next way: float64 2000 of 256x128 6.6 and 8.5 (blocked), 5000 of 100x80 3.9 and 6.3, 2000 of
 /// 128x128 5.0 and 4.7, 2000 of 500x64 4.2 and 6.2, 15000 of 64x64 8.1 and 3.9 (small); float32
 /// 1000 of 512x128 3.4 and 4.4 (narrow_passes.cl), 1000 of 1000x40 1.2 and 5.2 (blocked), 2000 of
 /// 256x128 4.4 and 3.5, 500 of 1000x100 2.3 and 2.2. With one such matrix in 32: float64 500 of

@@ -14,7 +14,6 @@ HOSTS = {
     "gemm.cl": ["product.cpp"],
     "gram_twice.cl": ["gram_twice.cpp", "passes.cpp"],
     "further_passes.cl": ["further_passes.cpp", "passes.cpp"],
-    "group_passes.cl": ["gram_group.cpp", "group_passes.cpp"],
     "large.cl": ["large.cpp", "product.cpp"],
     "systems.cl": ["system_params.cpp"],
     "weigh.cl": ["weights.cpp"],

@@ -39,11 +39,11 @@ COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "gram.cl": ["-DELEMENT_PARTS=2"],
            "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "refused.cl": ["-DELEMENT_PARTS=2"]}
-# Those that a run with scaled columns builds once more.
-SCALED = {"gram.cl", "gram_group.cl"}
+# Those that a run builds once more for scaled columns, and for refused matrices.
+MORE = {"gram.cl": ["-DSCALED=1"], "gram_group.cl": ["-DSCALED=1", "-DREFUSED=1"]}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
 BY_WARPS = {"further_passes.cl", "gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl",
-            "group_passes.cl", "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}
+            "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}
 NVIDIA_ALONE = {"check_rows.cl", "gram_tiles.cl"}
 
 
@@ -78,8 +78,8 @@ def choices_of(path, name):
         yield EMPTY[path.name]
     if path.name in COMPLEX:
         yield COMPLEX[path.name]
-    if path.name in SCALED:
-        yield ["-DSCALED=1"]
+    for option in MORE.get(path.name, []):
+        yield [option]
 
 
 def compile_with(clang, root, path, options):

@@ -31,9 +31,35 @@
 //     matrix is refused. Further passes or reflectors go on, or this kernel with SCALED, for
 //     matrices whose scaled columns are in the place of Q (refused.cl).
 //
+// With REFUSED the kernel takes real matrices that the guard of any variant has refused, through
+// more passes of the same kind (shifted CholeskyQR). They may have any condition and any rank.
+//
+//   pass 0:  L L' = A'A + s diag(A'A)    X := (A + E) L'^-1, stored;   R := L'
+//   pass p:  as above, with Q1 := X, where d is at most 1/4; else with the shift:
+//            L L' = X'X + s diag(X'X)    X := X L'^-1, stored;         R := L' R
+//
+// E is noise of about a quarter of a rounding error of float32 in each column, or of two of
+// float64. A column of zeros is noise alone in A + E, and is zero in R. Why it is right: let u be
+// 2^-53, s = 16 t u, where t bounds the roundings of an entry of A'A.
+//   - The orthogonality: the guard and its proof are those above, whatever X is.
+//   - The residual: in each pass X L' is what X was, plus an error of which each column is at most
+//     a rounding error of the type times sqrt(n), from storing X, and c n u ||X|| ||L||, from
+//     the substitution. E has at most 1.5 x 2^-25, or 1.5 x 2^-52.
+//   - What remains is that the condition becomes small: narrow_passes.cl says why the second pass
+//     is the last one of most float32 matrices. In float64 noise is as small as 2^-52, so that the
+//     condition of X is some 2^26 at first, and a further shifted pass makes it small. Pivots are
+//     factored column by column: the shift is above their errors, too. If `passes` are not enough,
+//     the matrix stays refused.
+// If the squared norm of a column is outside the range, scaled columns begin again
+// (column_range.clh). A matrix without an entry below its diagonal is its own R, up to signs, and Q
+// is the identity: so Householder's method has it, and so it stays exact. The noise at (i, j)
+// follows from i and j alone: a matrix has the same bits in any batch.
+//
 // Local memory: stages of rows of X; or two columns of blocks of G and room for a pivot; or two
-// columns of L. Slot: L1, L2 and X' = L^-1 of the pivots, in blocks of 16 x 16. A group takes one
-// matrix after another.
+// columns of L. With REFUSED also the noise of each column. Slot: two factors and X' = L^-1 of the
+// pivots, in blocks of 16 x 16, and with REFUSED X if Q is not wanted. The factors are L1 and L2,
+// or the product of those of all passes so far and that of this pass. A group takes one matrix
+// after another.
 //
 // Defines, set in gram_group.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
@@ -41,9 +67,10 @@
 //   BLOCKS                                  1..10      blocks of 16 columns
 //   LAST_HALVES                             1, 2       halves of 8 columns of the last of them
 //   SPARE                                   0, 1       group_blocks.clh
-//   ELEMENT_PARTS                           1, 2       complex_blocks.clh
+//   ELEMENT_PARTS                           1, 2       complex_blocks.clh; 1 with REFUSED
 //   SCALED                                  0, 1       1: matrices with scaled columns; set in
 //                                                      refused.cpp
+//   REFUSED                                 0, 1       1: the matrices of a list
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive. Where A is complex, n counts the columns of
 // its real form, m >= n / 2, and G and L are the real forms of the complex ones: all of the above
@@ -51,48 +78,139 @@
 #ifndef SCALED
 #define SCALED 0
 #endif
+#ifndef REFUSED
+#define REFUSED 0
+#endif
+#if REFUSED
+#include "gpu/gram/steps/column_pivots.clh"
+#define MORE_ARGUMENTS , __global const int *list, __global const int *listed
+#else
+#define MORE_ARGUMENTS , __global int* magnitudes
+#endif
 #include "gpu/common/column_range.clh"
 #include "gpu/common/common.clh"
+#include "gpu/common/own_r.clh"
 #include "gpu/gram/group/group_divide.clh"
-
-// Both factors, and the inverses of pivots.
-#define SLOT_ENTRIES (2 * SLOT_FACTOR + BLOCKS * 256)
 
 INLINE void store_group_nan(__global STORED* to, int count, int item) {
   for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 
-// Groups: any number; each takes one matrix after another.
-__kernel SIZE_OF_GROUP void factor_group(
-    __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
-    __global int* routes, __global double* work, FactorShape shape, double enough, int groups) {
+#if REFUSED
+// The size of the noise in each column; below zero for a column of zeros, whose noise has a norm
+// between 1 and 2.
+INLINE void take_amplitudes(const GroupPlace* at, Block own[OWN_BLOCKS], __local double* amplitudes,
+                            double noise, int m) {
+#pragma unroll
+  for (int s = FIRST_DIAGONAL; s < OWN_BLOCKS; ++s) {
+    if (OWN_ROW(s, at) == OWN_COL(s, at)) {
+#pragma unroll
+      for (int w = 0; w < BLOCK_WORDS; ++w) {
+        const int i = BLOCK_ROW(w, at->warp.g);
+        const double square = own[s][w], size = square > 0 ? noise * sqrt(square) : -1.0;
+        if (i == BLOCK_COL(w, at->warp.t)) {
+          amplitudes[16 * OWN_ROW(s, at) + i] = size / sqrt((double)m);
+        }
+      }
+    }
+  }
+}
+
+// G := G + shift diag(G), with ones for zeros.
+INLINE void shift_diagonal(const GroupPlace* at, Block own[OWN_BLOCKS], double shift) {
+#pragma unroll
+  for (int s = FIRST_DIAGONAL; s < OWN_BLOCKS; ++s) {
+    if (OWN_ROW(s, at) == OWN_COL(s, at)) {
+#pragma unroll
+      for (int w = 0; w < BLOCK_WORDS; ++w) {
+        const double x = own[s][w];
+        if (BLOCK_ROW(w, at->warp.g) == BLOCK_COL(w, at->warp.t)) {
+          own[s][w] = x != 0 ? fma(shift, x, x) : 1.0;
+        }
+      }
+    }
+  }
+}
+
+// Q := the identity and R := A, with signs that make R's diagonal positive.
+INLINE void store_own_r(__global const STORED* a, __global STORED* q, __global STORED* r,
+                        FactorShape shape, int item) {
+  const int n = shape.n, entries = shape.q_cols > 0 ? shape.m * n : 0;
+  for (int e = item; e < entries; e += GROUP_SIZE) {
+    q[e] = e / n != e % n ? (STORED)0 : a[e] < 0 ? (STORED)-1 : (STORED)1;
+  }
+  for (int e = item; e < n * n; e += GROUP_SIZE) {
+    const STORED x = a[e / n * (n + 1)] < 0 ? -a[e] : a[e];
+    r[e] = e / n <= e % n ? x : (STORED)0;
+  }
+}
+#endif
+
+// Groups: any number; each takes one matrix after another, with REFUSED one of the `listed` ones.
+__kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STORED* q,
+                                         __global STORED* r, __global int* routes,
+                                         __global double* work, FactorShape shape,
+                                         GroupPasses how MORE_ARGUMENTS) {
   __local double shared[SHARED_ROOM] __attribute__((aligned(16)));
   __local double sums[WARPS];
   __local int plain[BLOCKS];
+#if REFUSED
+  __local double amplitudes[PADDED_COLUMNS];
+  const index_t count = *listed;
+#else
+  __local double* const amplitudes = 0;
+  const index_t count = shape.count;
+#endif
   const int n = shape.n, group = get_group_id(0);
-  __global double* const slot = work + group * (index_t)SLOT_ENTRIES;
+  __global double* const slot = work + group * how.slot;
   __global double* const inverses = slot + 2 * SLOT_FACTOR;
   const double most = MOST_PLAIN(shape.m, n / ELEMENT_PARTS);
 #pragma unroll 1
-  for (index_t matrix = group; matrix < shape.count; matrix += groups) {
+  for (index_t number = group; number < count; number += how.groups) {
+#if REFUSED
+    const index_t matrix = list[number];
+    __global STORED* const made =
+        shape.q_cols > 0 ? q + matrix * shape.m * n : (__global STORED*)(slot + how.rows);
+    const GroupPlace here = place_in_group();
+    const int has_below = has_entry_below(a + matrix * shape.m * n, n, n, shape.m * (index_t)n,
+                                          here.item, GROUP_SIZE);
+    const bool is_own_r = largest_of_group(&here, has_below, sums) == 0;
+    bool is_scaled = false, is_done = false;
+    int passes = is_own_r ? 0 : how.passes;
+#else
+    const index_t matrix = number;
     __global STORED* const made = q + matrix * shape.m * n;
+    const int passes = 2;
+    bool is_finite = true, is_good = true;
+#endif
+    __global const STORED* const first = a + matrix * shape.m * n;
+    __global const STORED* x = first;
 #if SCALED
     if (routes[matrix] != ROUTE_SCALED) continue;
     const int size = magnitudes[matrix];
-    __global const STORED* x = made;
-#else
-    __global const STORED* x = a + matrix * shape.m * n;
+    x = made;
 #endif
-    bool is_finite = true, is_good = true, is_final = false;
+    bool is_final = false;
 #pragma unroll 1
-    for (int pass = 0; pass < 2; ++pass) {
+    for (int pass = 0; pass < passes; ++pass) {
       const GroupPlace at = place_in_group();
-      __global double* const factors = slot + pass * SLOT_FACTOR;
+      __global double* const factors = slot + (REFUSED ? min(pass, 1) : pass) * SLOT_FACTOR;
       Block own[OWN_BLOCKS];
       int largest = 0;
       sum_group_rows(&at, own, (__local STORED*)shared, x, shape, &largest);
       const double departure =
           sum_of_all_warps(&at, pass == 0 ? 0.0 : departure_of_own(&at, own), sums);
+      const bool is_near_one = pass > 0 && departure <= MOST_DEPARTURE;
+      is_final = is_near_one && departure <= how.enough;
+      const bool is_near = is_near_one && departure <= BAR_UNITS * SERIES_DEPARTURE(shape.m, n);
+#if REFUSED
+      // Squares of float32 numbers stay in the range of float64.
+      const int outside = pass == 0 && !is_scaled && has_outside(&at, own);
+      const bool is_wild = sizeof(STORED) == 8 && largest_of_group(&at, outside, sums) != 0;
+      if (pass == 0) take_amplitudes(&at, own, amplitudes, how.noise, shape.m);
+      shift_diagonal(&at, own, is_near_one ? 0.0 : how.shift);
+      const bool goes_on = !is_final && !is_wild, is_wanted = true;
+#else
       const int outside = pass == 0 && has_outside(&at, own);
       // Inf, as a size, is larger than all finite numbers.
       largest = largest_of_group(&at, largest, sums);
@@ -103,27 +221,53 @@ __kernel SIZE_OF_GROUP void factor_group(
         }
         is_good = largest_of_group(&at, outside, sums) == 0;
       } else {
-        is_good = is_good && departure <= MOST_DEPARTURE;
+        is_good = is_good && is_near_one;
       }
-      is_final = pass == 1 && departure <= enough;
-      const bool is_near = pass == 1 && departure <= BAR_UNITS * SERIES_DEPARTURE(shape.m, n);
-      if (is_near && !is_final) {
+      const bool goes_on = is_good && !is_final, is_wanted = pass == 0 || shape.q_cols > 0;
+#endif
+      if (is_near && goes_on) {
         take_own_series(&at, own, factors, inverses);
         for (int b = at.item; b < BLOCKS; b += GROUP_SIZE) plain[b] = plain_of(16, most);
       }
-      const bool goes_on = is_good && !is_final;
       factor_own(&at, own, shared, plain, factors, inverses, is_near || !goes_on ? 0 : BLOCKS,
                  most);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       FactorShape rest = shape;
-      const bool is_wanted = pass == 0 || shape.q_cols > 0;
       rest.m = goes_on && is_wanted ? shape.m : 0;
-      divide_matrix(&at, x, made, rest, shared, factors, inverses, plain, 0, false);
+      divide_matrix(&at, x, made, rest, shared, factors, inverses, plain, amplitudes,
+                    REFUSED && pass == 0);
+#if REFUSED
+      if (is_wild) bring_into_range(first, made, shape, at.item, GROUP_SIZE);
+#endif
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       x = made;
+#if REFUSED
+      is_done = is_near_one;
+      // More passes follow: the product takes this factor.
+      form_r(&at, shared, slot, factors, false, true, r, n, pass > 0 && !is_done ? BLOCKS : 0);
+      sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      passes = is_done ? pass : passes;
+      // Scaled columns begin again.
+      is_scaled = is_scaled || is_wild;
+      pass -= is_wild;
+#endif
     }
     const GroupPlace at = place_in_group();
     __global STORED* const made_r = r + matrix * n * (n / ELEMENT_PARTS);
+#if REFUSED
+    form_r(&at, shared, slot, slot + SLOT_FACTOR, is_final, false, made_r, is_done ? n : 0,
+           is_done ? BLOCKS : 0);
+    sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (int j = 0; j < n; ++j) {
+      const int rows = is_done && !is_scaled && amplitudes[j] < 0 ? n : 0;
+      for (int i = at.item; i < rows; i += GROUP_SIZE) made_r[i * n + j] = 0;
+    }
+    // This makes columns of zeros zero, too.
+    scale_r_back(first, made_r, shape, is_done && is_scaled ? n : 0, at.item, GROUP_SIZE);
+    if (is_own_r) store_own_r(first, made, made_r, shape, at.item);
+    if (at.item == 0 && (is_done || is_own_r)) routes[matrix] = ROUTE_FURTHER_PASSES;
+    sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+#else
     form_r(&at, shared, slot, slot + SLOT_FACTOR, is_final, false, made_r, n, BLOCKS);
     if (at.item == 0) {
       const int route = is_final ? ROUTE_FIRST_PASS : ROUTE_SECOND_PASS;
@@ -136,7 +280,8 @@ __kernel SIZE_OF_GROUP void factor_group(
     }
 #if SCALED
     if (at.item == 0) magnitudes[matrix] = size;
-    scale_r_back(a + matrix * shape.m * n, made_r, shape, n / ELEMENT_PARTS, at.item, GROUP_SIZE);
+    scale_r_back(first, made_r, shape, n / ELEMENT_PARTS, at.item, GROUP_SIZE);
+#endif
 #endif
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gram_group.cpp: batches of matrices with 65 to 160 columns, or 1 to 80 complex ones, by Gram
-// matrices in two passes (CholeskyQR2), with a guard; what it stops goes to Householder reflectors.
-// Device half: gram_group.cl.
+// matrices in two passes (CholeskyQR2), with a guard; and real matrices of at most 160 columns that
+// the guard of any variant has refused. Device half: gram_group.cl.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,15 @@ constexpr index_t block_entries = 256;  // of 16 x 16
 /// Blocks of 16 columns.
 index_t blocks(const Problem& p) { return ceil_divide(real_columns(p), 16); }
 
+index_t group_warps(const Problem& p) { return (blocks(p) + 1) / 2; }
+
 /// Whether few registers are enough.
 bool is_spare(const Problem& p) { return real_columns(p) <= tuning::gram_group_spare_columns; }
+
+/// The largest useful number of groups, each with a slot.
+index_t most_groups(const Problem& p) {
+  return is_spare(p) ? tuning::gram_group_spare_groups : tuning::gram_group_groups;
+}
 
 ElementType computes_in(const Problem& p) { return real_of(p.type); }
 
@@ -42,6 +49,41 @@ GpuVariant again(const Problem& p) {
   if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
     return flagged_small_variant();
   return reflectors_beyond_small(p);
+}
+
+/// SHARED_ROOM, and an entry per warp and per block.
+std::size_t group_local_bytes(const Problem& p, const Limits&) {
+  const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
+  const index_t shared =
+      std::max({2 * count * block_room + 16, 2 * (count + 1) * block_entries, 2 * turned});
+  return sizeof(double) * static_cast<std::size_t>(shared + group_warps(p)) +
+         sizeof(int) * static_cast<std::size_t>(count);
+}
+
+Params group_params(const Problem& p, const Limits& limits) {
+  Params params{{"MMA", limits.float64_products},
+                {"VECTOR", std::min(aligned_entries(real_columns(p)), 2)},
+                {"BLOCKS", static_cast<int>(blocks(p))},
+                {"LAST_HALVES", static_cast<int>((real_columns(p) - 1) % 16 / 8 + 1)}};
+  if (is_complex(p.type)) params["ELEMENT_PARTS"] = 2;
+  if (limits.float64_products && is_spare(p)) {
+    params["SPARE"] = 1;
+    params[std::string(most_registers)] = tuning::gram_group_spare_registers;
+  }
+  return params;
+}
+
+/// The largest ||Q'Q - I||_F^2, as computed, with which a stored Q is good: the bar less the error
+/// of the sums, at most m u ||Q'Q||_F. Of complex matrices it is the norm of the real form, sqrt(2)
+/// times their own. In float64 that is more than the bar, and h u sqrt(n) is taken with the
+/// hypothesis of gpu/gram/steps/departure.clh.
+double most_measured_departure(const Problem& p) {
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(real_columns(p));
+  const bool is_single = computes_in(p) == ElementType::float32;
+  const double growth = is_single ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
+  const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
+  const double most = tuning::gram_group_share * bar - growth * 0x1p-53 * (std::sqrt(n) + 1);
+  return most > 0 ? most * most : 0;
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -64,7 +106,14 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 std::vector<std::size_t> workspace(const Problem& p) { return first_q_workspace(again(p), p); }
 
-Slots slots(const Problem& p) { return {group_slot_bytes(p, 2), most_groups(p)}; }  // SLOT_ENTRIES
+/// Two factors, and the inverses of pivots.
+index_t slot_entries(const Problem& p) {
+  return (blocks(p) * (blocks(p) + 1) + blocks(p)) * block_entries;
+}
+
+Slots slots(const Problem& p) {
+  return {static_cast<std::size_t>(slot_entries(p)) * sizeof(double), most_groups(p)};
+}
 
 /// The largest ||Q1'Q1 - I||_F^2 with which the first pass is final.
 double most_in_one(const FactorJob& job) {
@@ -76,57 +125,86 @@ const Buffer& first_q(const FactorJob& job) { return place_of_first_q(again(job.
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const index_t groups = std::min(slots(p).most, job.count);
-  launch("factor_group", groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params), job.a,
-         first_q(job), job.r, job.magnitudes, job.work.front(), job.slots,
-         factor_shape(real_form(p), job.count), most_in_one(job), static_cast<int>(groups));
+  GroupPasses how{};
+  how.enough = most_in_one(job);
+  how.slot = slot_entries(p);
+  how.groups = static_cast<int>(std::min(slots(p).most, job.count));
+  launch("factor_group", how.groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params),
+         job.a, first_q(job), job.r, job.work.front(), job.slots,
+         factor_shape(real_form(p), job.count), how, job.magnitudes);
 }
 
 std::size_t device_bytes(const Problem& p) {
   return device_workspace_bytes(gram_group_variant(), p);
 }
 
-}  // namespace
+// ---- refused matrices
 
-index_t group_warps(const Problem& p) { return (blocks(p) + 1) / 2; }
+/// The place of X, in float64 numbers, and the end of a slot.
+struct RefusedSlot {
+  index_t rows, end;
+};
 
-index_t most_groups(const Problem& p) {
-  return is_spare(p) ? tuning::gram_group_spare_groups : tuning::gram_group_groups;
+RefusedSlot refused_slot(const Problem& p) {
+  RefusedSlot at{.rows = 0, .end = slot_entries(p)};
+  const auto entries = static_cast<index_t>(p.input_bytes());
+  at.rows = take_place(at.end, p.wants_q() ? 0 : ceil_divide(entries, sizeof(double)));
+  return at;
 }
 
-std::size_t group_local_bytes(const Problem& p, const Limits&) {
-  const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
-  const index_t shared =
-      std::max({2 * count * block_room + 16, 2 * (count + 1) * block_entries, 2 * turned});
-  return sizeof(double) * static_cast<std::size_t>(shared + group_warps(p)) +
-         sizeof(int) * static_cast<std::size_t>(count);
+Slots refused_slots(const Problem& p) {
+  return {static_cast<std::size_t>(refused_slot(p).end) * sizeof(double), most_groups(p)};
 }
 
-std::size_t group_slot_bytes(const Problem& p, int factors) {
-  const index_t all = factors * blocks(p) * (blocks(p) + 1) / 2 + blocks(p);
-  return static_cast<std::size_t>(all * block_entries) * sizeof(double);
+/// Also the noise of each column, up to whole blocks.
+std::size_t refused_local_bytes(const Problem& p, const Limits& limits) {
+  return group_local_bytes(p, limits) + static_cast<std::size_t>(16 * blocks(p)) * sizeof(double);
 }
 
-Params group_params(const Problem& p, const Limits& limits) {
-  Params params{{"MMA", limits.float64_products},
-                {"VECTOR", std::min(aligned_entries(real_columns(p)), 2)},
-                {"BLOCKS", static_cast<int>(blocks(p))},
-                {"LAST_HALVES", static_cast<int>((real_columns(p) - 1) % 16 / 8 + 1)}};
-  if (is_complex(p.type)) params["ELEMENT_PARTS"] = 2;
-  if (limits.float64_products && is_spare(p)) {
-    params["SPARE"] = 1;
-    params[std::string(most_registers)] = tuning::gram_group_spare_registers;
-  }
+bool takes_refused(const Problem& p, const Limits& limits) {
+  if (is_complex(p.type) || p.n > tuning::gram_group_most_columns) return false;
+  const auto work_items = static_cast<int>(32 * group_warps(p));
+  return gram_objection(p, limits).empty() &&
+         group_objection(work_items, refused_local_bytes(p, limits), limits).empty() &&
+         has_room_for_slot(refused_slots(p), p, limits);
+}
+
+Params refused_params(const Problem& p, const Limits& limits) {
+  Params params = group_params(p, limits);
+  params["REFUSED"] = 1;
   return params;
 }
 
-double most_measured_departure(const Problem& p) {
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(real_columns(p));
-  const bool is_single = computes_in(p) == ElementType::float32;
-  const double growth = is_single ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
-  const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
-  const double most = tuning::gram_group_share * bar - growth * 0x1p-53 * (std::sqrt(n) + 1);
-  return most > 0 ? most * most : 0;
+/// A group takes all passes of a matrix at once.
+void enqueue_refused(const FurtherJob& job, PassRange range, Launcher& launch) {
+  if (range.first > 0) return;
+  const Problem& p = job.problem;
+  const RefusedSlot at = refused_slot(p);
+  const auto room = static_cast<index_t>(job.slots.bytes() / refused_slots(p).bytes);
+  const bool is_single = p.type == ElementType::float32;
+  GroupPasses how{};
+  how.enough = most_measured_departure(p);
+  how.shift = tuning::further_shift * static_cast<double>(p.m) * 0x1p-53;
+  how.noise = 0.75 * (is_single ? 0x1p-25 : 0x1p-52);  // quad_noise is between 1 and 2
+  how.slot = at.end;
+  how.rows = at.rows;
+  how.groups = static_cast<int>(std::min(room, job.count));
+  how.passes = further_pass_counts(p).most;
+  launch("factor_group", how.groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params),
+         job.a, job.q, job.r, job.routes, job.slots, factor_shape(p, job.count), how, job.list,
+         job.listed);
+}
+
+}  // namespace
+
+FurtherRoute group_passes() {
+  return {.file = "gpu/gram/group/gram_group.cl",
+          .fits = takes_refused,
+          .tune = refused_params,
+          .slots = refused_slots,
+          .enqueue = enqueue_refused,
+          .reads_number = true,
+          .heavy_kernels = heavy_kernels};
 }
 
 GpuVariant gram_group_variant() {
