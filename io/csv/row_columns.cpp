@@ -24,8 +24,10 @@ RowColumns::RowColumns(const std::string& path, const char* dataset,
 }
 
 void RowColumns::add(std::span<const double> numbers) {
-  for (std::size_t j = 0; j < numbers.size(); ++j)
-    output_.buffer().append((j > 0 ? std::string(1, separator_) : "") + number_of(numbers[j]));
+  for (std::size_t j = 0; j < numbers.size(); ++j) {
+    if (j > 0) output_.buffer().push_back(separator_);
+    output_.buffer().append(number_of(numbers[j]));
+  }
   output_.buffer().push_back('\n');
   output_.flush_if_full();
 }

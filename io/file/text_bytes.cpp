@@ -9,7 +9,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <optional>
 #include <vector>
@@ -21,8 +20,6 @@
 
 namespace qrtool {
 namespace {
-
-constexpr std::array<char, 2> gzip_signature{'\x1f', '\x8b'};
 
 class PlainBytes final : public TextBytes {
  public:
@@ -154,10 +151,14 @@ std::size_t GzipBytes::read_at(std::uint64_t offset, char* to, std::size_t size)
   return inflate_some(to, size);
 }
 
-bool is_gzip(int descriptor, const std::string& shown) {
-  std::array<char, 2> found{};
-  return read_input(descriptor, 0, found, shown) == found.size() && found == gzip_signature;
+/// Returns the first four bytes of a file.
+std::string first_four(int descriptor, const std::string& shown) {
+  std::string found(4, '\0');
+  found.resize(read_input(descriptor, 0, found, shown));
+  return found;
 }
+
+bool is_gzip(std::string_view first) { return first.starts_with("\x1f\x8b"); }
 
 std::uint64_t little_endian(std::string_view bytes) {
   std::uint64_t value = 0;
@@ -168,7 +169,8 @@ std::uint64_t little_endian(std::string_view bytes) {
 
 /// Returns the text of an archive whose only member is a deflated text; nothing for any other file.
 /// The layout is that of APPNOTE.TXT 6.3.10 (PKWARE), sections 4.3 and 4.4.
-std::optional<ZippedText> find_zipped(int descriptor, const std::string& shown) {
+std::optional<ZippedText> find_zipped(int descriptor, std::string_view first,
+                                      const std::string& shown) {
   constexpr std::size_t end_bytes = 22, entry_bytes = 46, local_bytes = 30;
   const auto read = [&](std::uint64_t at, std::size_t bytes) {
     std::string found(bytes, '\0');
@@ -176,8 +178,8 @@ std::optional<ZippedText> find_zipped(int descriptor, const std::string& shown) 
     return found;
   };
   struct stat info {};
-  if (fstat(descriptor, &info) != 0 || info.st_size < static_cast<off_t>(end_bytes) ||
-      read(0, 4) != "PK\x03\x04")
+  if (first != "PK\x03\x04" || fstat(descriptor, &info) != 0 ||
+      info.st_size < static_cast<off_t>(end_bytes))
     return {};
   const std::string end = read(static_cast<std::uint64_t>(info.st_size) - end_bytes, end_bytes);
   const std::string_view last(end);
@@ -209,14 +211,15 @@ std::string head_of_text(int descriptor, const std::string& shown) {
 }
 
 bool is_compressed_text(int descriptor, const std::string& shown) {
-  return is_gzip(descriptor, shown) || find_zipped(descriptor, shown);
+  const std::string first = first_four(descriptor, shown);
+  return is_gzip(first) || find_zipped(descriptor, first, shown);
 }
 
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown) {
   Descriptor owned(descriptor);
-  const std::optional<ZippedText> zipped = find_zipped(owned, shown);
-  if (zipped || is_gzip(owned, shown))
-    return std::make_unique<GzipBytes>(owned.release(), shown, zipped);
+  const std::string first = first_four(owned, shown);
+  const std::optional<ZippedText> zipped = find_zipped(owned, first, shown);
+  if (zipped || is_gzip(first)) return std::make_unique<GzipBytes>(owned.release(), shown, zipped);
   return std::make_unique<PlainBytes>(owned.release(), shown);
 }
 

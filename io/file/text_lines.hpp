@@ -40,7 +40,7 @@ class TextLines {
   /// Errors: LimitError.
   void require_room_for_columns() const;
   /// The memory of a column while its name and its numbers are read.
-  static constexpr std::size_t bytes_of_column = 160;
+  static constexpr std::size_t bytes_of_column = 240;
   /// The memory that holds lines.
   std::size_t buffer_bytes() const { return buffer_.capacity(); }
 

@@ -498,6 +498,26 @@ for (g in unique(t$g)) {
         self.assertNotEqual(tool.returncode, 0)
         self.assertEqual(os.listdir("."), ["t.csv"])
 
+    def test_the_fits_keep_within_the_memory(self):
+        rows = 400000
+        numbers = self.random.standard_normal((rows, 3))
+        keys = self.random.integers(5000, size=rows)
+        write("t.csv", "g,u,v,y\n" + "".join(
+            f"k{key},{row[0]:.6g},{row[1]:.6g},{row[2]:.6g}\n"
+            for key, row in zip(keys.tolist(), numbers.tolist())))
+        command = [QRTOOL, "solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--fitted",
+                   "--residuals", "--memory", "16MiB", "--scratch", "."]
+        most = 0
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as tool:
+            while tool.poll() is None:
+                status = pathlib.Path(f"/proc/{tool.pid}/status").read_text(encoding="utf-8")
+                found = [line.split()[1] for line in status.splitlines() if "VmHWM" in line]
+                most = max([most, *map(int, found)]) if "qrtool" in status else most
+                time.sleep(0.01)
+        self.assertEqual(tool.returncode, 0)
+        self.assertGreater(most, 0)
+        self.assertLess(most / 1024, 1.1 * 16 + 20)
+
     def test_a_dry_run_counts_the_fits(self):
         self.ragged()
         command = ("solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--dry-run", "--json")

@@ -74,6 +74,14 @@ def saves_zipped_text(name):
         archive.writestr("notes.txt", "more")
 
 
+def saves_damaged_text(name):
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("t.csv", "1,2\n" * 99)
+    content = bytearray(pathlib.Path(name).read_bytes())
+    content[-57] ^= 1  # of the checksum
+    pathlib.Path(name).write_bytes(content)
+
+
 def saves_datasets(name):
     with h5py.File(name, "w") as file:
         file.create_group("g")["u"] = A
@@ -144,6 +152,9 @@ HINTS = [
     Hint("t.zip", saves_zipped_text, "a zip archive of text", r"(unzip -p \S+ \S+ > (\S+))",
          "t.csv",
          code="import zipfile; zipfile.ZipFile('t.zip').extract('t.csv')"),
+    Hint("d.zip", saves_damaged_text, "the zip archive is damaged", r"(download) the file again",
+         "d.zip", code="import io, zipfile; f = io.StringIO(); numpy.savetxt(f, a, delimiter=','); "
+         "z = zipfile.ZipFile('d.zip', 'w', 8); z.writestr('t.csv', f.getvalue()); z.close()"),
     Hint("h.h5", saves_datasets, "3 datasets", r"as in (\S+)", reads=BIG),
     Hint("h.h5", saves_datasets, "is a group", r"as in (\S+)", part=":/g"),
     Hint("h.h5", saves_datasets, "no dataset", r"one of \S+, (\S+),", "h.h5:{}", part=":/zz"),

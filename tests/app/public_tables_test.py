@@ -172,7 +172,8 @@ class PublicTables(FolderTest):
 
     def test_numbers_that_may_be_missing_are_said(self):
         for code, others, is_said in ((-999, X, True), (9999, X, True), (-99.9, X, True),
-                                      (-999, X * 1000 - 5000, False), (-998, X, False)):
+                                      (-999, X * 1000 - 5000, False), (-998, X, False),
+                                      (-999, X * 100 - 900, False)):
             text = "x,y\n" + "".join(f"{x},{i}\n" for i, x in enumerate([*others, code, code]))
             _, _, said = self.numbers(text)
             self.assertEqual("if it means a missing number: --na-text" in said, is_said, code)

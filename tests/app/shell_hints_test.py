@@ -298,7 +298,7 @@ CASES += [
          r"name a directory with more (room)", "qrtool factor f.npz o.h5 --scratch bin",
          "numpy.savez_compressed('f.npz', a=numpy.asfortranarray([tall(999, 99)] * 2))",
          needs="--fail-nth"),
-    Case(f"{fails('pread', 20, sticky=1)} qrtool factor f.npz o.h5 --scratch .",
+    Case(f"{fails('pread', 24, sticky=1)} qrtool factor f.npz o.h5 --scratch .",
          r"name (another) directory", "qrtool factor f.npz o.h5 --scratch bin",
          "numpy.savez_compressed('f.npz', a=numpy.asfortranarray([tall(999, 99)] * 2))",
          needs="--fail-nth"),
