@@ -3,15 +3,16 @@
 // take (compare LAPACK's TESTING/LIN/dqrt01).
 //
 // How far the measured error may be from the true one, with eps = 2^-53. An entry of Q'Q is made of
-// plain sums of L products. These are added pairwise to the sum of a block of 64 rows, four blocks
-// one after another to the sum of a tile, and tiles by Kahan's method.
+// plain sums of L products. These are added pairwise to the sum of a tile of 256 rows (one after
+// another for L = 32), and tiles are added by Kahan's method.
 //
-//   - Each product takes part in at most L + d additions, d = 8. So the error of an entry is at
-//     most (L + d + 2) eps sum_i |q_ip q_iq| <= (L + 10) eps, for any data.
+//   - Each product takes part in at most L + d additions, d = 8, or 1 + log2(256 / L). So the error
+//     of an entry is at most (L + d + 2) eps sum_i |q_ip q_iq| <= (L + 10) eps, for any data.
 //   - It comes near that only where all roundings have one sign, as where all terms are equal. Then
 //     the partial sum of p terms loses at most eps of itself: together (L + 1) / 2 eps of the sum
-//     of a run, while sums of pairs are exact; four blocks add another 2 eps. For Q = I - 2/n 11',
-//     whose equal terms have the sum 4/n, ||error|| is then at most 2 (L + 5) eps = (L + 5) u.
+//     of a run, while sums of pairs are exact; for L = 32 eight runs add another 4 eps. For Q = I -
+//     2/n 11', whose equal terms have the sum 4/n, ||error|| is then at most 2 (L + 1) eps = (L +
+//     1) u, for L = 32 at most 41 u.
 //   - Independent roundings have a root mean square of 1/3^(1/2) of their bound. In a Q whose
 //     entries have the size m^(-1/2) a sum of p terms is p/m on the diagonal and p^(1/2)/m beside
 //     it. Over all k columns ||error||^2 <= eps^2 (L^2/9 + k (L + d) / 6); such an error is added

@@ -156,20 +156,21 @@ struct Tile {
 };
 
 /// Returns V'C of some rows in sums of Run products, which are added pairwise. Their number is
-/// Count, or at most Run.
+/// Count, or at most Run. A column of the longest run's rows at `next` is loaded meanwhile.
 template <int Run, int Count, int Rows, int N>
 [[gnu::always_inline]] inline Tile<Rows, N> sum_of_runs(const double* v, const double* c,
-                                                        index_t rows) {
+                                                        index_t rows, const double* next) {
   if constexpr (Count > Run) {
     constexpr int half = Count / 2;
-    Tile<Rows, N> sum = sum_of_runs<Run, half, Rows, N>(v, c, half);
-    sum += sum_of_runs<Run, half, Rows, N>(v + half * width, c + half * width, half);
+    Tile<Rows, N> sum = sum_of_runs<Run, half, Rows, N>(v, c, half, next);
+    sum += sum_of_runs<Run, half, Rows, N>(v + half * width, c + half * width, half, next);
     return sum;
   } else {
     Tile<Rows, N> sum{};
     const index_t count = Run <= unit ? Run : rows;
 #pragma GCC unroll 4
     for (index_t i = 0; i < count; ++i) {
+      if constexpr (Run == blocked::sum_rows) __builtin_prefetch(next + i * width);
       V row[N];
 #pragma GCC unroll 2
       for (int l = 0; l < N; ++l) {
@@ -186,12 +187,12 @@ template <int Run, int Count, int Rows, int N>
 /// added pairwise like the digits of a counter, which has reached `number`.
 template <int Run, int Rows, int N>
 [[gnu::always_inline]] inline Tile<Rows, N> sum_of_block(const double* v, const double* c,
-                                                         index_t rows) {
+                                                         index_t rows, const double* next) {
   constexpr int each = Run < 4 ? static_cast<int>(unit) : Run;
   constexpr int most_levels = 8;
   Tile<Rows, N> waiting[most_levels];
   for (index_t number = 0;; ++number, v += each * width, c += each * width, rows -= each) {
-    Tile<Rows, N> sum = sum_of_runs<Run, each, Rows, N>(v, c, lesser(each, rows));
+    Tile<Rows, N> sum = sum_of_runs<Run, each, Rows, N>(v, c, lesser(each, rows), next);
     const bool is_last = rows <= each;
     int level = 0;
     for (index_t digits = number; is_last ? digits != 0 : digits % 2 != 0; digits /= 2, ++level)
@@ -206,19 +207,22 @@ int first_vector(const Gram& g, index_t p) {
   return g.on_diagonal ? static_cast<int>(p / lanes) : 0;
 }
 
-/// W := V'C of a tile of rows, or W += V'C of the blocks after the first. A block of both strips
-/// fits the first-level cache.
+/// W := V'C of the first block of rows, W += V'C of each block after it. A block of both strips
+/// fits the first-level cache. The longest runs are added one after another.
 template <int Run>
 [[gnu::noinline]] void sum_blocks(const Gram& g, double* w) {
   constexpr int rows_of_tile = Run < 4 ? tile / 2 : tile;
-  constexpr index_t block = 64;
+  constexpr index_t block = Run < blocked::sum_rows ? 64 : blocked::sum_rows;
   const int vectors = vectors_of(round_up(g.c_columns, unit));
   for (index_t first = 0; first < g.rows; first += block) {
     const double *v = g.v + first * width, *c = g.c + first * width;
     const index_t rows = lesser(block, g.rows - first);
     for (index_t p = 0; p < round_up(g.v_columns, unit); p += rows_of_tile) {
       for_tiles(first_vector(g, p), vectors, [&]<int N>(int q) {
-        auto sum = sum_of_block<Run, rows_of_tile, N>(v + p, c + q * lanes, rows);
+        // The tiles together load the next block: lines of C and of V in turn.
+        const index_t turn = p / rows_of_tile, line = N * lanes > 8 ? turn / 2 % 2 * 8 : 0;
+        const double* const next = (turn % 2 == 0 ? c : v) + block * width + q * lanes + line;
+        auto sum = sum_of_block<Run, rows_of_tile, N>(v + p, c + q * lanes, rows, next);
         double* const to = w + p * width + q * lanes;
         if (first > 0)
           sum.for_each([&](int r, int l) { sum.x[r][l] += load(to + r * width + l * lanes); });
@@ -228,13 +232,30 @@ template <int Run>
   }
 }
 
-/// W := V'C of a tile of rows, by runs.
+/// W := V'C of a tile of rows, by runs. The two blocks of its second half are added to each other
+/// first.
 void sum_tile(const Gram& g, double* w) {
-  g.run <= 2    ? sum_blocks<2>(g, w)
-  : g.run <= 4  ? sum_blocks<4>(g, w)
-  : g.run <= 8  ? sum_blocks<8>(g, w)
-  : g.run <= 16 ? sum_blocks<16>(g, w)
-                : sum_blocks<32>(g, w);
+  const auto sum = g.run <= 2    ? sum_blocks<2>
+                   : g.run <= 4  ? sum_blocks<4>
+                   : g.run <= 8  ? sum_blocks<8>
+                   : g.run <= 16 ? sum_blocks<16>
+                                 : sum_blocks<32>;
+  constexpr index_t half = tile_rows / 2;
+  if (g.run >= blocked::sum_rows || g.rows <= half) return sum(g, w);
+  alignas(64) double second[width * width];
+  Gram part = g;
+  part.rows = half;
+  sum(part, w);
+  part.v += half * width;
+  part.c += half * width;
+  part.rows = g.rows - half;
+  sum(part, second);
+  for (index_t p = 0; p < round_up(g.v_columns, unit); ++p) {
+    for (int q = first_vector(g, p); q < vectors_of(round_up(g.c_columns, unit)); ++q) {
+      const index_t at = p * width + q * lanes;
+      store(w + at, load(w + at) + load(second + at));
+    }
+  }
 }
 
 void add_gram(const Gram& g) {
