@@ -81,7 +81,7 @@ MOST_LINES = {
     "gpu/common": 2850,
     "gpu/composed": 1900,
     "gpu/estimate": 450,
-    "gpu/gram": 8600,
+    "gpu/gram": 8450,
     "gpu/host": 3900,
     "gpu/model": 700,
     "gpu/pipeline": 3050,

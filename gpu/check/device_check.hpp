@@ -16,6 +16,11 @@ std::vector<std::size_t> check_workspace(const Problem& problem);
 /// Bytes of one matrix on the device beside A, Q, R, V and tau: workspaces of the variant and of
 /// the check.
 std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem);
+/// The same, for the description of the variant.
+template <GpuVariant (*variant)()>
+std::size_t device_bytes_of(const Problem& problem) {
+  return device_workspace_bytes(variant(), problem);
+}
 
 /// Kernels of check.cl and check_rows.cl that take long to build.
 inline constexpr std::array<std::string_view, 2> heavy_check_kernels{"measure_gram",

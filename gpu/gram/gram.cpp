@@ -159,8 +159,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          routes, factor_shape(real_form(p), job.count), gram_limits(job));
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
-
 }  // namespace
 
 GpuVariant gram_variant() {
@@ -169,7 +167,7 @@ GpuVariant gram_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<gram_variant>,
                    .arithmetic = gram_arithmetic,
                    .numbers = Numbers::both},
           .file = "gpu/gram/gram.cl",

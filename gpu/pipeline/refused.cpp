@@ -165,13 +165,17 @@ class Refused {
                          count);
   }
 
-  /// Where not even one slot fits, reflectors factor these matrices, in memory that they have.
+  /// The slots of `first` are free, and serve where they are enough. Where not even one slot fits,
+  /// reflectors factor these matrices, in memory that they have.
   void take_memory() {
     const index_t count = number(ROUTE_REFLECTORS);
     const std::size_t list_bytes = sizeof(int) * static_cast<std::size_t>(count);
     const std::size_t taken = engine_.pool.bytes_beside_refused() + list_bytes;
-    own_ = engine_.pool.of_refused(slot_bytes(count, taken), list_bytes)
+    const std::size_t needed = slot_bytes(count, taken);
+    const bool is_there = needed > 0 && needed <= job_.slots.bytes();
+    own_ = engine_.pool.of_refused(is_there ? 1 : needed, list_bytes)
                .value_or(BufferPool::OfRefused{});
+    if (is_there && own_.slots) own_.slots = job_.slots;
   }
   bool has_memory(const Launcher& launch) const { return launch.is_recorder() || own_.slots; }
 

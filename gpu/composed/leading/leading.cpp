@@ -147,8 +147,6 @@ const Buffer* routes(const FactorJob& job) {
   return leading_variant_of(job.problem).routes == nullptr ? nullptr : &job.work[4];
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(leading_variant(), p); }
-
 }  // namespace
 
 GpuVariant leading_variant() {
@@ -157,7 +155,7 @@ GpuVariant leading_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<leading_variant>,
                    .arithmetic = arithmetic},
           .file = "gpu/composed/leading/leading.cl",
           .workspace = workspace,

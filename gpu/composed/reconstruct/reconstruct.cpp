@@ -271,10 +271,6 @@ void enqueue_rest(const FactorJob& job, const FactorJob& made, Launcher& launch)
          routes, own, job.magnitudes, work, shape, form);
 }
 
-std::size_t device_bytes(const Problem& p) {
-  return device_workspace_bytes(reconstruct_variant(), p);
-}
-
 }  // namespace
 
 GpuVariant reconstruct_variant() {
@@ -283,7 +279,7 @@ GpuVariant reconstruct_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<reconstruct_variant>,
                    .arithmetic = arithmetic},
           .file = "gpu/composed/reconstruct/reconstruct.cl",
           .workspace = workspace,

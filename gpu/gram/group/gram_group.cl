@@ -92,10 +92,6 @@
 #include "gpu/common/own_r.clh"
 #include "gpu/gram/group/group_divide.clh"
 
-INLINE void store_group_nan(__global STORED* to, int count, int item) {
-  for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
-}
-
 #if REFUSED
 // The size of the noise in each column; below zero for a column of zeros, whose noise has a norm
 // between 1 and 2.
@@ -143,6 +139,10 @@ INLINE void store_own_r(__global const STORED* a, __global STORED* q, __global S
     const STORED x = a[e / n * (n + 1)] < 0 ? -a[e] : a[e];
     r[e] = e / n <= e % n ? x : (STORED)0;
   }
+}
+#else
+INLINE void store_group_nan(__global STORED* to, int count, int item) {
+  for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 #endif
 
@@ -206,7 +206,8 @@ __kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STOR
 #if REFUSED
       // Squares of float32 numbers stay in the range of float64.
       const int outside = pass == 0 && !is_scaled && has_outside(&at, own);
-      const bool is_wild = sizeof(STORED) == 8 && largest_of_group(&at, outside, sums) != 0;
+      bool is_wild = false;
+      if (sizeof(STORED) == 8) is_wild = largest_of_group(&at, outside, sums) != 0;
       if (pass == 0) take_amplitudes(&at, own, amplitudes, how.noise, shape.m);
       shift_diagonal(&at, own, is_near_one ? 0.0 : how.shift);
       const bool goes_on = !is_final && !is_wild, is_wanted = true;

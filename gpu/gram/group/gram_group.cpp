@@ -134,10 +134,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          factor_shape(real_form(p), job.count), how, job.magnitudes);
 }
 
-std::size_t device_bytes(const Problem& p) {
-  return device_workspace_bytes(gram_group_variant(), p);
-}
-
 // ---- refused matrices
 
 /// The place of X, in float64 numbers, and the end of a slot.
@@ -213,7 +209,7 @@ GpuVariant gram_group_variant() {
                    .fits = fits,
                    .tune = group_params,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<gram_group_variant>,
                    .arithmetic = gram_arithmetic,
                    .numbers = Numbers::both},
           .file = "gpu/gram/group/gram_group.cl",

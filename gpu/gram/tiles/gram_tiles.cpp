@@ -170,10 +170,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   }
 }
 
-std::size_t device_bytes(const Problem& p) {
-  return device_workspace_bytes(gram_tiles_variant(), p);
-}
-
 }  // namespace
 
 GpuVariant gram_tiles_variant() {
@@ -182,7 +178,7 @@ GpuVariant gram_tiles_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<gram_tiles_variant>,
                    .arithmetic = gram_arithmetic},
           .file = "gpu/gram/tiles/gram_tiles.cl",
           .workspace = workspace,

@@ -84,7 +84,7 @@ INLINE PiecePlace piece_place(FactorShape shape, TwiceShape twice, FurtherShape 
 // The place of a number for each piece and column.
 #define PIECE_NUMBER(twice, piece, col) ((piece) * (index_t)((twice).tiles * TILE) + (col))
 
-// For matrices that no variant has looked at before (gram_passes.cpp): the list of all of them, and
+// For matrices that no variant has looked at before (gram_passes): the list of all of them, and
 // the magnitude and the route of each. Groups: one per matrix.
 __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void list_all(
     __global const STORED* a, __global int* list, __global int* routes, __global int* magnitudes,

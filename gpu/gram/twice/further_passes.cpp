@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// further_passes.cpp: what a guard has refused, in squares of 128 columns. Device half:
+// further_passes.cpp: what a guard has refused, in squares of 128 columns; and complex matrices by
+// Gram matrices in as many passes as their condition needs, any number of columns. What the passes
+// do not finish, and what is not finite, goes to Householder reflectors. Device half:
 // further_passes.cl.
 #include <algorithm>
 #include <array>
 #include <limits>
 
+#include "gpu/check/device_check.hpp"
 #include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"
 #include "gpu/gram/twice/tuning.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
 
 namespace qrtool {
 namespace {
@@ -48,16 +54,16 @@ Layout layout_of(const Problem& p) {
   return layout;
 }
 
-Slots slots(const Problem& p) {
+Slots refused_slots(const Problem& p) {
   return {static_cast<std::size_t>(layout_of(p).twice.slot) * sizeof(double),
           std::numeric_limits<index_t>::max()};
 }
 
-bool fits(const Problem& p, const Limits& limits) {
+bool takes_refused(const Problem& p, const Limits& limits) {
   const Problem real = real_form(p);
   return real.n <= tuning::gram_twice_max_columns && gram_objection(p, limits).empty() &&
          group_objection(twice_group_size, twice_local_bytes(real), limits).empty() &&
-         has_room_for_slot(slots(p), p, limits);
+         has_room_for_slot(refused_slots(p), p, limits);
 }
 
 /// Matrices `first` .. of the list, one slot each.
@@ -97,19 +103,78 @@ void enqueue_wave(const FurtherJob& job, PassRange range, Launcher& launch, inde
          job.a, job.r, job.list, job.routes, job.slots, shape, twice, further);
 }
 
-void enqueue(const FurtherJob& job, PassRange range, Launcher& launch) {
-  in_waves(job, slots(job.problem),
+void enqueue_refused(const FurtherJob& job, PassRange range, Launcher& launch) {
+  in_waves(job, refused_slots(job.problem),
            [&](index_t first, index_t count) { enqueue_wave(job, range, launch, first, count); });
 }
+
+// ---- complex matrices that no other variant has looked at (gram_passes)
+
+ElementType computes_in(const Problem&) { return ElementType::float64; }
+std::string arithmetic(const Problem&) { return "complex128"; }
+GpuVariant again(const Problem&) { return complex_variant(); }
+
+Fit fits(const Problem& p, const Limits& limits) {
+  for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
+    if (!objection.empty()) return {false, objection};
+  }
+  if (!takes_refused(p, limits)) return {false, "needs more memory than the device has"};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+/// Those of `again`, and the list of the matrices.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  bytes.push_back(sizeof(int));
+  return bytes;
+}
+
+Slots slots(const Problem& p) {
+  const std::size_t bytes = refused_slots(p).bytes;
+  return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::further_most_bytes / bytes))};
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Buffer &routes = job.work.front(), &list = job.work.back();
+  launch("list_all", job.count, further_group_size, job.a, list, routes, job.magnitudes,
+         factor_shape(real_form(job.problem), job.count));
+  enqueue_refused(
+      {job.problem, job.params, job.count, list, job.a, job.q, job.r, routes, job.slots},
+      {0, further_pass_counts(job.problem).most}, launch);
+}
+
+std::size_t local_bytes(const Problem& p, const Limits&) { return twice_local_bytes(real_form(p)); }
 
 }  // namespace
 
 FurtherRoute further_passes() {
   return {.file = "gpu/gram/twice/further_passes.cl",
-          .fits = fits,
+          .fits = takes_refused,
           .tune = twice_params,
-          .slots = slots,
+          .slots = refused_slots,
+          .enqueue = enqueue_refused,
+          .heavy_kernels = heavy_kernels};
+}
+
+GpuVariant gram_passes_variant() {
+  return {.plan = {.name = "opencl/gram_passes",
+                   .summary = "complex matrices, by Gram matrices in some passes",
+                   .fits = fits,
+                   .tune = twice_params,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes_of<gram_passes_variant>,
+                   .arithmetic = arithmetic,
+                   .numbers = Numbers::complex},
+          .file = "gpu/gram/twice/further_passes.cl",
+          .workspace = workspace,
           .enqueue = enqueue,
+          .computes_in = computes_in,
+          .slots = slots,
+          .again = again,
+          .routes = flagged_routes,
+          .local_bytes = local_bytes,
           .heavy_kernels = heavy_kernels};
 }
 

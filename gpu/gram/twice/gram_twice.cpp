@@ -156,10 +156,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   }
 }
 
-std::size_t device_bytes(const Problem& p) {
-  return device_workspace_bytes(gram_twice_variant(), p);
-}
-
 }  // namespace
 
 GpuVariant gram_twice_variant() {
@@ -168,7 +164,7 @@ GpuVariant gram_twice_variant() {
                    .fits = fits,
                    .tune = twice_params,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<gram_twice_variant>,
                    .arithmetic = arithmetic},
           .file = "gpu/gram/twice/gram_twice.cl",
           .workspace = workspace,

@@ -7,7 +7,7 @@
 namespace qrtool {
 
 GpuVariant gram_twice_variant();
-/// Complex matrices, in gram_passes.cpp.
+/// Complex matrices, in further_passes.cpp.
 GpuVariant gram_passes_variant();
 /// More passes for what the guard of any variant by Gram matrices refuses (further_passes.cl).
 FurtherRoute further_passes();

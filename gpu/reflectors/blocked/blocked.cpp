@@ -176,8 +176,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   }
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(blocked_variant(), p); }
-
 }  // namespace
 
 GpuVariant blocked_variant() {
@@ -186,7 +184,7 @@ GpuVariant blocked_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<blocked_variant>,
                    .arithmetic = arithmetic,
                    .reflectors = tune},
           .file = "gpu/reflectors/blocked/blocked.cl",

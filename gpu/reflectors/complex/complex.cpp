@@ -88,8 +88,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          factor_shape(p, job.count));
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(complex_variant(), p); }
-
 }  // namespace
 
 GpuVariant complex_variant() {
@@ -98,7 +96,7 @@ GpuVariant complex_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<complex_variant>,
                    .arithmetic = arithmetic,
                    .numbers = Numbers::complex},
           .file = "gpu/reflectors/complex/complex.cl",

@@ -398,8 +398,6 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 void enqueue(const FactorJob& job, Launcher& launch) { Run(job, launch).run(); }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(large_variant(), p); }
-
 }  // namespace
 
 GpuVariant large_variant() {
@@ -408,7 +406,7 @@ GpuVariant large_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<large_variant>,
                    .arithmetic = arithmetic,
                    .tuned_arithmetic = tuned_arithmetic,
                    .reflectors = tune_reflectors},

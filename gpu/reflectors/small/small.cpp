@@ -175,8 +175,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          factor_shape(p, job.count));
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(small_variant(), p); }
-
 }  // namespace
 
 GpuVariant small_variant() {
@@ -185,7 +183,7 @@ GpuVariant small_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<small_variant>,
                    .arithmetic = arithmetic,
                    .reflectors = tune},
           .file = "gpu/reflectors/small/small.cl",

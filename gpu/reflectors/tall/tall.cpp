@@ -346,8 +346,6 @@ std::size_t row_state_bytes(const Problem& p) {
                                         : TallTree<double>::bytes(shape);
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_variant(), p); }
-
 }  // namespace
 
 /// In the rows of a slab, which warps share with up to 64 columns (tall_sums.clh), in the sum of
@@ -392,7 +390,7 @@ GpuVariant tall_variant() {
                .fits = fits,
                .tune = tune,
                .host_workspace_bytes = host_check_bytes,
-               .device_workspace_bytes = device_bytes,
+               .device_workspace_bytes = device_bytes_of<tall_variant>,
                .arithmetic = arithmetic,
                .row_state_bytes = row_state_bytes,
                .reflectors = tune_reflectors,

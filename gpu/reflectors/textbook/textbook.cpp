@@ -45,8 +45,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          factor_shape(job.problem, job.count));
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(textbook_variant(), p); }
-
 }  // namespace
 
 GpuVariant textbook_variant() {
@@ -55,7 +53,7 @@ GpuVariant textbook_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<textbook_variant>,
                    .arithmetic = arithmetic,
                    .only_when_forced = true},
           .file = "gpu/reflectors/textbook/textbook.cl",

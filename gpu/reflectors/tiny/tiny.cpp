@@ -46,8 +46,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          job.q, job.r, job.magnitudes, factor_shape(job.problem, job.count));
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tiny_variant(), p); }
-
 }  // namespace
 
 GpuVariant tiny_variant() {
@@ -56,7 +54,7 @@ GpuVariant tiny_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<tiny_variant>,
                    .arithmetic = arithmetic,
                    .reflectors = tune},
           .file = "gpu/reflectors/tiny/tiny.cl",

@@ -53,8 +53,6 @@ void enqueue(const FactorJob& job, Launcher& launch) {
          job.magnitudes, job.slots, factor_shape(p, job.count));
 }
 
-std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(vector_variant(), p); }
-
 }  // namespace
 
 GpuVariant vector_variant() {
@@ -63,7 +61,7 @@ GpuVariant vector_variant() {
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
-                   .device_workspace_bytes = device_bytes,
+                   .device_workspace_bytes = device_bytes_of<vector_variant>,
                    .arithmetic = arithmetic,
                    .reflectors = tune},
           .file = "gpu/reflectors/vector/vector.cl",
