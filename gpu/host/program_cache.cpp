@@ -34,7 +34,8 @@ std::string text_for(const DeviceInfo& info, std::string_view text) {
 }
 
 std::string options_for(const DeviceInfo& info, const Defines& defines) {
-  std::string options = "-cl-std=" + info.standard;
+  // Compilers write their warnings to the terminal of whoever runs the program.
+  std::string options = "-w -cl-std=" + info.standard;
   if (info.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   options += fmt::format(" -DSUB_GROUP_BODY={}", static_cast<int>(info.sub_groups));
   if (info.limits.float64_products)

@@ -635,6 +635,13 @@ class Opencl(OpenclTool):
                 self.run_tool("verify", self.a, self.q)
                 os.remove(self.q)
 
+    def test_the_compiler_writes_nothing(self):
+        cache = os.path.join(self.folder, "kernels")
+        os.mkdir(cache)
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl",
+                             env={"POCL_CACHE_DIR": cache})
+        self.assertNotIn("generated", done.stderr)  # "1 warning generated."
+
     def test_lost_device(self):
         for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer",
                      "clWaitForEvents"):
