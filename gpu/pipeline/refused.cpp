@@ -40,6 +40,7 @@ class Refused {
     looks_ = std::ranges::count(engine_.ready_for_refused, kernels()) == 0;
     if (number(ROUTE_REFLECTORS) == 0) return;
     add_steps();
+    if (looks_) count_launches();
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
       if (number(step.route) == 0) continue;
@@ -54,6 +55,7 @@ class Refused {
   void prepare(bool builds) {
     if (first_.again == nullptr && !has_rest()) return;
     add_steps();
+    count_launches();
     if (!can_go_unread()) return;
     ProgramCache& programs = engine_.session.programs;
     const bool are_there = std::ranges::all_of(wanted_, [&](const WantedKernels& wanted) {
@@ -72,6 +74,10 @@ class Refused {
     further_ = further_route(first_, problem(), limits);
     if (further_ != nullptr) add_passes(further_->tune(problem(), limits));
     if (!leaves_refused_) add_reflectors();
+  }
+
+  /// Takes down what all steps launch.
+  void count_launches() {
     for (const Step& step : steps_) {
       std::vector<TakenLaunch> taken;
       Launcher recorder(taken);
