@@ -120,12 +120,10 @@ PlannedBackend& qrtool_context::choose(const Work& work, bool may_leave_device) 
   }
   if (!is_automatic_) {
     if (!device_) return cpu();
-    PlannedBackend& there = device_backend(*device_);
-    const Backend& backend = *there.backend;
-    if (may_leave_device &&
-        least_costly(work.problem, backend.variants(), backend.limits()) == nullptr)
-      return cpu();
-    return there;
+    const Backend& device = *device_backend(*device_).backend;
+    const bool is_taken =
+        !may_leave_device || least_costly(work.problem, device.variants(), device.limits());
+    return is_taken ? device_backend(*device_) : cpu();
   }
   Timings timings;
   if (!has_looked_ && is_worth_a_device(work, limits, timings)) {

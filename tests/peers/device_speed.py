@@ -10,10 +10,11 @@ jax.numpy.linalg.qr, and the kernels of qrtool alone (`qrtool bench`, data resid
 LIBQRTOOL is libqrtool.so.1. Times are medians, warm, by CUDA's events on the stream of the caller:
 what PyTorch and qrtool take from the caller's last command to his next one, on an idle stream and
 "behind work", where commands before it keep the stream busy for a while, as in most programs. JAX
-has streams of its own, so that the host's clock counts there. Each contestant has --seconds for the calls of a case
-after a warm one, or one call that takes longer. When --budget is spent no further case begins,
-which the last line says. --first: the first and the second call of fresh processes, where all
-caches are empty, where those of qrtool and of the driver are full, and where only qrtool's is full.
+has streams of its own, so that the host's clock counts there. Each contestant has --seconds for the
+calls of a case after a warm one, or one call that takes longer. When --budget is spent no further
+case begins, which the last line says. --first: the first and the second call of fresh processes,
+where all caches are empty, where those of qrtool and of the driver are full, and where only
+qrtool's is full.
 Needs PyTorch; no test.
 """
 import argparse
