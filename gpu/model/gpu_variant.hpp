@@ -70,8 +70,8 @@ struct GpuVariant {
   void (*enqueue)(const FactorJob& job, Launcher& launch);
   /// The type that a problem is computed in (REAL).
   ElementType (*computes_in)(const Problem&);
-  /// Enqueues, after `enqueue`, what only matrices need whose route is `reflectors`. Null:
-  /// `enqueue` does everything.
+  /// Enqueues, after `enqueue`, what only matrices need whose route is neither `first pass` nor
+  /// `further passes`. Null: `enqueue` does everything.
   void (*enqueue_rest)(const FactorJob& job, Launcher& launch) = nullptr;
   /// A work buffer whose size does not grow with the batch. Null: there is none.
   Slots (*slots)(const Problem&) = nullptr;

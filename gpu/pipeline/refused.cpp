@@ -15,16 +15,21 @@ namespace {
 constexpr std::array own_arrays{&FactorJob::a, &FactorJob::q,   &FactorJob::r,
                                 &FactorJob::v, &FactorJob::tau, &FactorJob::magnitudes};
 
-/// Launches of one program for the matrices that have a route. A launcher that only takes them down
-/// gets those of a job in which all matrices have it.
+/// Launches of one program for the matrices with some routes. A launcher that only takes them down
+/// gets those of a job in which all matrices have them.
 struct Step {
-  int route;
+  bool (*takes)(int route);
   ProgramSource source;
   std::span<const std::string_view> heavy;
   std::function<void(Launcher&)> enqueue;
   Buffer flags = {};  // `routes` of Launcher
   bool changes_routes = true;
 };
+
+bool is_refused(int route) { return route == ROUTE_REFLECTORS; }
+bool is_scaled(int route) { return route == ROUTE_SCALED; }
+/// The tree of `tall` also writes NaN for matrices that are not finite.
+bool is_for_rest(int route) { return route != ROUTE_FIRST_PASS && route != ROUTE_FURTHER_PASSES; }
 
 class Refused {
  public:
@@ -38,12 +43,12 @@ class Refused {
   void run() {
     if (first_.again == nullptr && !has_rest()) return;
     looks_ = std::ranges::count(engine_.ready_for_refused, kernels()) == 0;
-    if (number(ROUTE_REFLECTORS) == 0) return;
+    if (number(first_.again == nullptr ? is_for_rest : is_refused) == 0) return;
     add_steps();
     if (looks_) count_launches();
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
-      if (number(step.route) == 0) continue;
+      if (number(step.takes) == 0) continue;
       if (looks_) engine_.session.programs.prepare({&wanted_[i], 1});
       Launcher launch = engine_.launcher(step.source, step.flags);
       step.enqueue(launch);
@@ -107,11 +112,11 @@ class Refused {
     if (are_built && can_go_unread()) engine_.ready_for_refused.push_back(kernels());
   }
 
-  /// How many matrices have a route; all of them may, if the host does not look.
-  index_t number(int route) {
+  /// How many matrices a step takes by their routes; it may be all, if the host does not look.
+  index_t number(bool (*takes)(int route)) {
     if (!looks_) return job_.count;
     if (known_.empty()) known_ = engine_.read_routes(*routes_, job_.count);
-    return std::ranges::count(known_, route);
+    return std::ranges::count_if(known_, takes);
   }
 
   ProgramSource own_source() const {
@@ -125,13 +130,13 @@ class Refused {
   void add_scaled() {
     constexpr int range_group = 64;  // RANGE_GROUP
     scaled_params_["SCALED"] = 1;
-    steps_.push_back({ROUTE_REFLECTORS, own_source(), {}, [this](Launcher& launch) {
+    steps_.push_back({is_refused, own_source(), {}, [this](Launcher& launch) {
                         launch("scale_refused", job_.count, range_group, job_.a,
                                first_.first_q(job_), job_.magnitudes, *routes_,
                                factor_shape(real_form(problem()), job_.count));
                       }});
-    steps_.push_back({ROUTE_SCALED, source_of(first_, problem(), scaled_params_),
-                      first_.heavy_kernels, [this](Launcher& launch) {
+    steps_.push_back({is_scaled, source_of(first_, problem(), scaled_params_), first_.heavy_kernels,
+                      [this](Launcher& launch) {
                         const FactorJob scaled{problem(), scaled_params_, job_.count,
                                                job_.a,    job_.q,         job_.r,
                                                job_.v,    job_.tau,       job_.magnitudes,
@@ -145,7 +150,7 @@ class Refused {
   void add_passes(Params params) {
     constexpr int list_group = 256;  // LIST_GROUP
     further_params_ = std::move(params);
-    steps_.push_back({ROUTE_REFLECTORS,
+    steps_.push_back({is_refused,
                       own_source(),
                       {},
                       [this](Launcher& launch) {
@@ -156,7 +161,7 @@ class Refused {
                       {},
                       /*changes_routes=*/false});
     steps_.push_back(
-        {ROUTE_REFLECTORS,
+        {is_refused,
          {further_->file, defines_for(problem(), further_params_, ElementType::float64),
           "further passes"},
          further_->heavy_kernels,
@@ -174,7 +179,7 @@ class Refused {
   /// The slots of `first` are free, and serve where they are enough. Where not even one slot fits,
   /// reflectors factor these matrices, in memory that they have.
   void take_memory() {
-    const index_t count = number(ROUTE_REFLECTORS);
+    const index_t count = number(is_refused);
     const std::size_t list_bytes = sizeof(int) * static_cast<std::size_t>(count);
     const std::size_t taken = engine_.pool.bytes_beside_refused() + list_bytes;
     const std::size_t needed = slot_bytes(count, taken);
@@ -187,7 +192,7 @@ class Refused {
 
   void enqueue_passes(Launcher& launch) {
     const bool is_recorded = launch.is_recorder();
-    const index_t count = is_recorded ? job_.count : number(ROUTE_REFLECTORS);
+    const index_t count = is_recorded ? job_.count : number(is_refused);
     const Buffer slots =
         is_recorded ? Buffer::of_caller(nullptr, slot_bytes(count, 0)) : own_.slots;
     const Buffer* const sums = first_.slab_sums == nullptr ? nullptr : first_.slab_sums(job_);
@@ -202,7 +207,7 @@ class Refused {
          range = {range.end, range.end + 1}) {
       further_->enqueue(job, range, launch);
       known_.clear();
-      if (is_in_parts && number(ROUTE_REFLECTORS) == 0) return;
+      if (is_in_parts && number(is_refused) == 0) return;
     }
   }
 
@@ -218,7 +223,7 @@ class Refused {
 
   void add_reflectors() {
     if (first_.again == nullptr) {
-      steps_.push_back({ROUTE_REFLECTORS, source_of(first_, problem(), job_.params),
+      steps_.push_back({is_for_rest, source_of(first_, problem(), job_.params),
                         first_.heavy_kernels,
                         [this](Launcher& launch) { first_.enqueue_rest(job_, launch); }});
       return;
@@ -227,8 +232,7 @@ class Refused {
     again_params_ = again_.plan.tune(problem(), engine_.info.limits);
     if (again_.takes_flags) again_params_.try_emplace("FLAGGED", 1);
     is_one_by_one_ = !again_.takes_flags;
-    steps_.push_back({ROUTE_REFLECTORS, source_of(again_, problem(), again_params_),
-                      again_.heavy_kernels,
+    steps_.push_back({is_refused, source_of(again_, problem(), again_params_), again_.heavy_kernels,
                       [this](Launcher& launch) {
                         const FactorJob job = again_job();
                         if (is_one_by_one_ && job.count > 1 && !launch.is_recorder())

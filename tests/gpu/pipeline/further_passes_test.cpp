@@ -164,7 +164,7 @@ void expect_right(const FurtherCase& c) {
   const GpuVariant& variant = gpu_variant(*plan.variant);
   const DeviceBuffers buffers =
       engine.pool.get(p, plan.params, matrix_bytes(variant, p), /*count=*/1, /*set=*/0);
-  engine.prepare_refused(variant, buffers.job, /*builds=*/false);
+  engine.prepare_refused(variant, buffers.job, /*builds=*/true);
   const bool is_unread =
       std::ranges::any_of(engine.ready_for_refused, [&](const RefusedKernels& ready) {
         return ready.problem.m == c.m && ready.problem.n == c.n;
