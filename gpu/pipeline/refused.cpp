@@ -78,7 +78,8 @@ class Refused {
     if (first_.first_q != nullptr && real_of(problem().type) == ElementType::float64) add_scaled();
     further_ = further_route(first_, problem(), limits);
     if (further_ != nullptr) add_passes(further_->tune(problem(), limits));
-    if (!leaves_refused_) add_reflectors();
+    // What is only left of `tall` is no other variant's work.
+    if (!leaves_refused_ || first_.again == nullptr) add_reflectors();
   }
 
   /// Takes down what all steps launch.
