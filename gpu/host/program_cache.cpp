@@ -163,14 +163,13 @@ void ProgramCache::prepare(std::span<const WantedKernels> wanted) {
   build_parts(missing_parts(wanted));
 }
 
-bool ProgramCache::take_kept(const WantedKernels& wanted) {
+void ProgramCache::take_kept(const WantedKernels& wanted) {
   const std::lock_guard lock(mutex_);
   const std::vector<Part> parts = missing_parts({&wanted, 1});
   const bool are_kept = std::ranges::all_of(parts, [&](const Part& part) {
     return context_.is_kept(text_of_part(part), options_for(info_, part.source->defines));
   });
   if (are_kept) build_parts(parts);
-  return are_kept;
 }
 
 /// The heavy kernels come first, each file's in their order: with them, whoever builds has the long

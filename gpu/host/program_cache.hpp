@@ -57,9 +57,9 @@ class ProgramCache {
 
   /// Builds what is missing of these kernels; kernel() then has them. Errors: as of get().
   void prepare(std::span<const WantedKernels> wanted);
-  /// Takes what is missing of these kernels from disk. Returns false, and takes none, where the
-  /// driver would have to build some.
-  bool take_kept(const WantedKernels& wanted);
+  /// Takes what is missing of these kernels from disk; none where the driver would have to build
+  /// some.
+  void take_kept(const WantedKernels& wanted);
 
   /// Makes a kernel of a program that prepare() has built, else of the whole file. Errors: as of
   /// get().

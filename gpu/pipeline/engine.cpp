@@ -177,12 +177,9 @@ std::vector<int> FactorEngine::read_routes(const Buffer& routes, index_t count) 
     read_ = allocate(bytes);
     read_bytes_ = bytes;
   }
-  if (const Event routed = std::exchange(routed_, {})) {
-    beside->wait_for({&routed, 1});
-    beside->read(routes, read_.get(), bytes);
-  } else {
-    compute->read(routes, read_.get(), bytes);
-  }
+  const Event routed = std::exchange(routed_, {});
+  if (routed) beside->wait_for({&routed, 1});
+  (routed ? *beside : *compute).read(routes, read_.get(), bytes);
   const auto* const first = reinterpret_cast<const int*>(read_.get());
   return {first, first + count};
 }

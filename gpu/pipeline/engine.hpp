@@ -110,9 +110,8 @@ struct FactorEngine {
   CopyRing ring;                          // for arrays that allocate() has not given
   std::atomic<bool> is_pageable = false;  // whether allocate() had to give ordinary memory
   std::size_t most_unread_launches = tuning::most_unread_launches;
-  // In which nothing else is, for reading routes beside the kernels that follow. Null: there is no
-  // such queue.
-  Queue* beside = nullptr;
+  Queue* beside =
+      nullptr;  // an empty queue, to read routes beside the kernels that follow; or none
   std::vector<RefusedKernels> ready_for_refused;  // all built, and with so few launches
 
  private:

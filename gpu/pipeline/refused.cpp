@@ -63,11 +63,9 @@ class Refused {
     count_launches();
     if (!can_go_unread()) return;
     ProgramCache& programs = engine_.session.programs;
-    const bool are_there = std::ranges::all_of(wanted_, [&](const WantedKernels& wanted) {
-      if (builds) programs.prepare({&wanted, 1});
-      return builds || programs.take_kept(wanted);
-    });
-    if (are_there) note_if_ready();
+    for (const WantedKernels& wanted : wanted_)
+      builds ? programs.prepare({&wanted, 1}) : programs.take_kept(wanted);
+    note_if_ready();
   }
 
  private:
@@ -78,7 +76,6 @@ class Refused {
     if (first_.first_q != nullptr && real_of(problem().type) == ElementType::float64) add_scaled();
     further_ = further_route(first_, problem(), limits);
     if (further_ != nullptr) add_passes(further_->tune(problem(), limits));
-    // What is only left of `tall` is no other variant's work.
     if (!leaves_refused_ || first_.again == nullptr) add_reflectors();
   }
 
