@@ -323,9 +323,9 @@ QRTOOL_API int qrtool_solve(qrtool_context* context, const qrtool_matrices* a,
  * - When a call returns, its work is done, except with no_wait: then it is in the stream, the
  *   result says nothing about the numbers, and other streams wait as for any kernel. no_wait needs
  *   QRTOOL_NO_CHECK and no reports; statuses are then QRTOOL_UNCHECKED, QRTOOL_NON_FINITE or
- *   QRTOOL_OVERFLOWS. A call waits inside for the routes of all matrices where the host launches
- *   what a fast way has refused. Kernels do it themselves for float32 to 96 columns and 256 rows,
- *   and for 65 to 160 columns, once a refusal, or `qrtool devices --build`, has built them.
+ *   QRTOOL_OVERFLOWS. A call waits inside for the routes of all matrices if the host launches the
+ *   kernels for refused ones. These find them where `gram` works, to 256 rows, and for real ones of
+ *   65 to 160 columns, once a refusal, or `qrtool devices --build`, has built these kernels.
  * - Matrices that are packed by rows and aligned to 16 bytes are used where they are; others are
  *   copied on the device. Work memory comes from `allocate` of the context; where it is at most
  *   16 MiB, from a pool that the library keeps until qrtool_release(); it is free again in the
