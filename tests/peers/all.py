@@ -122,7 +122,8 @@ def gpu_pieces(args):
     yield from shared_pieces(args.device, device, "512x512", "32",
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     for precision in TYPES:
-        for name, *more in (("arrays",), ("arrays complex", "--complex", "--systems", ""),
+        for name, *more in (("arrays", "--systems", ""), ("arrays systems", "--cases", ""),
+                            ("arrays complex", "--complex", "--systems", ""),
                             ("arrays first", "--first", "--cases", "", "--systems", "")):
             yield Piece(f"{name} {precision}", [
                 sys.executable, str(HERE / "device_speed.py"), "{build}/app/capi/libqrtool.so.1",
@@ -237,6 +238,8 @@ def run(command, args, folder):
                            f"{done.stdout[-1000:]}{done.stderr}")  # MKL says there what it lacks
     if "{json}" not in command:
         return json.loads(done.stdout)
+    if not os.path.exists(path):
+        raise RuntimeError(f"{' '.join(words)}: no results\n{done.stdout[-1000:]}{done.stderr}")
     with open(path, encoding="utf-8") as file:
         return json.load(file)
 

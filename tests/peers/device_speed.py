@@ -102,7 +102,7 @@ def resident(case, args, *words):
         done = subprocess.run(
             [args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), *words, "--device",
              args.device, "--against", "none", "--precision", args.precision,
-             *(["--complex"] if args.complex else []), "--limit-seconds", "10", "--export-json",
+             *(["--complex"] if args.complex else []), "--limit-seconds", "3", "--export-json",
              path], check=False, capture_output=True, text=True)
         if done.returncode:
             print(f"kernels alone: {done.stderr.strip()}", file=sys.stderr)
