@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstdio>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ namespace {
 
 struct Options {
   std::string device = "cuda:0", part = "1/1", filter;
+  int seed = 0;
   bool lists = false, compares = false, sums = false, is_portable = false;
 };
 
@@ -65,7 +67,10 @@ int run(const Options& options) {
   OpenclBackend backend(device, backend_options(options)),
       other(by_opencl, backend_options(options));
   std::size_t index = 0, done = 0, failed = 0;
-  for (const KernelCase& each : kernel_cases(backend)) {
+  std::vector<KernelCase> cases = kernel_cases(backend);
+  std::mt19937 generator(static_cast<unsigned>(options.seed));
+  if (options.seed != 0) std::ranges::shuffle(cases, generator);
+  for (const KernelCase& each : cases) {
     if (each.name.find(options.filter) == std::string::npos) continue;
     if (!is_in_part(index++, options.part)) continue;
     fmt::print("{}{}", each.name, options.sums ? "" : "\n");
@@ -100,6 +105,7 @@ int main(int argc, char** argv) {
     return text.find('/') == std::string::npos ? "i/n is wanted" : "";
   });
   app.add_option("--filter", options.filter, "a part of the name of a case");
+  app.add_option("--seed", options.seed, "shuffles the cases, unless it is 0");
   app.add_flag("--list", options.lists, "runs nothing");
   app.add_flag("--compare", options.compares, "with the bits by OpenCL");
   app.add_flag("--sums", options.sums, "a checksum of the bits of each case");
