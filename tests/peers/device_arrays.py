@@ -212,7 +212,7 @@ class Calls:
         for device in ("cuda:0", *([self.args.opencl] if self.args.opencl else [])):
             try:
                 theirs = call(device)
-            except self.qrtool.CallError:  # such work is done on the CPU
+            except (self.qrtool.CallError, self.qrtool.DeviceError):  # the CPU does such work
                 theirs = call("cpu")
             for one, other in zip(ours, theirs if isinstance(theirs, tuple) else (theirs,)):
                 one, other = np.asarray(one), np.asarray(other)

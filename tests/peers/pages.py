@@ -25,7 +25,7 @@ MOST_FLOORS = 6
 MOST_GRID_ROWS = 3
 LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
 MOST_FLOPS = 51e12  # of an H100 or H200 in products of float64; float32 has about as many by fma
-SLOWEST_KINDS = 3  # that have a row
+SLOWEST_KINDS = 1  # that have a row
 CLOSE = 1.5  # a ratio below is named
 NOTHING = "--"  # of a program that forms no Q, or of a type that was not measured
 OPENING = """\
@@ -380,21 +380,24 @@ def python_table(results, slow):
 
 
 def arrays_table(results, slow):
-    """Arrays that are on the GPU already, by the clock of the caller's stream."""
-    rows, peers, firsts = {}, [], []
+    """Arrays that are on the GPU already, by the clock of the caller's stream; in each cell the
+    types one after another."""
+    rows, types, peers, firsts = {}, [], [], []
     for _, result, case in results.cases("arrays"):
         times = {name: statistics.median(values) for name, values in case["seconds"].items()}
         checked, alone = times.pop("qrtool, checked"), times.pop("resident", None)
         own, behind = times.pop("qrtool", checked), times.pop("qrtool, behind work", None)
-        key = (f"{size_of(case)} {case['type']}" + ", least squares" * (case["work"] == "lstsq"))
-        cells = rows[key] = {"ms": 1e3 * own, "kernels": own / alone if alone else None,
-                             "behind": behind / alone if behind and alone else None,
-                             "checked ms": 1e3 * checked}
+        name, of_type = size_of(case) + ", least squares" * (case["work"] == "lstsq"), case["type"]
+        cells = rows.setdefault(name, {})[of_type] = {
+            "ms": 1e3 * own, "kernels": own / alone if alone else None,
+            "behind": behind / alone if behind and alone else None, "checked ms": 1e3 * checked}
+        types += [of_type] * (of_type not in types)
         for peer, value in times.items():
             peers += [peer] * (peer not in peers)
             cells[peer] = value / own
             if cells[peer] < CLOSE:
-                slow.append(Slow(results.where(), f"arrays on the GPU, {key}", peer, cells[peer]))
+                slow.append(Slow(results.where(), f"arrays on the GPU, {name} {of_type}", peer,
+                                 cells[peer]))
     if not rows:
         return None
     for _, piece in results.pieces.items():
@@ -408,13 +411,14 @@ def arrays_table(results, slow):
     about, commands = results.about(["arrays single"])
     if firsts:
         about += f"; the first call of a process: {'; '.join(firsts)}"
-    return Table("arrays", "Arrays that are on the GPU, of PyTorch: Q and R without and with the "
-                 "check; least squares, which is always checked", (about, commands),
+    return Table("arrays", f"Arrays that are on the GPU, of PyTorch: {'; '.join(types)}",
+                 (about, commands),
                  ["case", "qrtool ms", "times its kernels", "so behind other work", "checked ms",
                   *(f"{peer} / qrtool" for peer in peers)],
-                 [[key, *(figure(cells.get(name))
-                          for name in ("ms", "kernels", "behind", "checked ms", *peers))]
-                  for key, cells in rows.items()])
+                 [[name, *("; ".join(figure(cells.get(of_type, {}).get(key)) or "--"
+                                     for of_type in types)
+                           for key in ("ms", "kernels", "behind", "checked ms", *peers))]
+                  for name, cells in rows.items()])
 
 
 def several_table(results):
@@ -452,16 +456,15 @@ def first_table(results):
     rows = {}
     for _, result, case in results.cases("first"):
         if case["seconds"]:
-            rows.setdefault(size_of(case), {})[TYPE[result["precision"]]] = (
-                case["first_seconds"], case["seconds"]["median"])
+            rows.setdefault(size_of(case), []).append(
+                f"{TYPE[result['precision']]} {figure(case['first_seconds'])} s and "
+                f"{figure(1e3 * case['seconds']['median'])} ms")
     if not rows:
         return None
-    return Table("first", "The first run, which builds its kernels, beside later ones",
-                 results.about(["first single"]),
-                 ["case", "float32 first s", "later ms", "float64 first s", "later ms"],
-                 [[size, *(text for name in TYPE.values() for text in (
-                     (figure(cells[name][0]), figure(1e3 * cells[name][1])) if name in cells
-                     else ("", "")))] for size, cells in rows.items()])
+    about, commands = results.about(["first single"])
+    texts = "; ".join(f"{size}: {', '.join(cells)}" for size, cells in rows.items())
+    return Table("first", "The first run, which builds its kernels, and later ones",
+                 (f"{texts}. {about}", commands), [], [])
 
 
 def grid_table(results, far):

@@ -242,17 +242,30 @@ class PagesTest(unittest.TestCase):
         self.assertIn("; ext4; until the output is on the disk", page)
         self.assertIn("1,000,000 x 128, float64: 2.5 s, 1.5 s. ", page)
 
-    def test_the_slowest_kinds_have_a_row(self):
+    def test_arrays_on_a_gpu_have_a_row_for_a_shape_and_a_place_for_each_type(self):
+        def case(of_type, **seconds):
+            return {"m": 64, "n": 64, "batch": 100, "work": "qr", "type": of_type, "seconds": {
+                "qrtool": [2e-3], "qrtool, behind work": [1e-3], "qrtool, checked": [4e-3],
+                "PyTorch 2.11": [20e-3], **seconds}}
+        page = self.page_of([piece("arrays single", [{"cases": [
+            case("float32", resident=[1e-3]), case("complex64", **{"PyTorch 2.11": [1e-3]})]}])],
+            "gpu")
+        self.assertIn("### Arrays that are on the GPU, of PyTorch: float32; complex64", page)
+        self.assertIn("| 100 of 64 x 64 | 2; 2 | 2; -- | 1; -- | 4; 4 | 10; 0.5 |", page)
+        self.assertIn("arrays on the GPU, 100 of 64 x 64 complex64: PyTorch 2.11 0.5",
+                      page[:page.index("Less than")])
+
+    def test_the_slowest_kind_has_a_row(self):
         def kind(name, seconds):
             return {"kind": name, "m": 64, "n": 64, "batch": 10,
                     "seconds": {"median": seconds, "worst": seconds}}
         page = self.page_of([piece("hard single", [{"precision": "single", "cases": [
             kind("gauss", 1e-3), kind("band", 1.05e-3), kind("offset", 2e-3),
             kind("upper", 3e-3), kind("contest", 4e-3), kind("graded-rows", 5e-3)]}])])
-        self.assertIn("others, as many times as long as Gaussian at most: band 1.05, offset 2.",
-                      page)
-        self.assertIn("| upper | 3 | 3 | 3 |", page)
-        self.assertNotIn("| offset | 2 |", page)
+        self.assertIn("others, as many times as long as Gaussian at most: band 1.05, offset 2, "
+                      "upper 3, contest 4.", page)
+        self.assertIn("| graded-rows | 5 | 5 | 5 |", page)
+        self.assertNotIn("| contest | 4 |", page)
 
     def test_a_table_that_the_main_machine_lacks_is_of_another_one(self):
         case = {"kind": "gauss", "m": 3, "n": 2, "batch": 10,
