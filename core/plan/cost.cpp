@@ -250,7 +250,12 @@ bool CostTable::has(std::string_view variant, const Problem& p) const {
 double CostTable::seconds(std::string_view variant, const Problem& p) const {
   const std::optional<Sample> own = find_own(lines(), variant, p);
   const Lines kind = own ? Lines() : of_kind(lines(), Reach::grid, variant, p);
-  if (!own && kind.empty()) return never;
+  if (!own && kind.empty()) {
+    if (p.wants_q()) return never;
+    Problem with_q = p;
+    with_q.mode = Mode::reduced;
+    return seconds(variant, with_q);
+  }
   if (p.is_empty()) return 0;
   return std::exp(own ? at_count(times_of(*own), p.count) : at_columns(kind, p));
 }

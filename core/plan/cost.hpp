@@ -64,8 +64,9 @@ class CostTable {
   /// Whether there is a sample of this shape, type and mode, whatever the number of matrices.
   bool has(std::string_view name, const Problem& problem) const;
 
-  /// Returns the estimated seconds of a problem, without copies and check; infinity where there is
-  /// no sample of the type and of R alone, or of Q too, under this name.
+  /// Returns the estimated seconds of a problem, without copies and check. R alone takes at most as
+  /// long as Q and R, whose samples serve it where it has none. Returns infinity where there is no
+  /// sample of the type under this name.
   double seconds(std::string_view name, const Problem& problem) const;
 
   /// Returns the seconds of the nearest sample of the type and mode, in proportion to the

@@ -83,8 +83,17 @@ TEST(CostTable, TheNearestSampleGivesTheRate) {
 
 TEST(CostTable, WithoutASampleNothingIsKnown) {
   EXPECT_TRUE(std::isinf(table().seconds("opencl/y", problem(1, 16, 16))));
-  EXPECT_TRUE(std::isinf(table().seconds("opencl/x", problem(1, 16, 16, Mode::r))));
+  const CostTable t = CostTable::from_text(
+      "# qrtool.rates/1 "
+      "a\nvariant,type,q,m,n,matrices:microseconds\nopencl/x,float32,0,16,16,1:9\n",
+      "a");
+  EXPECT_TRUE(std::isinf(t.seconds("opencl/x", problem(1, 16, 16))));
   EXPECT_EQ(estimated(0, 16, 16), 0);
+}
+
+TEST(CostTable, RAloneTakesAtMostAsLongAsQAndR) {
+  EXPECT_EQ(table().seconds("opencl/x", problem(1, 16, 16, Mode::r)),
+            table().seconds("opencl/x", problem(1, 16, 16)));
 }
 
 TEST(CostTable, ItsTextGivesTheSameEstimates) {
