@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "core/error.hpp"
@@ -60,6 +61,18 @@ const GpuVariant& gpu_variant(const Variant& variant) {
 
 namespace {
 
+/// Whether further passes by groups take less time than reflectors, for a batch that fills the
+/// device: which way a matrix takes must not depend on its batch.
+bool saves_time(const GpuVariant& first, Problem p, const Limits& limits) {
+  if (first.again == nullptr) return true;
+  p.count = tuning::group_passes_batch;
+  const auto seconds = [&](const GpuVariant& variant) {
+    return device_costs(limits).seconds(variant.plan.name, p);
+  };
+  const double group = seconds(gram_group_variant()), reflectors = seconds(first.again(p));
+  return !std::isfinite(group) || tuning::group_passes_cost * group <= reflectors;
+}
+
 /// Whether a group for each matrix is the fastest way by further passes, and faster than
 /// reflectors. Where products in float64 are slow it is not, but gram_group goes on in its own way.
 bool takes_groups(const GpuVariant& first, const Problem& p, const Limits& limits) {
@@ -71,6 +84,7 @@ bool takes_groups(const GpuVariant& first, const Problem& p, const Limits& limit
   if (p.n < group_passes_least_columns) return false;
   if (p.m > group_passes_most_rows && p.m * p.n >= narrow_least.entries) return false;
   const bool is_wide = p.type == ElementType::float64 && p.n >= gram_group_least_columns;
+  if (p.n >= gram_group_least_columns && !saves_time(first, p, limits)) return false;
   return is_wide || p.m > gram_small_rows;
 }
 
