@@ -228,6 +228,19 @@ TYPED_TEST(ComplexOnDevice, MatricesTooLargeForTheHostToCheckAreTaken) {
   EXPECT_FALSE(complex_variant().plan.takes(p, limits).ok);
 }
 
+/// By passes; a group takes what these leave, which is the matrix with NaN.
+TEST(LargeComplexOnDevice, MatricesTooLargeForAGroupAreTaken) {
+  SKIP_WITHOUT_OPENCL();
+  if (!backend().limits().has_float64) GTEST_SKIP() << "the device has no float64";
+  complex_test::Run<float> run(44000, 24, Mode::reduced, Sign::positive, Check::full);
+  EXPECT_EQ(variants_of(run.p), std::vector<std::string_view>{"opencl/gram_passes"});
+  const index_t first = run.p.count - 2;
+  run.factor(first, 2, "opencl/gram_passes");
+  EXPECT_EQ(run.report[0].status, Status::ok);
+  expect_good_factors<float>(run.p, run.a.view()[first], run.out, 0);
+  EXPECT_EQ(run.report[1].status, Status::non_finite);
+}
+
 TYPED_TEST(ComplexOnDevice, RealMatricesAreNotTaken) {
   Problem p{.count = 1, .m = 9, .n = 4, .type = element_type<TypeParam>};
   EXPECT_FALSE(complex_variant().plan.takes(p, backend().limits()).ok);

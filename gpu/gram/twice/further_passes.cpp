@@ -112,7 +112,7 @@ void enqueue_refused(const FurtherJob& job, PassRange range, Launcher& launch) {
 
 ElementType computes_in(const Problem&) { return ElementType::float64; }
 std::string arithmetic(const Problem&) { return "complex128"; }
-GpuVariant again(const Problem&) { return complex_variant(); }
+GpuVariant again(const Problem&) { return refused_complex_variant(); }
 
 Fit fits(const Problem& p, const Limits& limits) {
   for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {

@@ -19,7 +19,7 @@
 //   STORED, REAL, FLAGGED                       common.clh: the types of real and imaginary parts
 //   GROUP                       32..256         work-items of a group
 //   TEAM                        1..32           work-items of a team
-//   COLUMN_PLACES               1..512          at least the columns of A and of Q
+//   COLUMN_PLACES               1..2048         at least the columns of A and of Q
 //   LOCAL_ENTRIES               0..1024         of local memory for the matrix; 0: it is in `work`
 // Local memory: 16 LOCAL_ENTRIES + 32 GROUP + 12 COLUMN_PLACES + 4 bytes.
 // One launch: factor_complex, one group per matrix. `work` has m max(n, q_cols) complex numbers for

@@ -62,12 +62,13 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
          (sizeof(double) + sizeof(int)) * power_of_two(columns_of(p)) + sizeof(int);
 }
 
+template <index_t most_columns, index_t most_entries>
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits, computes_in(p));
   if (!objection.empty()) return {false, objection};
-  if (columns_of(p) > tuning::complex_most_columns || entries_of(p) > tuning::complex_most_entries)
-    return {false, fmt::format("takes at most {} columns of A and Q, and {} entries",
-                               tuning::complex_most_columns, tuning::complex_most_entries)};
+  if (columns_of(p) > most_columns || entries_of(p) > most_entries)
+    return {false, fmt::format("takes at most {} columns of A and Q, and {} entries", most_columns,
+                               most_entries)};
   const std::string needs = group_objection(group_of(p), local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   return {true, "complex matrices, one work-group for each"};
@@ -93,7 +94,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
 GpuVariant complex_variant() {
   return {.plan = {.name = "opencl/complex",
                    .summary = "complex matrices to 512 columns; reflectors, one group for each",
-                   .fits = fits,
+                   .fits = fits<tuning::complex_most_columns, tuning::complex_most_entries>,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes_of<complex_variant>,
@@ -105,6 +106,13 @@ GpuVariant complex_variant() {
           .computes_in = computes_in,
           .takes_flags = true,
           .local_bytes = local_bytes};
+}
+
+GpuVariant refused_complex_variant() {
+  GpuVariant variant = complex_variant();
+  variant.plan.fits =
+      fits<tuning::complex_most_refused_columns, tuning::complex_most_refused_entries>;
+  return variant;
 }
 
 }  // namespace qrtool

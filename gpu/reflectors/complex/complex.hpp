@@ -7,5 +7,7 @@
 namespace qrtool {
 
 GpuVariant complex_variant();
+/// The same for the few matrices that a guard refuses, which may be larger.
+GpuVariant refused_complex_variant();
 
 }  // namespace qrtool
