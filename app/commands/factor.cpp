@@ -31,6 +31,7 @@ FactorResult factor_input(const FactorOptions& o, Reader& input, const Limits& a
       Outputs outputs = create_outputs_of(o, input.source(), limits.threads, shared);
       std::shared_ptr<Backend> last = kept != nullptr ? std::exchange(*kept, nullptr) : nullptr;
       choice = choose_backend(attempts.request(), problem, limits, says_why, last);
+      if (!o.quiet) note_advice(choice);
       if (choice.is_device()) last = choice.backend;
       FactorRun run(o, input, *choice.backend, laps);
       run.make_plan();

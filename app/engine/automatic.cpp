@@ -32,6 +32,8 @@ constexpr double sample_seconds = 1, sample_share = 0.2;
 /// Devices are looked for if the CPU takes longer than a device's start and the copies by this
 /// factor. Looking takes 0.17 s on an H200, which is lost if none is chosen.
 constexpr double worth_asking = 1.25;
+/// Kernels are worth building ahead if the device takes at most this part of the CPU's time then.
+constexpr double most_of_cpu_with_kernels = 0.5;
 /// The largest distance between a problem and a measured one, in powers of two of rows and columns.
 constexpr double most_sample_distance = 3;
 
@@ -95,6 +97,22 @@ std::string device_text(const DeviceInfo& device, const Estimate& on_device) {
           : "");
 }
 
+/// AutomaticChoice::advice, if the CPU was chosen.
+std::string build_advice(const Work& work, const DeviceInfo& device, const Estimate& on_device,
+                         double on_cpu) {
+  // The command builds what one right side needs.
+  if (on_device.is_guess || on_device.programs.unseen == 0 || work.right_sides > 1) return {};
+  const Problem& p = work.problem;
+  const double built = on_device.start + on_device.work +
+                       usual_load_seconds * static_cast<double>(on_device.programs.all);
+  if (built > most_of_cpu_with_kernels * on_cpu) return {};
+  return fmt::format(
+      "{} would take about {:.2g} s, and the CPU {:.2g}, if its kernels were built: qrtool devices "
+      "--build --shape {}x{}x{} --precision {}",
+      device.name, built, on_cpu, p.count, p.m, p.n,
+      real_of(p.type) == ElementType::float32 ? "single" : "double");
+}
+
 std::string cpu_text(double seconds, int threads) {
   return fmt::format("the CPU about {:.2g} s with {} thread{}", seconds, threads,
                      threads == 1 ? "" : "s");
@@ -156,7 +174,8 @@ AutomaticChoice choose_automatically(const Work& work, const Limits& host,
                                  gpu->limits.has_float64 ? "" : ": it has no float64")};
   const std::string reason =
       fmt::format("{}; {}", device_text(*gpu, on_gpu), cpu_text(on_cpu, host.threads));
-  return {on_gpu.total() < on_cpu ? &*gpu : nullptr, reason};
+  if (on_gpu.total() < on_cpu) return {&*gpu, reason};
+  return {nullptr, reason, build_advice(work, *gpu, on_gpu, on_cpu)};
 }
 
 }  // namespace qrtool

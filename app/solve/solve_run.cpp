@@ -76,7 +76,9 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
     return std::nullopt;
   }
   const Work work = solve_work_of(shape, problem, plan);
-  SolveDevice device{.backend = choose_backend(o.backend, work, limits, o.verbose, before).backend};
+  const BackendChoice choice = choose_backend(o.backend, work, limits, o.verbose, before);
+  if (!o.quiet) note_advice(choice);
+  SolveDevice device{.backend = choice.backend};
   if (device.backend->name() != "opencl") return std::nullopt;
   const std::string of_device =
       objection.empty() ? plan_on_device(shape, problem, plan, o.backend.variant, device)

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "app/engine/opencl.hpp"
@@ -95,7 +96,8 @@ BackendChoice automatic_backend(const BackendRequest& request, const Work& work,
   }
   AutomaticChoice choice = choose_automatically(work, limits, own, timings);
   if (choice.device == nullptr)
-    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason)};
+    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason),
+            std::move(choice.advice)};
   if (backend == nullptr) backend = started(*choice.device, limits, before);
   return {std::move(backend), std::move(choice.reason)};
 }
@@ -187,6 +189,12 @@ BackendChoice make_backend(const BackendRequest& request, const Work& work, cons
   if (!objection.empty() && kind.make == automatic_backend)
     return {std::make_unique<CpuBackend>(limits), "solved on the CPU: " + objection};
   return kind.make(request, work, limits, before);
+}
+
+void note_advice(const BackendChoice& choice) {
+  static bool is_said = false;
+  if (choice.advice.empty() || std::exchange(is_said, true)) return;
+  print_message("note: " + choice.advice);
 }
 
 void note_slow_copies(const Backend& backend) {

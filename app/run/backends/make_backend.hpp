@@ -15,6 +15,7 @@ namespace qrtool {
 struct BackendChoice {
   std::shared_ptr<Backend> backend;  // null: none could be chosen
   std::string reason;
+  std::string advice = {};  // of AutomaticChoice
 
   bool is_device() const { return backend != nullptr && backend->name() != "cpu"; }
 };
@@ -39,6 +40,9 @@ std::shared_ptr<Backend>& backend_until_exit();
 /// Calls make_backend(). With `says_why`, it prints which backend was chosen, and why.
 BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                              bool says_why, const std::shared_ptr<Backend>& before = nullptr);
+
+/// Prints the advice of a choice as a note, once for a process.
+void note_advice(const BackendChoice& choice);
 
 /// Prints a note after a run if copies to the device were slow because no memory could be locked.
 void note_slow_copies(const Backend& backend);

@@ -117,6 +117,23 @@ TEST_F(Automatic, SaysTheNumbers) {
             std::string::npos);
 }
 
+TEST_F(Automatic, SaysWhatWouldBeFasterWithBuiltKernels) {
+  const DeviceInfo gpu = measured_gpu();
+  const auto advice = [&](const Work& work, const Timings& timings) {
+    return choose_automatically(work, threads(2), {&gpu, 1}, timings).advice;
+  };
+  const Work seconds(Problem{1, 4000, 4000, ElementType::float64});
+  const std::string said = advice(seconds, {});
+  EXPECT_NE(said.find("qrtool devices --build --shape 1x4000x4000 --precision double"),
+            std::string::npos)
+      << said;
+  EXPECT_TRUE(advice(seconds, used_for(seconds, gpu)).empty()) << "the GPU takes it";
+  EXPECT_TRUE(advice(Problem{100, 8, 8}, {}).empty()) << "no device is worth its start";
+  Work many = seconds;
+  many.right_sides = 100;
+  EXPECT_TRUE(advice(many, {}).empty()) << "the command builds other kernels";
+}
+
 TEST_F(Automatic, MeasuresAnUnknownDeviceOnceWhereTheWorkIsLarge) {
   DeviceInfo gpu = measured_gpu();
   const Work large(Problem{4, 5000, 5000, ElementType::float64}), small(Problem{2000, 64, 64});
