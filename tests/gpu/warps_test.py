@@ -42,7 +42,7 @@ CHECKED = {("tiny", 6, 3), ("gram", 96, 48), ("gram", 64, 32), ("large", 140, 13
 # The same as FACTORED with a column twice, which every guard refuses: a warp has the matrix, or a
 # group, or tiles. In `large` the first panel has both, and no further pass follows.
 REFUSED = [("gram", 520, 39, "f8", 2), ("gram_twice", 820, 81, "f8", 1),
-           ("gram_group", 90, 83, "f8", 2), ("gram_tiles", 270, 40, "f4", 1),
+           ("gram_group", 260, 67, "f8", 2), ("gram_tiles", 270, 40, "f4", 1),
            ("tall", 1500, 50, "f4", 1), ("large", 260, 129, "f4", 1), ("large", 100, 40, "f4", 2)]
 LARGE_REFUSED = [("gram_tiles", 1030, 97, "f4", 1)]
 # rows, columns, type, systems, options; gpu_systems_test has more
