@@ -14,11 +14,9 @@ namespace {
 using check_lanes::most_lanes;
 
 /// The entries of A, Q and R of a matrix up to which the pack stays in the second-level cache, and
-/// is faster than strips: below those of 32x32 with AVX2 (AMD EPYC, 2026-11-30), and with them with
-/// AVX-512 (2026-11-22).
-index_t most_entries() {
-  return check_lanes::kernels().front()->lanes < most_lanes ? 3 * 31 * 31 : 3 * 32 * 32;
-}
+/// is faster than strips: below those of 32x32 (AMD EPYC with AVX2, Intel Xeon with AVX-512,
+/// 2026-11-30).
+constexpr index_t most_entries = 3 * 31 * 31;
 
 check_lanes::Shape shape_of(const Problem& p) {
   return {.m = p.m,
@@ -49,7 +47,7 @@ std::size_t LaneMeter<T>::workspace_bytes(const Problem& p) {
 template <class T>
 bool LaneMeter<T>::pays(const Problem& p) {
   return !is_complex(p.type) && p.wants_q() && !p.is_empty() && p.check != Check::none &&
-         p.m * p.n + p.m * p.q_cols() + p.r_rows() * p.n <= most_entries();
+         p.m * p.n + p.m * p.q_cols() + p.r_rows() * p.n <= most_entries;
 }
 
 template <class T>
