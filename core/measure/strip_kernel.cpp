@@ -4,6 +4,8 @@
 // triangular.
 #include "core/measure/strip_kernel.hpp"
 
+#include <utility>
+
 #include "core/simd/products.hpp"
 #include "core/simd/widened.hpp"
 
@@ -440,50 +442,90 @@ double squares_below_diagonal(const Triangle& f) {
 /// core/eigen/householder.hpp has them.
 constexpr index_t block_reflectors = unit, part_rows = 16;
 
-/// W += V'C of a block of reflectors and some vectors of columns.
-void sum_parts(index_t rows, const double* v, const double* c, int vectors, double* w) {
+/// W += V'C of some columns of V and some vectors of columns.
+void sum_parts(index_t rows, index_t columns, const double* v, const double* c, int vectors,
+               double* w) {
   for (index_t i = 0; i < rows; i += part_rows)
-    Products::add_products(lesser(part_rows, rows - i), block_reflectors, v + i * width,
-                           c + i * width, vectors, w);
+    Products::add_products(lesser(part_rows, rows - i), columns, v + i * width, c + i * width,
+                           vectors, w);
 }
 
-/// Applies a block of reflectors to C: C - V W, in which row j of W is tau_j (v_j'C - the sum over
-/// later i of v_j'v_i W_i).
+/// Returns -i x for complex numbers (re, im, re, im, ..).
+template <int... I>
+[[gnu::always_inline]] inline V turned(V x, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(x, -x, (I % 2 == 0 ? I + 1 : lanes + I - 1)...);
+}
+V turned(V x) { return turned(x, std::make_integer_sequence<int, lanes>()); }
+
+/// Returns row j of V^H C from V'C, in which the parts of a complex row of V stand below each
+/// other.
+template <int Parts>
+[[gnu::always_inline]] inline V row_of_product(const double* products, index_t j) {
+  const double* const row = products + Parts * j * width;
+  return Parts == 1 ? load(row) : load(row) + turned(load(row + width));
+}
+
+/// Applies a block of reflectors to C: C - V W, in which row j of W is tau_j (v_j^H C - the sum
+/// over later i of v_j^H v_i W_i). With complex numbers row i W_j of W follows row W_j, since V has
+/// the columns re, im, re, im, .. The rows of `gram` are those of V^H V.
+template <int Parts>
 void apply_block(index_t rows, const double* v, const double* gram, const double* tau, int vectors,
                  double* c) {
-  alignas(64) double w[block_reflectors * width] = {};
-  sum_parts(rows, v, c, vectors, w);
+  constexpr index_t reflectors = Parts * block_reflectors;
+  alignas(64) double w[reflectors * width] = {};
+  sum_parts(rows, reflectors, v, c, vectors, w);
   for (index_t j = block_reflectors - 1; j >= 0; --j) {
-    V row[width / lanes];
-#pragma GCC unroll 16
-    for (int q = 0; q < width / lanes; ++q) row[q] = load(w + j * width + q * lanes);
-    for (index_t i = j + 1; i < block_reflectors; ++i)
+    V later[width / lanes] = {};
+    for (index_t i = Parts * (j + 1); i < reflectors; ++i)
 #pragma GCC unroll 16
       for (int q = 0; q < width / lanes; ++q)
-        row[q] -= gram[j * width + i] * load(w + i * width + q * lanes);
+        later[q] += gram[j * width + i] * load(w + i * width + q * lanes);
 #pragma GCC unroll 16
-    for (int q = 0; q < width / lanes; ++q) store(w + j * width + q * lanes, tau[j] * row[q]);
+    for (int q = 0; q < width / lanes; ++q) {
+      const V row = row_of_product<Parts>(w + q * lanes, j) - later[q];
+      double* const to = w + Parts * j * width + q * lanes;
+      V product = tau[Parts * j] * row;
+      if constexpr (Parts == 2) product -= tau[Parts * j + 1] * turned(row);
+      store(to, product);
+      if constexpr (Parts == 2) store(to + width, -turned(product));
+    }
   }
-  Products::subtract_products(rows, block_reflectors, v, w, vectors, c);
+  // A sum is subtracted once, since roundings at the size of C would be as many as its products.
+  subtract_strip<reflectors>({.q = v,
+                              .q_strip_size = 0,
+                              .r = w,
+                              .a = c,
+                              .rows = rows,
+                              .inner = reflectors,
+                              .vectors = vectors,
+                              .filled_rows = reflectors});
 }
 
 /// A reflector that begins at row j changes only Q[j:, j:].
-void apply_reflectors(const Reflectors& f) {
+template <int Parts>
+void apply_all(const Reflectors& f) {
+  constexpr index_t block = Parts * unit;
   for (index_t j = round_up(f.count, unit) - unit; j >= 0; j -= unit) {
-    const index_t rows = f.rows - j, strip = j / width;
-    double* const v = f.v + strip * f.v_strip_size + j * width + j % width;
+    const index_t rows = f.rows - j, column = Parts * j, strip = column / width;
+    double* const v = f.v + strip * f.v_strip_size + j * width + column % width;
     for (index_t i = 0; i < unit; ++i)
-      for (index_t p = i; p < unit; ++p) v[i * width + p] = i == p && j + p < f.count ? 1 : 0;
-    alignas(64) double gram[block_reflectors * width] = {};
-    sum_parts(rows, v, v, vectors_of(unit), gram);
+      for (index_t p = Parts * i; p < block; ++p)
+        v[i * width + p] = p == Parts * i && j + i < f.count ? 1 : 0;
+    alignas(64) double products[block * width] = {}, gram[unit * width];
+    sum_parts(rows, block, v, v, vectors_of(block), products);
+    for (index_t i = 0; i < unit; ++i)
+      for (int q = 0; q < vectors_of(block); ++q)
+        store(gram + i * width + q * lanes, row_of_product<Parts>(products + q * lanes, i));
     for (index_t s = strip; s * width < f.columns; ++s) {
-      const index_t first = s == strip ? j % width : 0;
+      const index_t first = s == strip ? column % width : 0;
       const index_t columns = lesser(width, f.columns - s * width);
-      apply_block(rows, v, gram, f.tau + j, vectors_of(round_up(columns, unit) - first),
-                  f.q + s * f.q_strip_size + j * width + first);
+      apply_block<Parts>(rows, v, gram, f.tau + column, vectors_of(round_up(columns, unit) - first),
+                         f.q + s * f.q_strip_size + j * width + first);
     }
   }
 }
+
+void apply_reflectors(const Reflectors& f) { f.is_complex ? apply_all<2>(f) : apply_all<1>(f); }
 
 }  // namespace
 

@@ -69,15 +69,17 @@ struct Triangle {
   index_t strip_size, columns, first, end;
 };
 
-/// The reflectors I - tau_j v_j v_j' of a matrix, and the place for Q.
+/// The reflectors I - tau_j v_j v_j^H of a matrix, and the place for Q. Complex numbers are two
+/// numbers, re and im, in neighbouring columns.
 struct Reflectors {
   double* v;  // in strips; its entries on and above the diagonal, and beyond the last column,
-              // become those of V
+              // become those of V. Complex ones are zero up to a multiple of 16 columns.
   index_t v_strip_size;
-  const double* tau;  // padded with zeros to a multiple of `unit`
+  const double* tau;  // padded with zeros to a multiple of `unit` reflectors
   double* q;          // in strips
   index_t q_strip_size;
-  index_t rows, count, columns;  // rows: a multiple of `unit`
+  index_t rows, count, columns;  // rows: a multiple of `unit`; columns of Q, in real numbers
+  bool is_complex;
 };
 
 /// The functions of strip_kernel.cpp, compiled for one instruction set.

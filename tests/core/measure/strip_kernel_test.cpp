@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <tuple>
 #include <vector>
 
 #include "core/batch.hpp"
+#include "core/matrix/complex.hpp"
 #include "core/matrix/matrices.hpp"
 
 namespace qrtool::strip_kernel_test {
@@ -262,10 +264,58 @@ TEST(StripKernelTest, ReflectorsAreAppliedFromTheLastToTheFirst) {
                                  .q_strip_size = q_strips.strip_size,
                                  .rows = (m + 7) / 8 * 8,
                                  .count = k,
-                                 .columns = columns});
+                                 .columns = columns,
+                                 .is_complex = false});
       for (index_t i = 0; i < m; ++i)
         for (index_t c = 0; c < columns; ++c)
           EXPECT_NEAR(q_strips.at(i, c), q.view()[0](i, c), 1e-13)
+              << kernels->target << " " << m << "x" << k << " " << i << " " << c;
+    }
+  }
+}
+
+TEST(StripKernelTest, ComplexReflectorsAreAppliedAsRealOnes) {
+  using C = std::complex<double>;
+  for (const strips::Kernels* kernels : strips::kernels()) {
+    for (const auto& [m, k, columns] : {std::tuple<index_t, index_t, index_t>{1, 1, 1},
+                                        {9, 9, 9},
+                                        {40, 37, 37},
+                                        {70, 17, 50},
+                                        {20, 3, 3}}) {
+      const auto v = make<C>(m, k, everywhere);
+      auto q = make<C>(m, columns, [](index_t, index_t) { return false; });
+      for (index_t j = 0; j < columns; ++j) q.view()[0](j, j) = 1;
+      // The strips of V have zeros up to 16 numbers.
+      auto zeros = make<C>(m, (k + 7) / 8 * 8, [&](index_t, index_t j) { return j < k; });
+      for (index_t i = 0; i < m; ++i)
+        for (index_t j = 0; j < k; ++j) zeros.view()[0](i, j) = v.view()[0](i, j);
+      const Packed v_strips(*kernels, MatrixView<const double>(interleaved(zeros.view()[0])));
+      const Packed q_strips(*kernels, MatrixView<const double>(interleaved(q.view()[0])));
+      std::vector<C> tau(static_cast<std::size_t>((k + 7) / 8 * 8));
+      for (index_t j = k - 1; j >= 0; --j) {
+        const auto entry = [&](index_t i) { return i == j ? C(1) : v.view()[0](i, j); };
+        double squares = 0;
+        for (index_t i = j; i < m; ++i) squares += std::norm(entry(i));
+        const C t = tau[static_cast<std::size_t>(j)] =
+            (1.0 + std::polar(1.0, static_cast<double>(j))) / squares;
+        for (index_t c = 0; c < columns; ++c) {
+          C product = 0;
+          for (index_t i = j; i < m; ++i) product += std::conj(entry(i)) * q.view()[0](i, c);
+          for (index_t i = j; i < m; ++i) q.view()[0](i, c) -= t * product * entry(i);
+        }
+      }
+      kernels->apply_reflectors({.v = v_strips.data,
+                                 .v_strip_size = v_strips.strip_size,
+                                 .tau = reinterpret_cast<const double*>(tau.data()),
+                                 .q = q_strips.data,
+                                 .q_strip_size = q_strips.strip_size,
+                                 .rows = (m + 7) / 8 * 8,
+                                 .count = k,
+                                 .columns = 2 * columns,
+                                 .is_complex = true});
+      for (index_t i = 0; i < m; ++i)
+        for (index_t c = 0; c < 2 * columns; ++c)
+          EXPECT_NEAR(q_strips.at(i, c), interleaved(q.view()[0])(i, c), 1e-13)
               << kernels->target << " " << m << "x" << k << " " << i << " " << c;
     }
   }
