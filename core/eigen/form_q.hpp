@@ -19,14 +19,14 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide
                             Forming forming = Forming::usual);
 
 /// Returns the errors of reflectors, which `measure` finds from the Q that they make. Few rows have
-/// a low bar, to which forming Q adds as much as the reflectors: an orthogonality above half of
-/// `bar` is measured again on a Q that was formed with care.
+/// a low bar, to which forming Q adds as much as the reflectors: an error above half of `bar` is
+/// measured again on a Q that was formed with care.
 template <class T, class Measure>
 Errors measure_reflectors(MatrixView<const T> v, const T* tau, MatrixView<Wide<T>> q, double bar,
                           const Measure& measure) {
   form_q_from_reflectors<T>(v, tau, q);
   const Errors errors = measure();
-  if (errors.orthogonality <= bar / 2) return errors;
+  if (errors.residual <= bar / 2 && errors.orthogonality <= bar / 2) return errors;
   form_q_from_reflectors<T>(v, tau, q, Forming::careful);
   return measure();
 }

@@ -409,5 +409,22 @@ TEST(Ratios, FormQFromReflectors) {
   EXPECT_NEAR(q[2], -0.8, 1e-15);
 }
 
+TEST(Ratios, ReflectorsAreMeasuredAgainWithCareWhereAnErrorIsAboveHalfOfTheBar) {
+  const double v[3] = {-5, 0, 0.5}, tau[1] = {1.6};
+  double q[3];
+  const auto measurements = [&](double residual, double orthogonality) {
+    int count = 0;
+    measure_reflectors<double>({v, 3, 1, 1}, tau, {q, 3, 1, 1}, 1, [&] {
+      ++count;
+      return Errors{.residual = residual, .orthogonality = orthogonality};
+    });
+    return count;
+  };
+  EXPECT_EQ(measurements(0.4, 0.4), 1);
+  EXPECT_EQ(measurements(0.6, 0.4), 2);
+  EXPECT_EQ(measurements(0.4, 0.6), 2);
+  EXPECT_EQ(measurements(0.4, NAN), 2);
+}
+
 }  // namespace
 }  // namespace qrtool::ratios_test
