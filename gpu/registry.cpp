@@ -66,11 +66,21 @@ namespace {
 bool saves_time(const GpuVariant& first, Problem p, const Limits& limits) {
   if (first.again == nullptr) return true;
   p.count = tuning::group_passes_batch;
-  const auto seconds = [&](const GpuVariant& variant) {
-    return device_costs(limits).seconds(variant.plan.name, p);
-  };
-  const double group = seconds(gram_group_variant()), reflectors = seconds(first.again(p));
-  return !std::isfinite(group) || tuning::group_passes_cost * group <= reflectors;
+  const CostTable& costs = device_costs(limits);
+  const std::string_view reflectors = first.again(p).plan.name;
+  // Every call asks for the same shape again and again, and the table is text.
+  thread_local struct {
+    Problem problem;
+    const CostTable* costs = nullptr;
+    std::string_view reflectors;
+    bool saves = false;
+  } last;
+  if (last.problem == p && last.costs == &costs && last.reflectors == reflectors) return last.saves;
+  const double group = costs.seconds(gram_group_variant().plan.name, p);
+  last = {
+      p, &costs, reflectors,
+      !std::isfinite(group) || tuning::group_passes_cost * group <= costs.seconds(reflectors, p)};
+  return last.saves;
 }
 
 /// Whether a group for each matrix is the fastest way by further passes, and faster than
