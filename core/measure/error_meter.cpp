@@ -74,15 +74,12 @@ struct ErrorMeter::State {
         k(std::min(all_rows, all_columns)),
         n((is_complex ? 2 : 1) * all_columns),
         r_rows((is_complex && has_q ? 2 : 1) * all_r_rows),
-        layout(layout_of(m, all_columns, q_cols, all_r_rows, most_threads, is_complex)),
+        is_wide(!has_q && is_very_wide(m, all_columns)),
+        layout(layout_of(is_wide ? 0 : m, is_wide ? 0 : all_columns, q_cols, all_r_rows,
+                         most_threads, is_complex)),
         memory(allocate_host(static_cast<std::size_t>(layout.size()) * sizeof(double))) {
     double* at = reinterpret_cast<double*>(memory.get());
     const auto take = [&](index_t size) { return std::exchange(at, at + size); };
-    if (layout.is_wide) {
-      x = take(layout.rows * n);
-      r = take(r_rows * n);
-      return;
-    }
     gram = take(layout.gram_size());
     lost = take(layout.gram_size());
     x = take(layout.x_strips * layout.x_strip_size);
@@ -172,13 +169,6 @@ struct ErrorMeter::State {
     is_cleared = false;
     const index_t packs = ceiling(r_rows, pack_rows);
     scaling = Scaling(scale);
-    if (layout.is_wide) {
-      keep_rows(from, r);
-      lower = 0;
-      for (index_t i = 1; i < r_rows; ++i)
-        for (index_t j = 0; j < i; ++j) lower += r_at(i, j) * r_at(i, j);
-      return;
-    }
     for_tasks(packs, entries(r_rows, n), [&](index_t task, int) {
       const index_t first = task * pack_rows;
       pack_some(from, first, scaling, r, layout.r_strip_size);
@@ -200,23 +190,7 @@ struct ErrorMeter::State {
     is_cleared = true;
   }
 
-  /// Copies rows of a wide matrix, scaled. Returns the sum of squares.
-  template <class T>
-  double keep_rows(MatrixView<const T> from, double* to) const {
-    CompensatedSum squares;
-    for (index_t i = 0; i < from.rows; ++i) {
-      double of_row = 0;
-      for (index_t j = 0; j < from.cols; ++j) {
-        to[i * n + j] = static_cast<double>(from(i, j)) * scaling.half * scaling.rest;
-        of_row += to[i * n + j] * to[i * n + j];
-      }
-      squares.add(of_row);
-    }
-    return squares.sum;
-  }
-
   double r_at(index_t i, index_t j) const {
-    if (layout.is_wide) return r[i * n + j];
     return r[j / width * layout.r_strip_size + i * width + j % width];
   }
 
@@ -253,11 +227,6 @@ struct ErrorMeter::State {
 
   template <class T>
   void add_slab_of_a(MatrixView<const T> a) {
-    if (layout.is_wide) {
-      norm_a.add(keep_rows(a, x + rows_added * n));
-      rows_added += a.rows;
-      return;
-    }
     double* const to = x + (layout.keeps_a ? rows_added * width : 0);
     const index_t packs = ceiling(a.rows, pack_rows);
     for_tasks(packs, entries(a.rows, n), [&](index_t task, int) {
@@ -385,13 +354,6 @@ struct ErrorMeter::State {
 
   /// Returns ||A'A - R'R||, for R alone.
   double r_residual() const {
-    if (layout.is_wide && !is_complex)
-      return wide_residual<double>({x, rows_added, n, n}, {r, r_rows, n, n});
-    if (layout.is_wide) {
-      using S = std::complex<double>;
-      const auto *a = reinterpret_cast<const S*>(x), *triangle = reinterpret_cast<const S*>(r);
-      return wide_residual<S>({a, rows_added, n / 2, n / 2}, {triangle, r_rows, n / 2, n / 2});
-    }
     const double each = entries(r_rows, width * width);
     return norm_of(each, [&](Strips at) {
       alignas(64) double sums[4][width * width] = {};
@@ -453,6 +415,10 @@ struct ErrorMeter::State {
   index_t m, k, n, r_rows;  // n and r_rows as they are packed, in real numbers
   int scale = 0, threads = 1;
   Scaling scaling;
+  bool is_wide;  // the errors come from all rows of A and from R where it is
+  const void* stored_r = nullptr;
+  index_t ld_of_r = 0;
+  Errors of_all_rows;
   Layout layout;
   HostMemory memory;
   double *gram = nullptr, *lost = nullptr;  // X'X in squares, and what rounding of its sums lost
@@ -484,31 +450,40 @@ index_t ErrorMeter::tile_rows() { return call_rows; }
 
 std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows,
                                         int most_threads, bool is_complex) {
+  if (q_cols == 0 && is_very_wide(m, n)) return wide_errors_bytes(m, is_complex);
   const Layout layout = layout_of(m, n, q_cols, r_rows, most_threads, is_complex);
   const index_t embedded = is_complex && q_cols > 0 ? 4 * r_rows * n : 0;
-  const std::size_t own = sizeof(double) * static_cast<std::size_t>(layout.size() + embedded);
-  return layout.is_wide ? own + wide_residual_bytes(m, n, is_complex) : own;
+  return sizeof(double) * static_cast<std::size_t>(layout.size() + embedded);
 }
 
 template <class T>
 void ErrorMeter::start(MatrixView<const T> r, int scale) {
   state_->scale = scale;
-  state_->start(r);
+  state_->stored_r = r.data;
+  state_->ld_of_r = r.ld;
+  if (!state_->is_wide) state_->start(r);
 }
 
 template <class T>
 void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
-  if (state_->layout.x_columns == 0) return;  // rows without entries, of any number
-  const index_t at_once = std::max<index_t>(state_->layout.rows, 1);
+  State& s = *state_;
+  if (s.is_wide) {
+    const MatrixView<const T> r{static_cast<const T*>(s.stored_r), s.r_rows, a.cols, s.ld_of_r};
+    s.of_all_rows = wide_errors(a, r, s.scale);
+    return;
+  }
+  if (s.layout.x_columns == 0) return;  // rows without entries, of any number
+  const index_t at_once = std::max<index_t>(s.layout.rows, 1);
   for (index_t i = 0; i < a.rows; i += at_once) {
     const index_t rows = std::min(at_once, a.rows - i);
-    state_->add_slab<Real<T>>(interleaved(a.row_block(i, rows)),
-                              interleaved(state_->has_q ? q.row_block(i, rows) : q));
+    s.add_slab<Real<T>>(interleaved(a.row_block(i, rows)),
+                        interleaved(s.has_q ? q.row_block(i, rows) : q));
   }
 }
 
 Errors ErrorMeter::finish() {
   State& s = *state_;
+  if (s.is_wide) return s.of_all_rows;
   if (s.rows_added == 0) s.clear_gram();
   Errors errors;
   errors.scale = s.scale;
@@ -517,7 +492,7 @@ Errors ErrorMeter::finish() {
   if (s.has_q) {
     errors.orthogonality = s.orthogonality();
   } else {
-    residual = s.r_residual();
+    residual = s.is_empty ? 0 : s.r_residual();
     unit_of_residual = s.norm_a.sum;
     if (s.is_empty) errors.orthogonality = 0;  // a Q without columns is orthonormal
   }

@@ -12,10 +12,11 @@
 namespace qrtool {
 
 /// Measures matrices of one shape, one after another. It reads a few rows of A and Q at a time, so
-/// that a matrix larger than memory can be measured. Only for a wide matrix without Q it keeps all
-/// rows, which need as much memory as R. The sums do not depend on how many rows each call brings.
-/// Their rounding errors are bounded in core/measure/error_meter.cpp. Workspace: workspace_bytes().
-/// Not thread-safe: each thread needs its own meter.
+/// that a matrix larger than memory can be measured. For a wide matrix without Q it keeps all rows;
+/// those of a very wide one (core/measure/wide_residual.hpp) come in one call, and R stays where it
+/// is until then. The sums do not depend on how many rows each call brings. Their rounding errors
+/// are bounded in core/measure/error_meter.cpp. Workspace: workspace_bytes(). Not thread-safe: each
+/// thread needs its own meter.
 class ErrorMeter {
  public:
   /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization. With

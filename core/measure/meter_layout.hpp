@@ -8,7 +8,6 @@
 #include "core/batch.hpp"
 #include "core/machine/host.hpp"
 #include "core/measure/strips.hpp"
-#include "core/measure/wide_residual.hpp"
 
 namespace qrtool::meter {
 
@@ -33,8 +32,7 @@ inline constexpr index_t many_strips = 32;
 /// The sizes of a meter's memory. Sizes of strips count doubles.
 struct Layout {
   Layout(index_t m, index_t n, index_t q_cols, index_t all_r_rows, int most_threads)
-      : is_wide(q_cols == 0 && is_very_wide(m, n)),
-        keeps_a(q_cols == 0 && m < n),
+      : keeps_a(q_cols == 0 && m < n),
         x_columns(q_cols > 0 ? q_cols : n),
         x_strips(ceiling(x_columns, width)),
         n_strips(ceiling(n, width)),
@@ -65,14 +63,12 @@ struct Layout {
   /// task.
   index_t slots() const { return std::max({2 * tiles(), packs, group_pairs()}); }
   index_t size() const {
-    if (is_wide) return (rows + r_rows) * x_columns;
     return 2 * gram_size() + x_strips * x_strip_size + n_strips * r_strip_size +
            threads * tile_size() + slots();
   }
 
   /// Whether A'A is larger than A and R together. Its squares are then computed one after another
-  /// from all rows of A, and none is stored. A and R stay row after row.
-  bool is_wide;
+  /// from all rows of A, and none is stored.
   bool keeps_a;
   index_t x_columns, x_strips, n_strips;     // X is Q, or A where there is no Q
   index_t group_strips, x_groups;            // the strips that one task of X'X takes

@@ -6,24 +6,23 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <optional>
 
 #include "core/matrix/complex_arithmetic.hpp"
+#include "core/measure/strips.hpp"
 
 namespace qrtool {
 namespace {
 
 template <class S>
 using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
-template <class S>
-using Stored = Eigen::Map<const Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
-                          0, Eigen::OuterStride<>>;
 
 /// The number of columns of a block, and of terms in a plain sum. If all terms are equal, its
 /// rounding errors add up.
 constexpr index_t block_columns = 512, plain_terms = 32;
-/// ||E|| relative to ||A|| below which the first columns are good enough.
-constexpr double small_rest = 1e-9;
+/// ||E|| relative to ||A|| below which the first columns are good enough: the error that it makes,
+/// 2^-26.5 of it, is far below the bar of A's type.
+template <class T>
+constexpr double small_rest = sizeof(Real<T>) == sizeof(float) ? 1e-2 : 1e-9;
 
 /// C -= X Y, `plain_terms` terms at a time.
 template <class S, class X, class Y>
@@ -34,24 +33,38 @@ void subtract_product(Matrix<S>& c, const X& x, const Y& y) {
   }
 }
 
+/// A or R as it is stored, whose columns are scaled and widened as they are needed.
+template <class T>
+struct Stored {
+  using S = Wide<T>;
+  MatrixView<const T> from;
+  strips::Scaling scaling;
+
+  S at(index_t i, index_t j) const { return S(from(i, j)) * scaling.half * scaling.rest; }
+  Matrix<S> columns(index_t first, index_t count) const {
+    using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    const Eigen::Map<const Rows, 0, Eigen::OuterStride<>> block(from.data + first, from.rows, count,
+                                                                Eigen::OuterStride<>(from.ld));
+    return block.template cast<S>() * scaling.half * scaling.rest;
+  }
+};
+
 /// K, with the square of the part that is E.
 template <class S>
 struct Sums {
   Matrix<S> k;
   double rest_squares = 0, a_squares = 0;
-
-  bool is_good() const { return rest_squares <= small_rest * small_rest * a_squares; }
 };
 
-template <class S>
-Sums<S> sums_of(const Stored<S>& a, const Stored<S>& r, const Matrix<S>& q) {
-  const index_t m = a.rows(), k = r.rows(), all = 2 * k + m;
+template <class T, class S = Wide<T>>
+Sums<S> sums_of(const Stored<T>& a, const Stored<T>& r, const Matrix<S>& q) {
+  const index_t m = a.from.rows, k = r.from.rows, all = 2 * k + m;
   Sums<S> sums{.k = Matrix<S>::Zero(all, all)};
-  for (index_t j = 0; j < a.cols(); j += block_columns) {
-    const index_t columns = std::min(block_columns, a.cols() - j);
-    Matrix<S> y(all, columns), e = a.middleCols(j, columns);
+  for (index_t j = 0; j < a.from.cols; j += block_columns) {
+    const index_t columns = std::min(block_columns, a.from.cols - j);
+    Matrix<S> y(all, columns), e = a.columns(j, columns);
     sums.a_squares += e.squaredNorm();
-    y.topRows(k) = r.middleCols(j, columns);
+    y.topRows(k) = r.columns(j, columns);
     subtract_product<S>(e, q, y.topRows(k));
     y.middleRows(k, k).noalias() = q.adjoint() * e;
     y.bottomRows(m) = e;
@@ -71,67 +84,85 @@ double norm_of(const Sums<S>& sums, const Matrix<S>& q) {
   Matrix<S> product = sums.k;
   product.topRows(k) = f * sums.k.topRows(k) + sums.k.middleRows(k, k);
   product.middleRows(k, k) = sums.k.topRows(k);
-  const S trace = product.cwiseProduct(product.transpose()).sum();
-  return std::sqrt(std::fmax(real_part(trace), 0.0));
+  const double trace = real_part(S(product.cwiseProduct(product.transpose()).sum()));
+  return std::isfinite(trace) ? std::sqrt(std::fmax(trace, 0.0)) : not_a_number<double>();
 }
 
-/// Returns Q of the first columns, or nothing if R is not triangular there.
-template <class S>
-std::optional<Matrix<S>> q_of_first(const Stored<S>& a, const Stored<S>& r) {
-  const index_t k = r.rows();
-  Matrix<S> first = r.leftCols(k), q = a.leftCols(k);
-  if (!first.isUpperTriangular(0) || first.diagonal().cwiseAbs().minCoeff() == 0) return {};
+/// Returns Q of the first columns, or zeros if R is not triangular there.
+template <class T, class S = Wide<T>>
+Matrix<S> q_of_first(const Stored<T>& a, const Stored<T>& r) {
+  const index_t k = r.from.rows;
+  Matrix<S> first = r.columns(0, k), q = a.columns(0, k);
+  if (!first.isUpperTriangular(0) || first.diagonal().cwiseAbs().minCoeff() == 0)
+    return Matrix<S>::Zero(a.from.rows, k);
   first.template triangularView<Eigen::Upper>().template solveInPlace<Eigen::OnTheRight>(q);
   return q;
 }
 
-/// Q of the columns J that pivoting chooses: A_J T^-1 U^H for R_J = U T.
-template <class S>
-Matrix<S> q_of_pivots(const Stored<S>& a, const Stored<S>& r) {
-  const Eigen::ColPivHouseholderQR<Matrix<S>> qr(r);
+/// Q of the columns J that pivoting chooses: A_J T^-1 U^H for R_J = U T. The best columns so far
+/// compete with those of the next block.
+template <class T, class S = Wide<T>>
+Matrix<S> q_of_pivots(const Stored<T>& a, const Stored<T>& r) {
+  const index_t k = r.from.rows;
+  Eigen::ColPivHouseholderQR<Matrix<S>> qr;
+  Matrix<S> best_of_a(a.from.rows, 0), best_of_r(k, 0);
+  for (index_t j = 0; j < r.from.cols; j += block_columns) {
+    const index_t columns = std::min(block_columns, r.from.cols - j);
+    const index_t all = best_of_r.cols() + columns, kept = std::min(k, all);
+    Matrix<S> of_a(a.from.rows, all), of_r(k, all);
+    of_a << best_of_a, a.columns(j, columns);
+    of_r << best_of_r, r.columns(j, columns);
+    qr.compute(of_r);
+    best_of_a = (of_a * qr.colsPermutation()).leftCols(kept);
+    best_of_r = (of_r * qr.colsPermutation()).leftCols(kept);
+  }
   const index_t rank = qr.rank();
-  Matrix<S> chosen(a.rows(), rank), u = Matrix<S>::Identity(r.rows(), rank);
-  for (index_t j = 0; j < rank; ++j) chosen.col(j) = a.col(qr.colsPermutation().indices()(j));
+  Matrix<S> q = best_of_a.leftCols(rank), u = Matrix<S>::Identity(k, rank);
   u.applyOnTheLeft(qr.householderQ());
   qr.matrixQR()
       .topLeftCorner(rank, rank)
       .template triangularView<Eigen::Upper>()
-      .template solveInPlace<Eigen::OnTheRight>(chosen);
-  return chosen * u.adjoint();
+      .template solveInPlace<Eigen::OnTheRight>(q);
+  return q * u.adjoint();
 }
 
 }  // namespace
 
-bool is_very_wide(index_t m, index_t n) { return n > 32 * m; }
+bool is_very_wide(index_t m, index_t n) { return m > 0 && n > 32 * m; }
 
-std::size_t wide_residual_bytes(index_t m, index_t n, bool is_complex) {
-  const index_t pivoting = m * n, sums = 18 * m * m, blocks = 8 * m * block_columns;
-  return static_cast<std::size_t>((pivoting + sums + blocks) * (is_complex ? 2 : 1)) *
-         sizeof(double);
+std::size_t wide_errors_bytes(index_t m, bool is_complex) {
+  const index_t sums = 30 * m * m, blocks = 8 * m * block_columns;
+  return static_cast<std::size_t>((sums + blocks) * (is_complex ? 2 : 1)) * sizeof(double);
 }
 
-template <class S>
-double wide_residual(MatrixView<const S> a, MatrixView<const S> r) {
-  if (a.rows == 0 || a.cols == 0) return 0;
-  const Stored<S> from(a.data, a.rows, a.cols, Eigen::OuterStride<>(a.ld));
-  const Stored<S> triangle(r.data, r.rows, r.cols, Eigen::OuterStride<>(r.ld));
-  if (!from.allFinite() || !triangle.allFinite()) return not_a_number<double>();
-  std::optional<Matrix<S>> q = q_of_first(from, triangle);
-  std::optional<Sums<S>> sums;
-  if (q) sums = sums_of(from, triangle, *q);
-  if (!sums || !sums->is_good()) {
-    const Matrix<S> other = q_of_pivots(from, triangle);
-    Sums<S> of_other = sums_of(from, triangle, other);
-    if (!sums || !(sums->rest_squares <= of_other.rest_squares)) {
-      q = other;
-      sums = std::move(of_other);
-    }
+template <class T>
+Errors wide_errors(MatrixView<const T> of_a, MatrixView<const T> of_r, int scale) {
+  using S = Wide<T>;
+  const strips::Scaling scaling(scale);
+  const Stored<T> a{of_a, scaling}, r{of_r, scaling};
+  Matrix<S> q = q_of_first(a, r);
+  Sums<S> sums = sums_of(a, r, q);
+  if (!(sums.rest_squares <= small_rest<T> * small_rest<T> * sums.a_squares)) {
+    const Matrix<S> other = q_of_pivots(a, r);
+    Sums<S> of_other = sums_of(a, r, other);
+    if (!(sums.rest_squares <= of_other.rest_squares)) q = other, sums = std::move(of_other);
   }
-  return norm_of(*sums, *q);
+  double lower = 0;
+  for (index_t i = 0; i < of_r.rows; ++i)
+    for (index_t j = 0; j < i; ++j) lower += std::norm(r.at(i, j));
+  Errors errors{.norm = std::sqrt(sums.a_squares), .scale = scale};
+  errors.residual = strips::relative(norm_of(sums, q), sums.a_squares);
+  errors.lower = strips::relative(std::sqrt(lower), errors.norm);
+  errors.diagonal_ratio = strips::diagonal_ratio_of(
+      std::min(of_a.rows, of_r.rows), [&](index_t i) { return std::abs(r.at(i, i)); });
+  return errors;
 }
 
-template double wide_residual(MatrixView<const double>, MatrixView<const double>);
-template double wide_residual(MatrixView<const std::complex<double>>,
-                              MatrixView<const std::complex<double>>);
+#define QRTOOL_FOR(T) template Errors wide_errors(MatrixView<const T>, MatrixView<const T>, int);
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+QRTOOL_FOR(std::complex<float>)
+QRTOOL_FOR(std::complex<double>)
+#undef QRTOOL_FOR
 
 }  // namespace qrtool

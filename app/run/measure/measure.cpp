@@ -11,6 +11,7 @@
 #include "core/join.hpp"
 #include "core/machine/host.hpp"
 #include "core/measure/error_meter.hpp"
+#include "core/measure/wide_residual.hpp"
 #include "core/text.hpp"
 #include "io/open/formats.hpp"
 
@@ -206,7 +207,8 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
     plan.threads_per_matrix = 1;
   const std::size_t per_worker = worker_bytes(input, plan.check, plan.threads_per_matrix);
   if (per_worker + per_matrix > limits.host_bytes) {
-    if (input.has_reflectors()) refuse(input, per_worker + per_matrix, limits);
+    const bool needs_all_rows = shape.q_cols == 0 && is_very_wide(shape.m, shape.n);
+    if (input.has_reflectors() || needs_all_rows) refuse(input, per_worker + per_matrix, limits);
     return plan_by_rows(input, plan.check, limits);
   }
   while (plan.threads > 1 &&
