@@ -33,7 +33,10 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
   if (is_there(o.into)) require_place(o.output, /*report=*/"", o.force);
   SolveRun run(o, inputs, limits, laps);
   run.make_plan();
-  return cost_of(o, inputs, limits, run);
+  const double start = laps.lap();
+  RunCost cost = cost_of(o, inputs, limits, run);
+  cost.start_seconds += start;
+  return cost;
 }
 
 /// Returns the runs of --into, which `run` does one after another.

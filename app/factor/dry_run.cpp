@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/factor/factor_run.hpp"
+#include "app/process/process_clock.hpp"
 #include "app/run/backends/attempts.hpp"
 #include "app/run/backends/run_cost.hpp"
 #include "app/run/files/into.hpp"
@@ -26,8 +27,7 @@ BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limit
   }
 }
 
-RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
-  Laps laps;
+RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all, Laps& laps) {
   const Limits limits = limits_beside_files(o, input, all);
   const Source& source = input.source();
   const BackendChoice choice = choose(o, problem_of(source, o), limits);
@@ -72,9 +72,10 @@ std::vector<RunCost> costs_of_factor(const FactorOptions& o) {
       o.datasets.empty() ? std::vector<std::string>{o.dataset} : o.datasets;
   for (const std::string& dataset : datasets) {
     one.dataset = dataset;
+    Laps laps(costs.empty() ? process_seconds() : 0);
     const std::unique_ptr<Reader> input = open_input_of(one, limits);
     if (is_there(o.into)) require_place(o.output, o.report, o.force);
-    costs.push_back(cost_of(one, *input, limits));
+    costs.push_back(cost_of(one, *input, limits, laps));
   }
   return costs;
 }

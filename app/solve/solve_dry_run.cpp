@@ -85,7 +85,7 @@ RunCost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& 
       .input = is_table ? o.a : o.a + " and " + o.b,
       .plan = {},
       .input_bytes = bytes_of(*inputs.a, p.type) + bytes_of(*inputs.b, p.type),
-      .memory_bytes = plan.host_bytes,
+      .memory_bytes = plan.host_bytes + run.limits().file_bytes,
       .memory_limit_bytes = limits.host_bytes,
       .chunks = (plan.groups + plan.chunk_groups - 1) / std::max<index_t>(plan.chunk_groups, 1)};
   cost.plan = plan_text(inputs, p, run, cost);

@@ -40,6 +40,7 @@ class SolveRun {
   /// Call these functions after make_plan(). device: null if the CPU solves.
   const SolveProblem& problem() const { return problem_; }
   const SolvePlan& plan() const { return plan_; }
+  const Limits& limits() const { return limits_; }  // beside the files
   SolveDevice* device() { return device_ ? &*device_ : nullptr; }
   const std::string& variant() const { return result_.variant; }
   const std::string& backend_name() const { return result_.backend; }

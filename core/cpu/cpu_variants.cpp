@@ -84,7 +84,7 @@ std::size_t meter_bytes(const Problem& p) {
 
 std::size_t tall_workspace_bytes(const Problem& p) {
   return meter_bytes(p) + with_type(p.type, [&](auto zero) {
-           return CpuLeaves<decltype(zero)>::workspace_bytes(TallShape(p.m, p.n));
+           return CpuLeaves<decltype(zero)>::workspace_bytes(TallShape(p.m, p.n), p.wants_q());
          });
 }
 

@@ -11,7 +11,7 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import FolderTest, run
+from tool import FolderTest, peak_kib, run
 
 
 
@@ -78,6 +78,28 @@ class DryRun(FolderTest):
                              *options)["runs"][0]["seconds"]["compute"] for _ in range(3))
         self.assertGreater(seconds("--pivot"), 2 * seconds())
         self.assertGreater(seconds("--condition"), 1.3 * seconds())
+
+    def test_memory_is_that_of_the_run(self):
+        """Within 1.5 times, with 15 MiB of the program: of text, of batches, and of complex matrices."""
+        random = np.random.default_rng(6)
+        np.savetxt("t.csv", random.standard_normal((60000, 10)), "%.5f", ",")
+        np.savetxt("y.csv", random.standard_normal((60000, 10)), "%.5f", ",",
+                   header=",".join("abcdefghij"), comments="")
+        np.save("tall.npy", random.standard_normal((20000, 200)))
+        np.save("z.npy", random.standard_normal((400, 50, 50)) * (1 + 1j))
+        np.save("wide.npy", random.standard_normal((4, 300000)))
+        with h5py.File("b.h5", "w") as file:
+            file["A"] = random.standard_normal((3000, 40, 20))
+        program = 15
+        for args in (("factor", "t.csv", "q.h5"), ("factor", "tall.npy", "q.npy", "--mode", "r"),
+                     ("factor", "b.h5", "q.h5"), ("factor", "z.npy", "q.npy"),
+                     ("factor", "wide.npy", "q.npy", "--mode", "r"),
+                     ("solve", "y.csv", "x.csv", "--response", "j")):
+            args += ("-f", "--backend", "cpu")
+            (cost,) = costs(*args)["runs"]
+            said, true = program + cost["memory_bytes"] / 2**20, peak_kib(*args) / 2**10
+            self.assertLess(said, 1.5 * true, args)
+            self.assertLess(true, 1.5 * said, args)
 
     def test_a_disk_that_is_too_small_is_said_and_is_no_failure(self):
         count = shutil.disk_usage(".").free // (8 * 10**6) + 1

@@ -14,7 +14,7 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import FolderTest, has_device, run, said
+from tool import FolderTest, has_device, peak_kib, run, said
 
 ROOT = pathlib.Path(sys.argv[2])
 
@@ -449,14 +449,8 @@ class Fits(FolderTest):
         a, b = self.random.standard_normal((500, 4)), self.random.standard_normal((40000, 500))
         with h5py.File("in.h5", "w") as file:
             file["A"], file["b"] = a, b
-        script = ("import resource, subprocess, sys; "
-                  "subprocess.run(sys.argv[1:], check=True, capture_output=True); "
-                  "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-        command = [os.path.abspath(sys.argv[1]), "solve", "in.h5:/A", "in.h5:/b", "x.h5",
-                   "--backend", "cpu", "--memory", "64MiB", "--threads", "2", "--residuals",
-                   "--fitted", "-f"]
-        peak = int(subprocess.run([sys.executable, "-c", script, *command], check=True, timeout=300,
-                                  capture_output=True, text=True).stdout)
+        peak = peak_kib("solve", "in.h5:/A", "in.h5:/b", "x.h5", "--backend", "cpu", "--memory",
+                        "64MiB", "--threads", "2", "--residuals", "--fitted", "-f")
         self.assertLess(peak, (64 + 60) << 10)
 
 

@@ -13,6 +13,15 @@ QRTOOL = os.path.abspath(sys.argv[1])
 FOLLOWED = set()  # the hints that a test has followed to the end
 
 
+def peak_kib(*args):
+    """The most memory, in KiB, that a run has resident."""
+    script = ("import resource, subprocess, sys; "
+              "subprocess.run(sys.argv[1:], check=True, capture_output=True); "
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    return int(subprocess.run([sys.executable, "-c", script, QRTOOL, *args], check=True,
+                              timeout=300, capture_output=True, text=True).stdout)
+
+
 def run(*args, status=0, **options):
     """Runs the program, which must end with `status`; `options` are those of subprocess.run."""
     options = {"capture_output": True, "text": True, "timeout": 300, **options}

@@ -258,12 +258,12 @@ Json json_of(const RunCost& cost) {
 }  // namespace
 
 double RunCost::total_seconds() const {
-  double sum = 0, longest = 0;
-  for (const double step : {read_seconds, compute_seconds, write_seconds}) {
-    if (std::isnan(step)) continue;
-    sum += step;
-    longest = std::max(longest, step);
-  }
+  const auto known = [](double step) { return std::isnan(step) ? 0 : step; };
+  const double files = known(read_seconds) + known(write_seconds), compute = known(compute_seconds);
+  const double sum = files + compute;
+  // Steps that overlap share the cores. Those of a device leave them alone.
+  const double shared = files / machine_cores() + (device_bytes > 0 ? 0 : compute);
+  const double longest = std::max({known(read_seconds), known(write_seconds), compute, shared});
   return start_seconds + longest +
          (sum - longest) / static_cast<double>(std::max<index_t>(chunks, 1));
 }

@@ -53,9 +53,9 @@ class CpuLeaves<T>::Worker {
       gram_.emplace(shape.n());
   }
 
-  static std::size_t workspace_bytes(const TallShape& shape) {
-    return BlockQr<T>::workspace_bytes(shape.n(), shape.block_rows(), true) +
-           BlockQr<T>::workspace_bytes(shape.n(), shape.node_rows(), true) +
+  static std::size_t workspace_bytes(const TallShape& shape, bool wants_q) {
+    return BlockQr<T>::workspace_bytes(shape.n(), shape.block_rows(), wants_q) +
+           BlockQr<T>::workspace_bytes(shape.n(), shape.node_rows(), wants_q) +
            RowProduct<T>::workspace_bytes(shape.n()) +
            static_cast<std::size_t>(stack_rows(shape) * shape.n()) * sizeof(T) +
            GramLeaf::workspace_bytes(shape.n());
@@ -174,8 +174,9 @@ template <class T>
 CpuLeaves<T>::~CpuLeaves() = default;
 
 template <class T>
-std::size_t CpuLeaves<T>::workspace_bytes(const TallShape& shape) {
-  return 2 * Worker::workspace_bytes(shape);
+std::size_t CpuLeaves<T>::workspace_bytes(const TallShape& shape, bool wants_q) {
+  return Worker::workspace_bytes(shape, false) +
+         (wants_q ? Worker::workspace_bytes(shape, true) : 0);
 }
 
 /// Calls body(worker, rows of A, their rows in the stack of the leaves) for groups of leaves, which
@@ -268,7 +269,8 @@ std::size_t TallQr<T>::workspace_bytes(const Problem& problem, int threads) {
   const TallShape shape(problem.m, problem.n);
   const auto kept = static_cast<std::size_t>(CpuLeaves<T>::kept_rows(shape) * problem.n);
   return TallTree<T>::bytes(shape) + (problem.wants_q() ? kept * sizeof(T) : 0) +
-         static_cast<std::size_t>(threads) * CpuLeaves<T>::workspace_bytes(shape);
+         static_cast<std::size_t>(threads) *
+             CpuLeaves<T>::workspace_bytes(shape, problem.wants_q());
 }
 
 #define QRTOOL_FOR(T)          \

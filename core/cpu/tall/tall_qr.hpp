@@ -35,7 +35,7 @@ class CpuLeaves final : public LeafQr<T> {
   }
 
   /// Returns the most bytes that one thread needs.
-  static std::size_t workspace_bytes(const TallShape& shape);
+  static std::size_t workspace_bytes(const TallShape& shape, bool wants_q = true);
 
  private:
   class Worker;
