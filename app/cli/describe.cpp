@@ -377,7 +377,7 @@ void describe(CommandLine& line, SolveOptions& o) {
   line.flag("--residuals", o.residuals,
             "the residuals b - A x, too, in the shape and type of B; NaN where a row is missing");
   line.flag("--fitted", o.fitted,
-            "the fitted values A x, too, in the shape and type of B; NaN where a row is missing");
+            "the fitted values A x, too, in the shape and type of B; NaN where A is missing");
   line.flag("--leverage", o.leverage,
             "the leverages, too: the diagonal of the hat matrix, m numbers for each A");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",

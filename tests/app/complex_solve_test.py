@@ -177,7 +177,9 @@ class ComplexSystems(FolderTest):
         np.testing.assert_allclose(x, np.linalg.solve(gram, a.conj().T @ b), atol=1e-13)
         a[4, 2] = complex(1, np.nan)
         b[7, 1] = complex(np.nan, 1)
-        x = self.solve(a, b, "--missing", "skip")["X"]
+        out = self.solve(a, b, "--missing", "skip", "--fitted")
+        x = out["X"]
+        np.testing.assert_allclose(out["fitted"], a @ x, atol=1e-13)  # predicts b[7, 1]
         rows = np.arange(20) != 4
         np.testing.assert_allclose(x[:, 0], np.linalg.lstsq(a[rows], b[rows, 0], rcond=None)[0],
                                    atol=1e-13)

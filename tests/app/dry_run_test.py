@@ -80,7 +80,7 @@ class DryRun(FolderTest):
         self.assertGreater(seconds("--condition"), 1.3 * seconds())
 
     def test_memory_is_that_of_the_run(self):
-        """Within 1.5 times, with 15 MiB of the program: of text, of batches, and of complex matrices."""
+        """Within 1.5 times, of text, of batches, and of complex matrices."""
         random = np.random.default_rng(6)
         np.savetxt("t.csv", random.standard_normal((60000, 10)), "%.5f", ",")
         np.savetxt("y.csv", random.standard_normal((60000, 10)), "%.5f", ",",

@@ -176,13 +176,12 @@ class FitKernel : Lanes<double, double> {
   }
 
   /// Stores fitted values and residuals as asked, then sets r_ to w times the stored residual, or
-  /// to 0 if the row does not count. A missing row has NaN.
+  /// to 0 if the row does not count. A missing row of A has NaN.
   template <class Out>
   void store() {
     for_vectors([&](index_t at, index_t i) {
-      const V b = get(b_ + at), nan = V{} + __builtin_nan("");
-      const V f = get(rows_.counts + i) == 0 ? nan : get(r_ + at);
-      put(r_ + at, sides_.skips_missing ? (b == b ? f : nan) : f);
+      const V nan = V{} + __builtin_nan("");
+      put(r_ + at, get(rows_.counts + i) == 0 ? nan : get(r_ + at));
     });
     if (sides_.fitted != nullptr) write(static_cast<Out*>(sides_.fitted));
     if (sides_.given_fitted != nullptr)

@@ -90,9 +90,9 @@ void FitEngine<std::complex<R>>::find_weights(Side& side) const {
   for (index_t i = 0; i < problem_.m; ++i) {
     const T* const row = side.a.data + i * side.a.ld;
     side.is_missing[i] =
-        (needs_a && !std::all_of(row, row + problem_.n, [](T x) { return is_finite(x); })) ||
-        (problem_.skips_missing && is_nan(side.right(i)));
-    if (side.is_missing[i]) side.weights[i] = 0;
+        needs_a && !std::all_of(row, row + problem_.n, [](T x) { return is_finite(x); });
+    if (side.is_missing[i] || (problem_.skips_missing && is_nan(side.right(i))))
+      side.weights[i] = 0;
   }
 }
 
