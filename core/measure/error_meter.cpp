@@ -80,6 +80,7 @@ struct ErrorMeter::State {
         memory(allocate_host(static_cast<std::size_t>(layout.size()) * sizeof(double))) {
     double* at = reinterpret_cast<double*>(memory.get());
     const auto take = [&](index_t size) { return std::exchange(at, at + size); };
+    is_wide = is_wide && !is_empty;
     gram = take(layout.gram_size());
     lost = take(layout.gram_size());
     x = take(layout.x_strips * layout.x_strip_size);

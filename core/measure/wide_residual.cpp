@@ -128,7 +128,7 @@ Matrix<S> q_of_pivots(const Stored<T>& a, const Stored<T>& r) {
 
 }  // namespace
 
-bool is_very_wide(index_t m, index_t n) { return m > 0 && n > 32 * m; }
+bool is_very_wide(index_t m, index_t n) { return n > 32 * m; }
 
 std::size_t wide_errors_bytes(index_t m, bool is_complex) {
   const index_t sums = 30 * m * m, blocks = 8 * m * block_columns;
@@ -138,8 +138,7 @@ std::size_t wide_errors_bytes(index_t m, bool is_complex) {
 template <class T>
 Errors wide_errors(MatrixView<const T> of_a, MatrixView<const T> of_r, int scale) {
   using S = Wide<T>;
-  const strips::Scaling scaling(scale);
-  const Stored<T> a{of_a, scaling}, r{of_r, scaling};
+  const Stored<T> a{of_a, strips::Scaling(scale)}, r{of_r, a.scaling};
   Matrix<S> q = q_of_first(a, r);
   Sums<S> sums = sums_of(a, r, q);
   if (!(sums.rest_squares <= small_rest<T> * small_rest<T> * sums.a_squares)) {
