@@ -264,6 +264,10 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.flag("--condition", o.condition, "an estimate of the condition number in the report");
   line.flag("--leverage", o.leverage,
             "the leverages of the rows, too: the diagonal of the hat matrix, m numbers for each A");
+  line.flag("--intercept", o.intercept, "a column of ones before the columns of A");
+  line.choice("--missing", o.skips_missing,
+              "what becomes of a matrix that holds NaN; skip: it loses these rows, where Q is 0",
+              missing_words);
   add_input_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);

@@ -172,7 +172,9 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInpu
                                 .memory_bytes = limits.host_bytes / 2,
                                 .csv = o.csv,
                                 .raw_values = o.raw_values,
-                                .takes_complex = true},
+                                .takes_complex = true,
+                                .has_ones = o.system.intercept,
+                                .skips_missing = o.system.skips_missing.value_or(false)},
                                recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;

@@ -135,7 +135,9 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .scratch = o.scratch,
                                               .csv = o.csv,
                                               .raw_values = o.raw_values,
-                                              .takes_complex = true});
+                                              .takes_complex = true,
+                                              .has_ones = o.intercept,
+                                              .skips_missing = o.skips_missing.value_or(false)});
   refuse_mixed_complex(o, input->source());
   if (!o.quiet) print_source_notes(input->source());
   if (!o.quiet) note_empty_selection(input->source());

@@ -49,6 +49,8 @@ struct FactorOptions : PrintOptions {
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
   bool pivot = false, condition = false, leverage = false;
+  bool intercept = false;
+  std::optional<bool> skips_missing;
   bool force = false, explain = false, dry_run = false;
   StreamFormat format = StreamFormat::automatic;
   std::string report;

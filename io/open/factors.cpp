@@ -114,6 +114,8 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
     spec.order_is_guess = is_recorded && !word_of(recorded.details, order_guessed_name).empty();
     spec.raw_values = spec.raw_values || !word_of(recorded.details, raw_values_name).empty();
   }
+  spec.has_ones |= !word_of(recorded.details, intercept_name).empty();
+  spec.skips_missing |= !word_of(recorded.details, missing_name).empty();
   if (format.takes_csv_options) spec.csv = with_recorded(spec.csv, recorded.details);
   const std::string& named = spec.dataset.empty() ? location.dataset : spec.dataset;
   spec.path = location.file;

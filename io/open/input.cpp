@@ -9,6 +9,7 @@
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/open/formats.hpp"
+#include "io/read/column_reader.hpp"
 #include "io/read/complex_hint.hpp"
 #include "io/read/selected_reader.hpp"
 #include "io/read/selection.hpp"
@@ -61,7 +62,9 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   refuse_choices(format, file);
   std::unique_ptr<Reader> reader = format.open_input(file);
   if (!spec.takes_complex) refuse_complex(*reader);
-  return select(std::move(reader), selection, spec.takes_vectors);
+  reader = select(std::move(reader), selection, spec.takes_vectors);
+  if (!spec.has_ones && !spec.skips_missing) return reader;
+  return read_completed(std::move(reader), spec.has_ones, spec.skips_missing);
 }
 
 std::unique_ptr<Reader> open_array(const InputSpec& spec) {

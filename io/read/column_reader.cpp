@@ -8,20 +8,26 @@
 
 #include "core/matrix/complex_arithmetic.hpp"
 #include "io/read/reader_of.hpp"
+#include "io/source/variable_record.hpp"
 
 namespace qrtool {
 namespace {
 
 class ColumnReader final : public ReaderOf<ColumnReader> {
  public:
-  ColumnReader(std::shared_ptr<Reader> reader, std::vector<ColumnPower> columns, bool has_ones)
-      : reader_(std::move(reader)), columns_(std::move(columns)), has_ones_(has_ones) {
+  ColumnReader(std::shared_ptr<Reader> reader, std::vector<ColumnPower> columns, bool has_ones,
+               bool skips_missing = false, const TextPairs& details = {})
+      : reader_(std::move(reader)),
+        columns_(std::move(columns)),
+        has_ones_(has_ones),
+        skips_missing_(skips_missing) {
     source_ = reader_->source();
     source_.n = std::ssize(columns_) + (has_ones ? 1 : 0);
     std::vector<index_t> kept;
     for (const ColumnPower& each : columns_)
       if (each.power == 1) kept.push_back(each.column);
     source_.table.keep(kept);
+    source_.details.insert(source_.details.end(), details.begin(), details.end());
   }
 
   template <class T>
@@ -79,6 +85,8 @@ class ColumnReader final : public ReaderOf<ColumnReader> {
       T* entry = &to(i, 0);
       if (has_ones_) *entry++ = T(1);
       for (const auto& [column, power] : columns_) *entry++ = raised(from(i, column), power);
+      if (skips_missing_ && std::any_of(&to(i, 0), entry, [](T x) { return is_nan(x); }))
+        std::fill(&to(i, 0), entry, T(0));
     }
   }
   /// The same for the real numbers of real or complex rows.
@@ -92,7 +100,7 @@ class ColumnReader final : public ReaderOf<ColumnReader> {
 
   std::shared_ptr<Reader> reader_;
   std::vector<ColumnPower> columns_;
-  bool has_ones_;
+  bool has_ones_, skips_missing_;
 };
 
 }  // namespace
@@ -107,6 +115,17 @@ std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector
   std::vector<ColumnPower> as_they_are;
   for (const index_t column : columns) as_they_are.push_back({.column = column});
   return read_powers(std::move(reader), std::move(as_they_are), has_ones);
+}
+
+std::unique_ptr<Reader> read_completed(std::shared_ptr<Reader> reader, bool has_ones,
+                                       bool skips_missing) {
+  std::vector<ColumnPower> all;
+  for (index_t j = 0; j < reader->source().n; ++j) all.push_back({.column = j});
+  TextPairs details;
+  if (has_ones) details.emplace_back(intercept_name, "yes");
+  if (skips_missing) details.emplace_back(missing_name, "skip");
+  return std::make_unique<ColumnReader>(std::move(reader), std::move(all), has_ones, skips_missing,
+                                        details);
 }
 
 }  // namespace qrtool

@@ -24,4 +24,9 @@ std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector
 std::unique_ptr<Reader> read_powers(std::shared_ptr<Reader> reader,
                                     std::vector<ColumnPower> columns, bool has_ones);
 
+/// As read_columns with all columns. If `skips_missing`, a row that holds NaN becomes zeros. Both
+/// are in Source::details.
+std::unique_ptr<Reader> read_completed(std::shared_ptr<Reader> reader, bool has_ones,
+                                       bool skips_missing);
+
 }  // namespace qrtool

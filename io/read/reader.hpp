@@ -42,6 +42,8 @@ struct InputSpec {
   bool raw_values = false;      // HDF5: numbers as they are stored, whatever the attributes say
   bool takes_complex = false;   // complex matrices are refused otherwise
   bool order_is_guess = false;  // `order` was guessed by the run that made the factors
+  bool has_ones = false;        // a column of ones comes first
+  bool skips_missing = false;   // a row with NaN is zeros, as if A had no such row
 };
 
 /// A description of the matrices that an input holds.

@@ -21,6 +21,10 @@ inline constexpr std::array variable_names{"netcdf_missing_value", "netcdf_defau
 /// Recorded as "yes" if the file does not say whether rows or columns are stored first.
 inline constexpr const char* order_guessed_name = "hdf5_order_guessed";
 
+/// Recorded as "yes" if a column of ones came before those of A, and as "skip" if rows with NaN
+/// were left out.
+inline constexpr const char *intercept_name = "matrix_intercept", *missing_name = "matrix_missing";
+
 /// Returns the word that is recorded under a name, or an empty text.
 inline std::string word_of(const TextPairs& record, std::string_view name) {
   const auto found = std::find_if(record.begin(), record.end(),
@@ -32,7 +36,7 @@ inline std::string word_of(const TextPairs& record, std::string_view name) {
 inline std::vector<const char*> names_of_reading() {
   std::vector<const char*> names(csv_option_names.begin(), csv_option_names.end());
   names.insert(names.end(), variable_names.begin(), variable_names.end());
-  names.push_back(order_guessed_name);
+  names.insert(names.end(), {order_guessed_name, intercept_name, missing_name});
   return names;
 }
 

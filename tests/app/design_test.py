@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The columns of A that `qrtool solve` makes: --intercept for files of every format, --a and
---polynomial."""
+--polynomial; and those of `factor`."""
 import sys
 import unittest
 
@@ -46,6 +46,26 @@ class Design(FolderTest):
             total = np.sum((b - b.mean(axis, keepdims=True)) ** 2, axis)
             np.testing.assert_allclose(found["r_squared"],
                                        1 - found["residual_norm"] ** 2 / total, atol=1e-12)
+
+    def test_factor_takes_ones_and_leaves_out_rows(self):
+        """R is that of the rows without NaN, also by rows, of columns and of complex numbers."""
+        for a in (self.random.standard_normal((3, 40, 4)), self.draw(3, 40, 4),
+                  self.random.standard_normal((1, 30000, 3))):
+            a[0, 5, 2] = a[0, 7] = np.nan
+            np.save("a.npy", a)
+            options = ("--intercept", "--missing", "skip", "--memory", "16MiB")
+            for name in ("q.h5", "q.npz", "q.csv") if a.shape[0] > 1 else ("q.h5",):
+                run("factor", "a.npy", name, "-f", *options)
+                run("verify", "a.npy", name, *(options[:3] if name == "q.csv" else ()))
+            with h5py.File("q.h5") as file:
+                q, r = file["Q"][...], file["R"][...]
+            for each, its_q, its_r in zip(a, q, r):
+                kept = ~np.isnan(each).any(axis=1)
+                ones = np.column_stack([np.ones(len(each)), each])[kept]
+                np.testing.assert_allclose(np.abs(its_r), np.abs(np.linalg.qr(ones)[1]), atol=1e-10)
+                np.testing.assert_allclose(its_q[kept] @ its_r, ones, atol=1e-12)
+                self.assertFalse(its_q[~kept].any())
+        run("factor", "a.npy", "q.h5", "-f", "--missing", "error", status=1)
 
     def draw(self, *shape):
         parts = self.random.standard_normal((2, *shape))

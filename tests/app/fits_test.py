@@ -27,7 +27,8 @@ t <- read.csv(commandArgs(TRUE)[1])
 fit <- lm(y ~ . - w, t, weights = t$w, na.action = na.exclude)
 cat(format(c(summary(fit)$r.squared, summary(lm(y ~ . - 1 - w, t, weights = t$w))$r.squared),
            digits = 17), sep = "\\n")
-write.table(cbind(t$y - fitted(fit), predict(fit, t)), "r.txt", row.names = FALSE, col.names = FALSE)
+write.table(cbind(t$y - fitted(fit), predict(fit, t)), "r.txt",
+            row.names = FALSE, col.names = FALSE)
 """
 
 
