@@ -161,6 +161,33 @@ class Ranks(unittest.TestCase):
             done = self.ranks(2, "factor", self.path(name), self.path("x.h5"), expect=3)
             self.assertIn("must be copied before they are read", done.stderr)
 
+    def test_public_tables(self):
+        """Titles, units, thousands and a second table: each rank reads what one process reads, and
+        says it once."""
+        a = 5000 * np.random.default_rng(4).standard_normal((40021, 5))
+        rows = "".join(";".join(f"{x:,.3f}".replace(",", "'") for x in row) + "\n" for row in a)
+        name, titled, names = self.path("t.csv"), "Title\nmade today\n", "a;b;c;d;e\n"
+        ones = ("--intercept", "--missing", "skip")
+        for text, options, notes in (
+                (titled + names + "m;s;kg;C;W\n" + rows, (), 2),
+                (titled + names + rows + "foot;1\n", ("--names-row", "3", "--end-row", "40024"), 0),
+                (names + "NA;1;2;3;4\n" + rows, ones, 1)):
+            with open(name, "w", encoding="ascii") as file:
+                file.write(text)
+            given = ("factor", name, "-f", "--thousands", "apostrophe", *options)
+            self.run_command(QRTOOL, *given, self.path("one.h5"), "--backend", "cpu")
+            for count in (2, 3):
+                done = self.ranks(count, *given, self.path("q.h5"))
+                self.assertEqual(len(self.our_messages(done)), notes, done.stderr)
+                self.expect_same(self.result("one.h5"), self.result("q.h5"))
+            self.run_command(QRTOOL, "verify", name, self.path("q.h5"))
+        with open(name, "w", encoding="ascii") as file:
+            file.write(names + rows + "\nnames;p;q;r;s\nfoot;1;2;3;4\n")
+        done = self.ranks(3, "factor", name, self.path("x.h5"), "--thousands", "apostrophe",
+                          expect=3)
+        self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
+        self.assertIn("--end-row 40023", done.stderr)
+
     def test_batches_and_small_matrices_are_shared(self):
         for shape in ("101x12x7", "1x5x5", "3x2x9", "0x4x4", "2x30000x8"):
             self.generate("--shape", shape)
