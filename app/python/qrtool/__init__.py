@@ -360,8 +360,7 @@ def _struct_of(work, array, name, batch):
 def _with_ones(matrix, work):
     """The matrices with a column of ones before their own."""
     if work is not None:
-        raise CallError("intercept=True is for arrays on the host; on a GPU put a column of ones "
-                        "into a")
+        return work.take_with_ones("a")
     return np.concatenate([np.ones((*matrix.shape[:-1], 1), matrix.dtype), matrix], axis=-1)
 
 

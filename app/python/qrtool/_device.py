@@ -75,7 +75,7 @@ class Gift(DeviceArray):
 class Kind:
     """How arrays of one library are read and made: here of one that only has __dlpack__."""
     keeps_order = False  # whether its memory is used again in the order of the stream alone
-    allocator = turned = importer = None
+    allocator = turned = importer = library = None
     memory_hint = ""
     to_host = staticmethod(np.asarray)
 
@@ -83,7 +83,7 @@ class Kind:
         space = getattr(example, "__array_namespace__", None)
         root = _root_of(type(example))
         module = space() if space else None if root == "__main__" else sys.modules.get(root)
-        self.importer = getattr(module, "from_dlpack", None)
+        self.importer, self.library = getattr(module, "from_dlpack", None), module
 
     def ordinal(self, array, name):
         """N of the array's device cuda:N; None: it is not on a GPU of CUDA."""
@@ -113,6 +113,14 @@ class Kind:
         """The array in this shape, packed by rows."""
         raise CallError("the strides of an array are those of no batch of matrices; copy it first "
                         "to an array that is stored by rows")
+
+    def with_ones(self, array):
+        """The matrices with a column of ones before their own."""
+        join = getattr(self.library, "concatenate", None)
+        if join is None or not array.shape[-1]:
+            raise CallError("intercept=True is for arrays of NumPy, PyTorch, CuPy and JAX that "
+                            "have columns; put a column of ones into a")
+        return join((self.library.ones_like(array[..., :1]), array), -1)
 
 
 def _refuse_gradients(name):
@@ -169,7 +177,7 @@ class Cupy(Numba):  # its strides by DLPack are wrong where they are negative
     turned, to_host = operator.methodcaller("swapaxes", -1, -2), operator.methodcaller("get")
 
     def __init__(self, example):
-        cupy = sys.modules["cupy"]
+        self.library = cupy = sys.modules["cupy"]
         self.on, self.new, self.asarray = cupy.cuda.Device, cupy.empty, cupy.asarray
         self.current = cupy.cuda.get_current_stream
 
@@ -186,7 +194,7 @@ class Jax(Kind):
 
     def __init__(self, example):
         self.jax = sys.modules["jax"]
-        self.importer = self.jax.dlpack.from_dlpack
+        self.importer, self.library = self.jax.dlpack.from_dlpack, self.jax.numpy
 
     def from_host(self, work, array):
         return self.jax.device_put(array, next(iter(work.lead.devices())))
@@ -212,7 +220,7 @@ class Torch(Kind):
     turned = operator.methodcaller("swapaxes", -1, -2)
 
     def __init__(self, example):
-        self.torch = torch = sys.modules["torch"]
+        self.library = self.torch = torch = sys.modules["torch"]
         self.types = {getattr(torch, dtype.name): dtype for dtype in TYPES}
         self.names = {dtype: name for name, dtype in self.types.items()}
         # That of torch.cuda.current_stream() without its object, which takes 1.5 us.
@@ -363,6 +371,11 @@ class Work:
         given = _kind_of(array).given(array, name, self)
         self.given.append(given)
         return given
+
+    def take_with_ones(self, name):
+        array = self.arrays[name]
+        self.arrays[name] = _kind_of(array).with_ones(array)
+        return self.take(name)
 
     def struct(self, given, name, batch=None):
         """The struct of what take() has given, from a copy where its strides need one."""

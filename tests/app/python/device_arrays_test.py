@@ -267,13 +267,23 @@ class OfCupy(ByInterface):
     def __dlpack_device__(self):
         return (2, 0)
 
+    def __getitem__(self, part):
+        return OfCupy(self.host[part])
+
     def __setitem__(self, everything, other):
         self.host[everything] = other.host
         DRIVER.write(self.memory.address, self.host.ctypes.data, self.host.nbytes)
 
 
+def joining(make):
+    """What with_ones() takes from a library, for arrays that make(array of NumPy) gives."""
+    return {"ones_like": lambda array: make(np.ones_like(array.host)),
+            "concatenate": lambda arrays, axis: make(
+                np.concatenate([array.host for array in arrays], axis))}
+
+
 CUPY = types.SimpleNamespace(
-    empty=lambda shape, dtype: OfCupy(np.empty(shape, dtype)), asarray=OfCupy,
+    **joining(OfCupy), empty=lambda shape, dtype: OfCupy(np.empty(shape, dtype)), asarray=OfCupy,
     cuda=types.SimpleNamespace(
         Device=lambda ordinal: contextlib.nullcontext(),
         get_current_stream=lambda ordinal: types.SimpleNamespace(ptr=0)))
@@ -290,6 +300,9 @@ class Tensor(ByInterface):
         self.__dict__.update(facts)
 
     get_device = is_conj = is_neg = lambda self: 0
+
+    def __getitem__(self, part):
+        return Tensor(self.host[part])
 
     def data_ptr(self):
         return self.__cuda_array_interface__["data"][0]
@@ -317,7 +330,7 @@ class Torch(types.SimpleNamespace):
     """The part of PyTorch that serves them, with a stream and an allocator."""
 
     def __init__(self):
-        super().__init__(Tensor=Tensor, strided="strided", taken=[],
+        super().__init__(Tensor=Tensor, strided="strided", taken=[], **joining(Tensor),
                          float64="float64", float32="float32", complex128="complex128",
                          complex64="complex64")
         self.order = DRIVER.stream()
@@ -334,6 +347,9 @@ class Torch(types.SimpleNamespace):
     def give_back(self, memory):
         self.taken.remove(memory)
         DRIVER.free(memory)
+
+
+TORCH = Torch()  # which the package keeps from the first tensor on
 
 
 def numbers(chance, shape, dtype):
@@ -670,7 +686,7 @@ class DeviceArrays(unittest.TestCase):
             self.assert_same(qrtool.qr(OfCupy(swapped)), qrtool.qr(swapped, device="cuda:0"))
 
     def test_tensors_of_pytorch(self):
-        torch = Torch()
+        torch = TORCH
         with unittest.mock.patch.dict(sys.modules, torch=torch):
             for dtype in TYPES:
                 a, b = numbers(self.chance, (3, 6, 4), dtype), numbers(self.chance, (6,), dtype)
@@ -697,6 +713,25 @@ class DeviceArrays(unittest.TestCase):
                     qrtool.qr(given)
             with self.assertRaisesRegex(qrtool.CallError, "^b is in host memory"):
                 qrtool.lstsq(given, np.ones(6))
+
+    def test_an_intercept_is_put_before_the_columns(self):
+        """As on the host, by the library that the arrays are of."""
+        for make, module in ((OfCupy, {"cupy": CUPY}), (Tensor, {"torch": TORCH})):
+            with unittest.mock.patch.dict(sys.modules, **module):
+                for shape, dtype in (((3, 9, 4), "f8"), ((9, 4), "f4"), ((3, 9, 2), "c16")):
+                    a, b = numbers(self.chance, shape, dtype), numbers(self.chance, (9,), dtype)
+                    for view, more in ((a, {"errors": True}),
+                                       (a[..., ::-1].copy()[..., ::-1], {"ridge": 0.5})):
+                        options = {"intercept": True, **more}
+                        self.assert_close(qrtool.lstsq(make(view), make(b), **options),
+                                          qrtool.lstsq(view, b, device="cpu", **options),
+                                          1e3 * np.finfo(dtype).eps)
+                with self.assertRaisesRegex(qrtool.CallError, "^a has 1 dimension"):
+                    qrtool.lstsq(make(b), make(b), intercept=True)
+                with self.assertRaisesRegex(qrtool.CallError, "column of ones into a"):
+                    qrtool.lstsq(make(np.ones((9, 0))), make(np.ones(9)), intercept=True)
+        with self.assertRaisesRegex(qrtool.CallError, "PyTorch, CuPy and JAX"):
+            qrtool.lstsq(ByDlpack(np.ones((9, 2))), ByDlpack(np.ones(9)), intercept=True)
 
     def test_the_context_of_the_caller_stays(self):
         before = DRIVER.current()
