@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "app/run/files/source_notes.hpp"
 #include "app/run/verdict/verdict_text.hpp"
@@ -234,10 +235,10 @@ Json json_of(const Histogram& histogram) {
 Json json_of(const OutputSummary& output) {
   Json attributes = Json::object(), status = Json::object(), errors = Json::array();
   for (const auto& [name, value] : output.stored.attributes) attributes[name] = value;
-  const std::size_t states = output.has_solutions ? output.status.size() : status_names.size();
-  for (std::size_t i = 0; i < states; ++i)
-    status[std::string(i < status_names.size() ? status_names[i] : solution_status_names[i])] =
-        output.status[i];
+  const std::span<const std::string_view> names =
+      output.has_solutions ? std::span<const std::string_view>(solution_status_names)
+                           : status_names;
+  for (std::size_t i = 0; i < names.size(); ++i) status[std::string(names[i])] = output.status[i];
   for (const ErrorSummary& error : output.errors) errors.push_back(json_of(error));
   return {{"kind", output.has_solutions ? "solutions" : "factors"},
           {"dataset", output.stored.dataset},

@@ -161,6 +161,8 @@ class Info(FolderTest):
             (output,) = info(f"x.{ending}")["outputs"]
             self.assertEqual((output["kind"], output["count"], output["status"]["ok"]),
                              ("solutions", 20, 20))
+            self.assertEqual(output["status"]["x_overflows"], 0)  # the name that solve --json has
+            self.assertNotIn("r_overflows", output["status"])
             self.assertEqual(output["errors"][0]["name"], "backward_error")
             self.assertLess(output["errors"][0]["worst"], 1e-6)
             text = run(f"x.{ending}")
