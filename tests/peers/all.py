@@ -88,6 +88,7 @@ def cpu_pieces(args):
                     "{build}/tests/cpu_peers", "--threads", threads, "--rounds", "9",
                     "--precisions", precision, *more, "--shapes", shapes, "--json", "{json}",
                     *args.libraries])
+    yield Piece("by", [sys.executable, str(HERE / "by_peers.py"), "{build}/app/qrtool", "{json}"])
     yield from shared_pieces("cpu", ["--backend", "cpu"], "64x64", "1000",
                              [("16x4", "100000"), ("64x64", "1000"), ("288x97", "100")])
     for shape in ("20000x64x64", "1x2000x2000", "1x5000x5000"):
@@ -206,7 +207,8 @@ def machine(part):
 def versions(args):
     found = {"qrtool": said(f"{args.build}/app/qrtool", "--version").splitlines()[0],
              "python": sys.version.split()[0]}
-    for package in ("numpy", "scipy", "h5py", "torch", "jax", "cupy-cuda13x"):
+    for package in ("numpy", "scipy", "h5py", "torch", "jax", "cupy-cuda13x",
+                    "polars", "polars-ds", "polars-ols"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

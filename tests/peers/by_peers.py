@@ -52,7 +52,8 @@ def measure(command):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = status
     if status != 0:
-        return {"failed": errors.decode()[-300:].strip().splitlines()[-1:]}
+        print(errors.decode()[-300:], file=sys.stderr)
+        return {"failed": True}
     return {"seconds": time.monotonic() - start, "cpu_seconds": usage.ru_utime + usage.ru_stime,
             "mib": usage.ru_maxrss / 1024}
 
@@ -90,7 +91,7 @@ def main():
         for name, command in commands.items():
             found[name]["with one short group"] = measure(command)
     pathlib.Path(options.json).write_text(json.dumps(
-        {"rows": options.rows, "groups": options.groups, "found": found}, indent=1),
+        {"cases": [{"rows": options.rows, "groups": options.groups, "found": found}]}),
         encoding="utf-8")
     for name, run in found.items():
         print(name, run)
