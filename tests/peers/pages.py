@@ -40,13 +40,13 @@ every matrix; scripts do not.
 - Batches of small matrices: Intel MKL, called from C, takes {cpu} times as long on {cpu_where};
   the fastest other program {gpu} times as long on {gpu_where}, and {large} times for large \
 and tall matrices.
-- A ratio is the other program's time divided by that of qrtool: above 1 qrtool is faster.
-  Times leave the check out, unless they are from file to file. Where no kind is named, the \
+- A ratio is the other program's time divided by that of qrtool: above 1 qrtool is faster. \
+Times leave the check out, unless they are from file to file. Where no kind is named, the \
 matrices are Gaussian.
 - tests/peers/all.py measures, on a machine that does nothing else; tests/peers/pages.py writes \
 this page from \
-[its results](tests/peers/results). Measured so: {measured}.
-- Not compared, for want of a machine or a package: MAGMA, KBLAS, rocSOLVER, GPUs of AMD and Intel.
+[its results](tests/peers/results). Measured so: {measured}. \
+Not compared, for want of a machine or a package: MAGMA, KBLAS, rocSOLVER, GPUs of AMD and Intel.
 
 ## Slower than another program
 """
@@ -452,6 +452,23 @@ def energy_table(results):
                  (f"{'; '.join(texts)}. {about}", commands), [], [])
 
 
+def by_table(results):
+    """Without a list of what is slower, since no two of them compute the same."""
+    texts = []
+    for _, _, case in results.cases("by"):
+        for name, run in case["found"].items():
+            fails = run["with one short group"].get("failed")
+            texts.append(f"{name}: {figure(run['cpu_seconds'])} s of processor time, "
+                         f"{figure(run['seconds'])} s, {figure(run['mib'])} MiB"
+                         + ", and fails where one group has too few rows" * bool(fails))
+        title = (f"A regression for each of {case['groups']:,} groups of a CSV with "
+                 f"{case['rows']:,} rows, from file to file")
+    if not texts:
+        return None
+    about, commands = results.about(["by"])
+    return Table("by", title, (f"{'; '.join(texts)}. {about}", commands), [], [])
+
+
 def first_table(results):
     rows = {}
     for _, result, case in results.cases("first"):
@@ -733,7 +750,7 @@ class Page:
         return [complex_table(results, self.slow), hard_table(results), modes_table(results),
                 first_table(results), grid_table(results, self.far),
                 solve_table(results, self.slow), python_table(results, self.slow),
-                arrays_table(results, self.slow),
+                arrays_table(results, self.slow), by_table(results),
                 energy_table(results), files_table(results, self.slow),
                 device_files_table(results), systems_table(results), disk_table(results)]
 

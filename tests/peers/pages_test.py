@@ -255,6 +255,15 @@ class PagesTest(unittest.TestCase):
         self.assertIn("arrays on the GPU, 100 of 64 x 64 complex64: PyTorch 2.11 0.5",
                       page[:page.index("Less than")])
 
+    def test_groups_of_a_table_stand_beside_other_programs(self):
+        def run(**short):
+            return {"seconds": 2, "cpu_seconds": 3, "mib": 200, "with one short group": short}
+        page = self.page_of([piece("by", [{"cases": [{"rows": 5000000, "groups": 50000, "found": {
+            "qrtool": run(seconds=2), "polars_ds": run(failed=True)}}]}])])
+        self.assertIn("### A regression for each of 50,000 groups of a CSV with 5,000,000 rows", page)
+        self.assertIn("qrtool: 3 s of processor time, 2 s, 200 MiB; polars_ds: 3 s of processor "
+                      "time, 2 s, 200 MiB, and fails where one group has too few rows. ", page)
+
     def test_the_slowest_kind_has_a_row(self):
         def kind(name, seconds):
             return {"kind": name, "m": 64, "n": 64, "batch": 10,
