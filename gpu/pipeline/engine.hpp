@@ -34,8 +34,8 @@ ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const
 /// The buffer of `buffers` with these numbers.
 const Buffer& buffer_of(const DeviceBuffers& buffers, Summed which);
 
-/// The kernels for refused matrices: those of a variant, for a problem of any number of matrices,
-/// with reflectors or without.
+/// Names the kernels that refused matrices need after the variant of `file`, whatever their number;
+/// those of reflectors too, unless `leaves_refused`.
 struct RefusedKernels {
   std::string_view file;
   Problem problem;
@@ -110,9 +110,10 @@ struct FactorEngine {
   CopyRing ring;                          // for arrays that allocate() has not given
   std::atomic<bool> is_pageable = false;  // whether allocate() had to give ordinary memory
   std::size_t most_unread_launches = tuning::most_unread_launches;
-  Queue* beside =
-      nullptr;  // an empty queue, to read routes beside the kernels that follow; or none
-  std::vector<RefusedKernels> ready_for_refused;  // all built, and with so few launches
+  /// An empty queue, by which the host reads routes while kernels run. Null: there is none.
+  Queue* beside = nullptr;
+  /// These kernels are built, and their launches are so few that the host need not read routes.
+  std::vector<RefusedKernels> ready_for_refused;
 
  private:
   CheckProgram program_of_check(const Problem& problem, bool by_vectors) const;

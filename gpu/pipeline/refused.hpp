@@ -18,8 +18,8 @@ namespace qrtool {
 void factor_refused(FactorEngine& engine, const GpuVariant& first, const FactorJob& job,
                     bool leaves_refused);
 
-/// Builds the kernels of these steps, or without `builds` takes those that are kept on disk, where
-/// the host need not read the routes then.
+/// Gets the kernels of these steps ready, where the host need not read the routes then. Builds what
+/// is missing; without `builds` only takes kernels that are kept on disk.
 void prepare_refused(FactorEngine& engine, const GpuVariant& first, const FactorJob& job,
                      bool builds, bool leaves_refused);
 
