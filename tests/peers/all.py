@@ -25,6 +25,7 @@ import os
 import pathlib
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -287,6 +288,8 @@ def main():
     parser.add_argument("--disk", help="default: nothing is measured on a disk")
     parser.add_argument("--list", action="store_true", help="the names of the pieces alone")
     args = parser.parse_args()
+    # The program that runs ends with this one, and is not left on the machine.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     args.libraries = find_libraries(args.libraries)
     pieces = list(PARTS[args.part](args))
     if args.list or not args.out:
