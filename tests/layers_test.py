@@ -53,7 +53,7 @@ MOST_LINES = {
     "app/capi": 3150,
     "app/cli": 2300,
     "app/commands": 1950,
-    "app/engine": 1650,
+    "app/engine": 1700,
     "app/factor": 900,
     "app/info": 950,
     "app/options": 300,

@@ -4,9 +4,9 @@
 // A sample is a shape with the times of batches of it, from one matrix to a batch that fills the
 // device. Times grow as powers of the matrices, the rows and the columns between samples: straight
 // lines between the logarithms. Larger batches take as long as they have more matrices, and larger
-// shapes as long as they have more operations. Where the time of a kernel jumps, from 16 columns to
-// 17 say, both sides of the jump are samples. Samples form a
-// grid of rows and columns; others, for shapes where the grid is wrong, are for their shape alone.
+// shapes as long as they have more operations. Where a time jumps, from 16 columns to 17 say, both
+// sides are samples. Samples form a grid of rows and columns; others, for shapes where it is wrong,
+// are for their shape alone.
 //
 //     log seconds
 //        |             /
@@ -64,9 +64,8 @@ class CostTable {
   /// Whether there is a sample of this shape, type and mode, whatever the number of matrices.
   bool has(std::string_view name, const Problem& problem) const;
 
-  /// Returns the estimated seconds of a problem, without copies and check. R alone takes at most as
-  /// long as Q and R, whose samples serve it where it has none. Returns infinity where there is no
-  /// sample of the type under this name.
+  /// Returns the estimated seconds of a problem, without copies and check. Where R alone has no
+  /// samples, those of Q and R serve it. Infinity: there are none of this type and name.
   double seconds(std::string_view name, const Problem& problem) const;
 
   /// Returns the seconds of the nearest sample of the type and mode, in proportion to the

@@ -103,13 +103,10 @@ inline constexpr FurtherLeast narrow_least{.columns = 33, .entries = 1 << 16, .t
 /// 256x128 4.4 and 3.5, 500 of 1000x100 2.3 and 2.2. With one such matrix in 32: float64 500 of
 /// 1000x100 2.1 and 1.5, 1000 of 512x128 2.3 and 2.0.
 inline constexpr std::int64_t group_passes_least_columns = 33, group_passes_most_rows = 512;
-/// From gram_group_least_columns on these passes take so many times as long as gram_group takes for
-/// matrices of full rank: H200, half the rank, 2.9 to 4.3 times in float64 and 1.9 to 3.9 in
-/// float32. Where reflectors take less they come at once: `small` takes 1.4 to 2.3 times as long as
-/// gram_group, and `blocked` 2.3 times for 160x160 in float64.
+/// They take so many times as long as gram_group: H200, half the rank, 2.9 to 4.3 in float64, 1.9
+/// to 3.9 in float32. `small` takes 1.4 to 2.3 times as long, and is taken at once.
 inline constexpr double group_passes_cost = 3.3;
-/// Matrices of the batch for which these times are compared.
-inline constexpr std::int64_t group_passes_batch = 1 << 14;
+inline constexpr std::int64_t group_passes_batch = 1 << 14;  // for which times are compared
 /// Bytes of the matrices in flight: this much, and not more than this part of the device's memory.
 inline constexpr std::size_t further_most_bytes = std::size_t{1} << 30;
 inline constexpr std::size_t further_share_of_device = 16;

@@ -260,7 +260,8 @@ class PagesTest(unittest.TestCase):
             return {"seconds": 2, "cpu_seconds": 3, "mib": 200, "with one short group": short}
         page = self.page_of([piece("by", [{"cases": [{"rows": 5000000, "groups": 50000, "found": {
             "qrtool": run(seconds=2), "polars_ds": run(failed=True)}}]}])])
-        self.assertIn("### A regression for each of 50,000 groups of a CSV with 5,000,000 rows", page)
+        self.assertIn("### A regression for each of 50,000 groups of a CSV with 5,000,000 rows",
+                      page)
         self.assertIn("qrtool: 3 s of processor time, 2 s, 200 MiB; polars_ds: 3 s of processor "
                       "time, 2 s, 200 MiB, and fails where one group has too few rows. ", page)
 

@@ -192,9 +192,8 @@ BackendChoice make_backend(const BackendRequest& request, const Work& work, cons
 }
 
 void note_advice(const BackendChoice& choice) {
-  static bool is_said = false;
-  if (choice.advice.empty() || std::exchange(is_said, true)) return;
-  print_message("note: " + choice.advice);
+  if (static bool is_said = false; !choice.advice.empty() && !std::exchange(is_said, true))
+    print_message("note: " + choice.advice);
 }
 
 void note_slow_copies(const Backend& backend) {
