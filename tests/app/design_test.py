@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of A that `qrtool solve` makes: --intercept for files of every format, --a and
 --polynomial; and those of `factor`."""
+import os
+import resource
+import signal
+import subprocess
 import sys
+import time
 import unittest
 
 import h5py
 import numpy as np
 
-from tool import FolderTest, run, said
+from tool import QRTOOL, FolderTest, run, said
 
 
 class Design(FolderTest):
@@ -70,6 +75,25 @@ class Design(FolderTest):
     def draw(self, *shape):
         parts = self.random.standard_normal((2, *shape))
         return parts[0] + 1j * parts[1]
+
+    def test_factors_of_a_design_that_end_early_leave_nothing(self):
+        command = [QRTOOL, "factor", "-", "q.h5", "--intercept", "--missing", "skip"]
+        rows = "".join(f"{i % 7},{i % 11}\n" for i in range(20000)) + ",1\n"
+        full = subprocess.run(command, input=rows, check=False, capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                    (100000, 100000)))
+        self.assertEqual(full.returncode, 5, full.stderr)
+        self.assertEqual(os.listdir("."), [])
+        # In a pipe that does not end, the tool has read rows when it is killed.
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as tool:
+            tool.stdin.write(rows.encode()[:20000])
+            tool.stdin.flush()
+            time.sleep(0.3)
+            tool.send_signal(signal.SIGTERM)
+        self.assertNotEqual(tool.returncode, 0)
+        self.assertEqual(os.listdir("."), [])
+        subprocess.run(command, input=rows, check=True, capture_output=True, text=True)
+        self.assertEqual(os.listdir("."), ["q.h5"])
 
     def test_ones_before_complex_columns(self):
         """A complex A or b, or both: bits of ones in the file, and R^2 around a complex mean."""

@@ -95,6 +95,10 @@ class Schemas(unittest.TestCase):
                       self.path("r.json"))
         self.check(pathlib.Path(self.path("r.json")).read_text(), "report")
         self.run_json("verify", "verify", LONGLEY, self.path("q.csv"), "--all")
+        design = ("--intercept", "--missing", "skip")
+        self.run_json("factor", "factor", LONGLEY, self.path("d.h5"), *design)
+        self.run_json("verify", "verify", LONGLEY, self.path("d.h5"))
+        self.run_json("dry-run", "factor", LONGLEY, self.path("d.npy"), "--dry-run", *design)
         self.run_json("factor", "factor", LONGLEY, self.path("q.npy"))
         self.check(pathlib.Path(self.path("q.report.json")).read_text(), "report")
 
