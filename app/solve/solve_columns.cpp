@@ -64,9 +64,10 @@ std::vector<MatrixDataset> fit_datasets(const SolveInputs& inputs) {
   std::vector<MatrixDataset> datasets;
   if (inputs.fits.residuals)
     datasets.push_back(
-        dataset_of("residuals", "b - A x; NaN where a row of A is missing or x is NaN", inputs));
+        dataset_of("residuals", "b - A x; NaN where a row is missing or x is NaN", inputs));
   if (inputs.fits.fitted)
-    datasets.push_back(dataset_of("fitted", "A x; NaN where a row is missing or x is NaN", inputs));
+    datasets.push_back(
+        dataset_of("fitted", "A x; NaN where a row of A is missing or x is NaN", inputs));
   return datasets;
 }
 
