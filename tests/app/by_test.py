@@ -7,7 +7,6 @@ import io
 import json
 import os
 import pathlib
-import resource
 import shutil
 import signal
 import subprocess
@@ -18,7 +17,7 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import QRTOOL, FolderTest, hint_of, run
+from tool import QRTOOL, FolderTest, hint_of, limited, run
 
 COUNT_CALLS = os.path.abspath(sys.argv[2])
 MIB = 1 << 20
@@ -484,8 +483,7 @@ for (g in unique(t$g)) {
         command = [QRTOOL, "solve", "t.csv", "o.csv", "--response", "y", "--by", "g", "--residuals",
                    "--fitted", "--leverage"]
         done = subprocess.run(command, check=False, capture_output=True, text=True,
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
-                                                                    (100000, 100000)))
+                              preexec_fn=limited(100000))
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertEqual(os.listdir("."), ["t.csv"])
         # In a pipe that does not end, the tool has read rows when it is killed.

@@ -3,7 +3,6 @@
 """The columns of A that `qrtool solve` makes: --intercept for files of every format, --a and
 --polynomial; and those of `factor`."""
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import QRTOOL, FolderTest, run, said
+from tool import QRTOOL, FolderTest, limited, run, said
 
 
 class Design(FolderTest):
@@ -80,8 +79,7 @@ class Design(FolderTest):
         command = [QRTOOL, "factor", "-", "q.h5", "--intercept", "--missing", "skip"]
         rows = "".join(f"{i % 7},{i % 11}\n" for i in range(20000)) + ",1\n"
         full = subprocess.run(command, input=rows, check=False, capture_output=True, text=True,
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
-                                                                    (100000, 100000)))
+                              preexec_fn=limited(100000))
         self.assertEqual(full.returncode, 5, full.stderr)
         self.assertEqual(os.listdir("."), [])
         # In a pipe that does not end, the tool has read rows when it is killed.

@@ -6,7 +6,6 @@ import glob
 import gzip
 import json
 import os
-import resource
 import signal
 import subprocess
 import time
@@ -15,14 +14,9 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import QRTOOL, FolderTest, run
+from tool import QRTOOL, FolderTest, limited, run
 
 TEMPORARY = ".*.qrtool-*.tmp"
-
-
-def limited(most_bytes):
-    """A process may not write a file that is larger, as on a full disk."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
 
 class Into(FolderTest):

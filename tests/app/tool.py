@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,11 @@ def peak_kib(*args):
               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
     return int(subprocess.run([sys.executable, "-c", script, QRTOOL, *args], check=True,
                               timeout=300, capture_output=True, text=True).stdout)
+
+
+def limited(most_bytes):
+    """For preexec_fn: the process may not write a file that is larger, as on a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
 
 def run(*args, status=0, **options):
