@@ -22,8 +22,8 @@ Estimate estimate(const Work& work, const DeviceInfo& device, const Timings& tim
 struct AutomaticChoice {
   const DeviceInfo* device = nullptr;
   std::string reason;  // with the numbers
-  /// How much sooner a device would be ready with built kernels, and the command that builds them,
-  /// where it would take at most half of the CPU's time; else empty.
+  /// How long a device would take with built kernels, and the command that builds them, if that is
+  /// at most half of the CPU's time; else empty.
   std::string advice = {};
 };
 AutomaticChoice choose_automatically(const Work& work, const Limits& host,
