@@ -35,9 +35,9 @@ std::vector<const SystemBody*> fitting_normal_bodies(const SolveProblem& p, cons
 const SystemBody* chosen_normal_body(const SolveProblem& p, index_t sides, const Limits& limits,
                                      std::string_view forced) {
   if (sides != 1) return nullptr;
+  if (!forced.empty()) return &*std::ranges::find(normal_bodies(), forced, &SystemBody::name);
   const std::vector<const SystemBody*> fitting = fitting_normal_bodies(p, limits);
   if (fitting.empty()) return nullptr;
-  if (!forced.empty()) return &*std::ranges::find(normal_bodies(), forced, &SystemBody::name);
   if (fitting.size() == 1) return fitting.front();
   const CostTable& costs = device_costs(limits);
   const Problem many{.count = many_systems, .m = p.m, .n = p.n, .type = p.type, .mode = Mode::r};

@@ -24,7 +24,7 @@
 //   SUB_GROUP_BODY, MMA                        common.clh, mma.clh
 //   STORED                                     common.clh
 //   VECTOR                           1, 2, 4   copy.clh; divides n
-//   BLOCKS                           6..8      blocks of 16 columns; with SUMS_GIVEN 1 and 4..8
+//   BLOCKS                           6..10     blocks of 16 columns; with SUMS_GIVEN 1 and 4..8
 //   SPARE                            0, 1      group_blocks.clh
 //   MOST_STEPS                       1 ..      the first step and the corrections
 //   SUMS_GIVEN                       0, 1      1: solve_weighed_group alone

@@ -14,11 +14,6 @@ namespace {
 
 constexpr index_t block_columns = 16;
 
-bool fits(const SolveProblem& p, const Limits& limits) {
-  return limits.float64_products && !is_tall_system(p.m) &&
-         p.n > tuning::normal_tile_most_columns && p.n <= tuning::normal_most_columns;
-}
-
 Params params_for(const SolveProblem& p, const Limits& limits, std::int64_t spare_columns) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", copied_entries(p.n, p.type)},
@@ -53,9 +48,20 @@ std::size_t local_bytes(const Params& params) {
   return static_cast<std::size_t>(room + 2 * 16 * blocks) * sizeof(double) + sizeof(int);
 }
 
+Params own_params(const SolveProblem& p, const Limits& limits) {
+  return params_for(p, limits, tuning::normal_group_spare_columns);
+}
+
+bool fits(const SolveProblem& p, const Limits& limits) {
+  if (!limits.float64_products || is_tall_system(p.m)) return false;
+  if (p.n <= tuning::normal_tile_most_columns || p.n > tuning::normal_group_most_columns)
+    return false;
+  const Params params = own_params(p, limits);
+  return group_objection(group_size(params), local_bytes(params), limits).empty();
+}
+
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
-  return {{"gpu/solve/normal/normal_group.cl",
-           params_for(p, limits, tuning::normal_group_spare_columns), enqueue}};
+  return {{"gpu/solve/normal/normal_group.cl", own_params(p, limits), enqueue}};
 }
 
 Params weighed_params(const SolveProblem& p, const Limits& limits) {

@@ -45,10 +45,11 @@ inline constexpr int normal_tile_double_stages[] = {4, 2, 2, 2, 1};
 /// 1e-10.
 inline constexpr double normal_tile_least_value = 1e-5;
 /// Systems of more than normal_tile_most_columns are solved by groups of warps
-/// (solve/normal/normal_group.cl). To normal_group_spare_columns their work-items have so many
-/// registers, and a multiprocessor then runs 12 warps at a time instead of eight: 20,000 of 120 x
-/// 96 take 2.59 ms, 3.34 without a limit and 3.95 with 128 (float64 3.64, 4.20, 5.23); 65,536 of
-/// 288 x 97 18.0, 17.1 and 27.3 (24.2, 23.2, 32.3).
+/// (solve/normal/normal_group.cl), whose registers hold A'A of at most this many columns.
+inline constexpr std::int64_t normal_group_most_columns = 160;
+/// Registers of a work-item to normal_group_spare_columns: a multiprocessor then runs 12 warps at a
+/// time instead of eight. 20,000 of 120 x 96 take 2.59 ms, 3.34 without a limit and 3.95 with 128
+/// (float64 3.64, 4.20, 5.23); 65,536 of 288 x 97 18.0, 17.1 and 27.3 (24.2, 23.2, 32.3).
 inline constexpr std::int64_t normal_group_spare_columns = 96;
 inline constexpr int normal_group_spare_registers = 168;
 /// The same where the sums are given (solve/normal/pairs.cl), which needs fewer registers: x of

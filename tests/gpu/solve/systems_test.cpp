@@ -178,10 +178,10 @@ TYPED_TEST(Systems, NormalTilesSolveOrdinarySystems) {
     expect_normal_equations_solve<TypeParam>(shape, "normal_tile");
 }
 
-/// The same by a group of warps: six to eight blocks of columns, copies of one entry to four, rows
+/// The same by a group of warps: six to ten blocks of columns, copies of one entry to four, rows
 /// that do not fill a stage.
 TYPED_TEST(Systems, NormalGroupsSolveOrdinarySystems) {
-  for (const Shape& shape : in_turn<TypeParam>({{92, 90}, {121, 97}, {130, 128}}))
+  for (const Shape& shape : in_turn<TypeParam>({{92, 90}, {121, 97}, {130, 128}, {171, 150}}))
     expect_normal_equations_solve<TypeParam>(shape, "normal_group");
 }
 
