@@ -95,7 +95,11 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void take_step(
   }
   // All have read the flag before it is written at the end.
   barrier(CLK_GLOBAL_MEM_FENCE);
-  const bool is_enough = take_a_step(room, r, was_done, shape.enough);
+  // A right side that is done waits for no triangle.
+  bool is_enough = false;
+#pragma unroll 1
+  for (int turn = was_done; turn < 1; ++turn)
+    is_enough = take_a_step(room, r, false, shape.enough);
   const bool is_done = was_done || is_last || (step > 0 && is_enough);
   // The check needs x as it is stored.
   for (int c = ITEM; c < COLUMNS; c += TEAM) {
