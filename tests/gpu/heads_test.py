@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The head of a kernel file must list exactly the defines that the kernel reads from outside,
-including those that its host half sets, and all heads say the same of a define. Each function,
+including those that its host half sets, and all heads say the same of a define. Kernels do not ask
+for the size of their launch, which CUDA's driver does not give to OpenCL's programs. Each function,
 macro and type of kernels is defined in one file, unless a file has other bodies of what the file
 beside it that includes it defines. Only a parameter may have a default in several files."""
 import collections
@@ -136,6 +137,8 @@ def main():
         text = path.read_text()
         for name in functions_of(text):
             owners[name].add(path)
+        for name in set(re.findall(r"\bget_(?:num_groups|global_size|global_offset)\b", text)):
+            faults.append(f"{path.name}: {name}() has no value by CUDA's driver; pass an argument")
         if "asm" in re.findall(r"\w+", text) and path.name != "nvidia.clh":
             faults.append(f"{path.name}: inline PTX belongs in nvidia.clh")
     for name, paths in owners.items():

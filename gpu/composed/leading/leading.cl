@@ -74,12 +74,10 @@ typedef union {
 __kernel GROUP_OF(LOOK_GROUP) void take_leading(__global const STORED* a, __global STORED* leading,
                                                 __global int* codes, FactorShape shape) {
   const uint m = shape.m, square = m * m;
-  for (index_t i = get_global_id(0); i < shape.count; i += get_global_size(0)) {
-    codes[i] = MAGNITUDE_ZERO;
-  }
   FOR_SQUARE_ENTRIES(i, square) {
     const uint at = skipped + i, later = at / square, entry = at - later * square, row = entry / m;
     const index_t matrix = first_matrix + later;
+    if (entry == 0) codes[matrix] = MAGNITUDE_ZERO;
     leading[start + i] = a[(matrix * m + row) * shape.n + (entry - row * m)];
   }
 }

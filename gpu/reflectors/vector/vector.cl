@@ -190,13 +190,13 @@ INLINE void store_q_of_pack(__global realv* pack, FactorShape s, int l, __global
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void factor_vector(
     __global const STORED* a, __global STORED* q_out, __global STORED* r_out,
-    __global int* magnitudes, __global realv* slots, FactorShape s) {
+    __global int* magnitudes, __global realv* slots, FactorShape s, int groups) {
   const index_t a_vectors = (index_t)s.m * ((s.n + 3) / 4 * 4);
   const index_t q_vectors = (index_t)s.m * ((s.q_cols + 3) / 4 * 4);
   __global realv* pack = slots + get_group_id(0) * (a_vectors + q_vectors + s.k + s.n);
   __global realv *q = pack + a_vectors, *tau = q + q_vectors;
   __global int* codes = (__global int*)(tau + s.k);
-  const index_t step = (index_t)get_num_groups(0) * LANES;
+  const index_t step = (index_t)groups * LANES;
   for (index_t first = (index_t)get_group_id(0) * LANES; first < s.count; first += step) {
     const int count = (int)min((index_t)LANES, s.count - first);
     for (index_t e = FOUR_AT((index_t)s.m, s.n); e < a_vectors; ++e) pack[e] = 0;

@@ -48,9 +48,9 @@ Slots slots(const Problem& p) {
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const index_t packs = ceil_divide(job.count, lanes(p));
-  launch("factor_vector", std::min(packs, tuning::vector_groups), 1, job.a, job.q, job.r,
-         job.magnitudes, job.slots, factor_shape(p, job.count));
+  const index_t groups = std::min(ceil_divide(job.count, lanes(p)), tuning::vector_groups);
+  launch("factor_vector", groups, 1, job.a, job.q, job.r, job.magnitudes, job.slots,
+         factor_shape(p, job.count), static_cast<int>(groups));
 }
 
 }  // namespace

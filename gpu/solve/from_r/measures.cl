@@ -379,11 +379,11 @@ INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* a
   }
 }
 
-// A group takes TEAMS systems, then those after the ones of all groups, ..; `scratch` has COLUMNS^2
-// numbers for each team.
+// A group takes TEAMS systems, then those after the ones of all `groups`, ..; `scratch` has
+// COLUMNS^2 numbers for each team.
 __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_factors(
     __global const STORED* all_r, __global FactorFindings* findings, __global double* of_columns,
-    __global double* scratch, SystemShape shape) {
+    __global double* scratch, SystemShape shape, int groups) {
   __local STORED triangles[TEAMS * TRIANGLE_ROOM];
   __local double2 known[4 * TEAMS];
   __local double partials[TEAMS * 4 * SUM_ENTRIES];
@@ -392,7 +392,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_
   const index_t team = (index_t)get_group_id(0) * TEAMS + TEAM_NUMBER;
   scratch += shape.wants_se ? team * COLUMNS * COLUMNS : 0;
   for (index_t first = (index_t)get_group_id(0) * TEAMS; first < shape.count;
-       first += (index_t)get_num_groups(0) * TEAMS) {
+       first += (index_t)groups * TEAMS) {
     const bool exists = first + TEAM_NUMBER < shape.count;
     const index_t system = exists ? first + TEAM_NUMBER : shape.count - 1;
     __global const STORED* r = all_r + system * COLUMNS * COLUMNS;
