@@ -11,9 +11,8 @@
 #include "gpu/gram/tuning.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/after_gram.hpp"
 #include "gpu/reflectors/complex/complex.hpp"
-#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {
@@ -36,11 +35,7 @@ ElementType computes_in(const Problem& p) { return real_of(p.type); }
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  if (is_complex(p.type)) return complex_variant();
-  const auto bytes = static_cast<index_t>(p.input_bytes());
-  if (p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes)
-    return flagged_small_variant();
-  return reflectors_beyond_small(p);
+  return is_complex(p.type) ? complex_variant() : reflectors_after_gram(p);
 }
 
 index_t most_columns(const Problem& p) {

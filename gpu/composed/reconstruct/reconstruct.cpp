@@ -13,8 +13,7 @@
 #include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/reflectors/beyond_small.hpp"
-#include "gpu/reflectors/small/small.hpp"
+#include "gpu/reflectors/after_gram.hpp"
 #include "gpu/reflectors/tall/tall.hpp"
 
 namespace qrtool {
@@ -60,15 +59,6 @@ GpuVariant inner_variant(const Problem& p) {
 
 std::string arithmetic(const Problem& p) {
   return inner_variant(p).plan.arithmetic(inner_problem(p));
-}
-
-/// Householder's variant for the matrices that are refused.
-GpuVariant again(const Problem& p) {
-  const auto bytes = static_cast<index_t>(p.input_bytes());
-  if (p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes &&
-      p.n <= tuning::small_flagged_columns)
-    return flagged_small_variant();
-  return reflectors_beyond_small(p);
 }
 
 /// Blocks of 16 columns of a square, which has as many warps.
@@ -142,7 +132,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (!inner.ok) return inner;
   const std::string needs = group_objection(form_group, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
-  const Fit fallback = again(p).plan.fits(p, limits);
+  const Fit fallback = reflectors_after_gram(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "V and signs from Q and R of " + std::string(inner_variant(p).plan.name)};
 }
@@ -159,7 +149,8 @@ Params tune(const Problem& p, const Limits& limits) {
 enum WorkBuffer : std::size_t { slot, own_q, own_r, own_x, inner_buffers };
 
 const Buffer& own_buffer(const FactorJob& job, WorkBuffer which) {
-  return job.work[flagged_workspace(again(job.problem), job.problem).size() + which];
+  return job
+      .work[flagged_workspace(reflectors_after_gram(job.problem), job.problem).size() + which];
 }
 
 /// The reflectors of the variant that makes Q do not run.
@@ -178,7 +169,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
   const auto bytes = [&](index_t entries) {
     return size_of(p.type) * static_cast<std::size_t>(entries);
   };
-  std::vector<std::size_t> all = flagged_workspace(again(p), p);
+  std::vector<std::size_t> all = flagged_workspace(reflectors_after_gram(p), p);
   all.push_back(static_cast<std::size_t>(shape_of(p).slot) * sizeof(double));
   all.push_back(bytes(p.wants_q() ? 0 : p.m * p.k()));
   all.push_back(bytes(is_raw(p) ? p.k() * p.n : 0));
@@ -201,7 +192,7 @@ const Buffer& r_of(const FactorJob& job) {
 
 FactorJob inner_job(const FactorJob& job, const Problem& problem, const Params& params) {
   const std::size_t before =
-      flagged_workspace(again(job.problem), job.problem).size() + inner_buffers;
+      flagged_workspace(reflectors_after_gram(job.problem), job.problem).size() + inner_buffers;
   return {problem,        params,
           job.count,      job.a,
           q_of(job),      r_of(job),
@@ -291,7 +282,7 @@ GpuVariant reconstruct_variant() {
                     .job = inner_job,
                     .enqueue = enqueue_rest,
                     .leaves_refused = true},
-          .again = again,
+          .again = reflectors_after_gram,
           .routes = flagged_routes,
           .local_bytes = local_bytes};
 }

@@ -16,9 +16,8 @@
 #include "gpu/host/program_cache.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/reflectors/beyond_small.hpp"
+#include "gpu/reflectors/after_gram.hpp"
 #include "gpu/reflectors/complex/complex.hpp"
-#include "gpu/reflectors/small/small.hpp"
 
 namespace qrtool {
 namespace {
@@ -45,10 +44,7 @@ ElementType computes_in(const Problem& p) { return real_of(p.type); }
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  if (is_complex(p.type)) return complex_variant();
-  if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
-    return flagged_small_variant();
-  return reflectors_beyond_small(p);
+  return is_complex(p.type) ? complex_variant() : reflectors_after_gram(p);
 }
 
 /// SHARED_ROOM, and an entry per warp and per block.

@@ -10,9 +10,7 @@
 #include "gpu/host/program_cache.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/reflectors/blocked/blocked.hpp"
-#include "gpu/reflectors/large/large.hpp"
-#include "gpu/reflectors/small/small.hpp"
+#include "gpu/reflectors/after_gram.hpp"
 
 namespace qrtool {
 namespace {
@@ -26,15 +24,6 @@ constexpr std::array<std::string_view, 4> heavy_kernels{"factor_whole", "form_pa
 ElementType computes_in(const Problem& p) { return p.type; }
 
 index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_columns); }
-
-/// Householder's variant for the matrices that the guard stops.
-GpuVariant again(const Problem& p) {
-  const index_t most_rows =
-      p.n <= tuning::small_max_columns ? tuning::gram_small_rows : tuning::small_flagged_columns;
-  if (p.n <= tuning::small_flagged_columns && p.m <= most_rows) return flagged_small_variant();
-  const index_t blocked_rows = tuning::blocked_max_row_bytes / index_t{sizeof(float)};
-  return p.m <= blocked_rows ? blocked_variant() : large_variant();
-}
 
 /// Of the kernels that take most: form_q with its stages of A and X, factor_whole with its square
 /// and form_panel with two columns of a square.
@@ -59,7 +48,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   }
   const std::string needs = group_objection(32 * square_warps, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
-  const Fit fallback = again(p).plan.fits(p, limits);
+  const Fit fallback = reflectors_after_gram(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, limits.float64_products ? "products in float64, at full speed here"
                                         : "products in float64, one work-item per 32"};
@@ -73,7 +62,9 @@ Params tune(const Problem& p, const Limits& limits) {
   return params;
 }
 
-std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+std::vector<std::size_t> workspace(const Problem& p) {
+  return flagged_workspace(reflectors_after_gram(p), p);
+}
 
 /// One matrix in flight, as slot_entries of the kernels: N x N tiles, those of a square's factor,
 /// lines of a number per column, largest entries.
@@ -185,7 +176,7 @@ GpuVariant gram_tiles_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .slots = slots,
-          .again = again,
+          .again = reflectors_after_gram,
           .routes = flagged_routes,
           .local_bytes = local_bytes,
           .heavy_kernels = heavy_kernels};

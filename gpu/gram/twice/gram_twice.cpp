@@ -13,8 +13,7 @@
 #include "gpu/gram/twice/tuning.hpp"
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
-#include "gpu/reflectors/beyond_small.hpp"
-#include "gpu/reflectors/small/small.hpp"
+#include "gpu/reflectors/after_gram.hpp"
 
 namespace qrtool {
 namespace {
@@ -24,13 +23,6 @@ constexpr std::array<std::string_view, 4> heavy_kernels{"judge_first_pass", "div
 
 ElementType computes_in(const Problem&) { return ElementType::float64; }
 std::string arithmetic(const Problem&) { return "float64"; }
-
-/// Householder's variant for the matrices that the guard stops.
-GpuVariant again(const Problem& p) {
-  if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
-    return flagged_small_variant();
-  return reflectors_beyond_small(p);
-}
 
 Fit fits(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float64) return {false, "takes float64 only"};
@@ -42,12 +34,14 @@ Fit fits(const Problem& p, const Limits& limits) {
   }
   const std::string needs = group_objection(twice_group_size, twice_local_bytes(p), limits);
   if (!needs.empty()) return {false, needs};
-  const Fit fallback = again(p).plan.fits(p, limits);
+  const Fit fallback = reflectors_after_gram(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "products in float64, at full speed here"};
 }
 
-std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+std::vector<std::size_t> workspace(const Problem& p) {
+  return flagged_workspace(reflectors_after_gram(p), p);
+}
 
 /// The largest ||D^-1 A'A D^-1 - I||_F^2 with which Q needs one pass
 /// (gpu/gram/steps/departure.clh), for sums of `terms` products. 0: not even a Gaussian matrix of
@@ -66,7 +60,7 @@ double most_departure_in_one_pass(const Problem& p, index_t terms) {
 
 /// The first Q is in Q, or in a buffer of `again`, or else in the slot.
 bool has_place_of_first_q(const Problem& p) {
-  return p.wants_q() || borrowed_buffer(again(p), p) > 0;
+  return p.wants_q() || borrowed_buffer(reflectors_after_gram(p), p) > 0;
 }
 
 /// The layout of a slot, and the guards of one pass.
@@ -135,7 +129,7 @@ class Wave {
   Rows first_q() const {
     const Problem& p = job_.problem;
     if (p.wants_q()) return rows_of_batch(job_.q, p.m);
-    const std::size_t borrowed = borrowed_buffer(again(p), p);
+    const std::size_t borrowed = borrowed_buffer(reflectors_after_gram(p), p);
     if (borrowed > 0) return rows_of_batch(job_.work[borrowed], p.m);
     return {job_.slots, {twice_.rows, twice_.slot}};
   }
@@ -171,7 +165,7 @@ GpuVariant gram_twice_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .slots = slots,
-          .again = again,
+          .again = reflectors_after_gram,
           .routes = flagged_routes,
           .local_bytes = [](const Problem& p, const Limits&) { return twice_local_bytes(p); },
           .heavy_kernels = heavy_kernels};
