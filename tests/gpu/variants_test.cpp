@@ -214,6 +214,12 @@ TEST_P(Variants, OneSquareOfTilesOrTwo) {
   check_shape<float>({140, 129}, Mode::reduced, Sign::positive);
 }
 
+/// Slabs of rows, the last one with fewer rows.
+TEST_P(Variants, SquaresOfTilesOfSlabs) {
+  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no such squares";
+  check_shape<float>({4200, 130}, Mode::reduced, Sign::positive);
+}
+
 TEST_P(Variants, ThreeSquaresOfTiles) {
   if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no such squares";
   check_shape<float>({300, 257}, Mode::reduced, Sign::positive);

@@ -5,7 +5,8 @@
 //   There are N tiles across, and squares of 2 x 2 tiles; G = A'A = L L', X = L'^-1:
 //
 //   factor_whole       for a single square: G, L and X in the registers of a group. Otherwise:
-//   form_gram          G, in float64: products of float32 are exact
+//   form_gram          G, in float64: products of float32 are exact; of many rows in slabs,
+//   add_gram_slabs     and their sum
 //   for every square b:
 //     update_trailing  G(d, c) -= L(d, b - 1) L(c, b - 1)'    b <= c <= d
 //                      Y(d, l) -= L(d, b - 1) X(l, b - 1)'    l < b <= d, Y = X'
@@ -114,22 +115,27 @@ INLINE void take_diagonal(const Warp* at, Block gram, __global double* squares, 
   }
 }
 
-// Groups: TILE_AT(N, 0) per matrix; the slots hold the matrices from `first` on. Each warp sums a
-// 32 x 32 quadrant of a tile (c, b) of G.
+// Groups: TILE_AT(N, 0) for each slab of a matrix; the slots hold the matrices from `first` on. A
+// warp sums a 32 x 32 quadrant of a tile (c, b) of G.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
     __global const float* a, __global double* work, FactorShape shape, int first) {
-  __local float slabs[GRAM_SLABS][2][GRAM_SLAB_ENTRIES] __attribute__((aligned(16)));
+  __local float stages[GRAM_SLABS][2][GRAM_SLAB_ENTRIES] __attribute__((aligned(16)));
   __local int magnitude;  // the bits of floats >= 0 have the order of their values
   __local double room[2];
   const Place at = place_of(room);
   const int pairs = TILE_AT(tiles_across(shape), 0), pair = get_group_id(0) % pairs;
-  const int index = get_group_id(0) / pairs;
+  const int slabs = gram_slabs(shape), slab = get_group_id(0) / pairs % slabs;
+  const int index = get_group_id(0) / pairs / slabs;
   const Slot slot = slot_at(work, shape, index);
   int c = 0;
   while (TILE_AT(c + 1, 0) <= pair) ++c;
   const int b = pair - TILE_AT(c, 0);
   const bool is_diagonal = c == b;
   a += (first + index) * (index_t)shape.m * shape.n;
+  const int slab_rows =
+      (shape.m + slabs * GRAM_SLAB_ROWS - 1) / (slabs * GRAM_SLAB_ROWS) * GRAM_SLAB_ROWS;
+  const int begin = slab * slab_rows;
+  shape.m = min(begin + slab_rows, shape.m);
   if (at.item == 0) magnitude = 0;
 
   // The quadrant above the diagonal is not needed. Which warp it belongs to is different in each
@@ -139,7 +145,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   const bool is_needed = (!is_diagonal || down >= across) && c * TILE + down < shape.n;
   const int copied = at.item * PARTS * COPIED_FLOATS, row0 = copied / TILE, col0 = copied % TILE;
   const int to = row0 * GRAM_SLAB_LD + col0;
-  SlabCopy left = slab_copy(a, shape, c, row0, col0), right = slab_copy(a, shape, b, row0, col0);
+  SlabCopy left = slab_copy(a, shape, c, begin + row0, col0);
+  SlabCopy right = slab_copy(a, shape, b, begin + row0, col0);
   float largest = 0;
   Block sum[4];
 #pragma unroll
@@ -147,26 +154,25 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   sync_group();
 #pragma unroll
   for (int ahead = 0; ahead < GRAM_SLABS - 1; ++ahead) {
-    copy_slab(&left, slabs[ahead][0] + to, a, shape, row0 + ahead * GRAM_SLAB_ROWS);
-    if (!is_diagonal) {
-      copy_slab(&right, slabs[ahead][1] + to, a, shape, row0 + ahead * GRAM_SLAB_ROWS);
-    }
+    const int row = begin + row0 + ahead * GRAM_SLAB_ROWS;
+    copy_slab(&left, stages[ahead][0] + to, a, shape, row);
+    if (!is_diagonal) copy_slab(&right, stages[ahead][1] + to, a, shape, row);
     commit_copies();
   }
   int stage = 0;
 #pragma unroll 1
-  for (int row = 0; row < shape.m; row += GRAM_SLAB_ROWS) {
+  for (int row = begin; row < shape.m; row += GRAM_SLAB_ROWS) {
     wait_for_stage(GRAM_SLABS - 2);
     sync_group();
     const int next = stage == 0 ? GRAM_SLABS - 1 : stage - 1;
     const int later = row0 + row + (GRAM_SLABS - 1) * GRAM_SLAB_ROWS;
-    copy_slab(&left, slabs[next][0] + to, a, shape, later);
-    if (!is_diagonal) copy_slab(&right, slabs[next][1] + to, a, shape, later);
+    copy_slab(&left, stages[next][0] + to, a, shape, later);
+    if (!is_diagonal) copy_slab(&right, stages[next][1] + to, a, shape, later);
     commit_copies();
-    if (is_diagonal) largest = largest_of_slab(slabs[stage][0] + to, largest);
+    if (is_diagonal) largest = largest_of_slab(stages[stage][0] + to, largest);
     if (is_needed) {
-      __local const float* x_from = slabs[stage][0] + down;
-      __local const float* y_from = slabs[stage][is_diagonal ? 0 : 1] + across;
+      __local const float* x_from = stages[stage][0] + down;
+      __local const float* y_from = stages[stage][is_diagonal ? 0 : 1] + across;
       Block x[2], y[2];
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
@@ -178,11 +184,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
     }
     stage = stage == GRAM_SLABS - 1 ? 0 : stage + 1;
   }
-  __global double* tile = tile_of(slot, c, b) + down * TILE + across;
+  const bool is_whole = slabs == 1;
+  __global double* tile =
+      is_whole ? tile_of(slot, c, b) : slot.slabs + (slab * pairs + pair) * (index_t)TILE_ENTRIES;
+  tile += down * TILE + across;
 #pragma unroll
   for (int p = 0; p < 4; ++p) {
     const int diagonal = c * TILE + down + 16 * (p / 2);
-    if (is_diagonal && down == across && p / 2 == p % 2) {
+    if (is_whole && is_diagonal && down == across && p / 2 == p % 2) {
       take_diagonal(&at.warp, sum[p], slot.squares + diagonal, shape.n - diagonal);
     }
     if (is_needed) save_block(&at.warp, sum[p], tile + p / 2 * 16 * TILE + p % 2 * 16);
@@ -190,8 +199,37 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   if (is_diagonal) {
     atomic_max(&magnitude, as_int(largest));
     sync_group();
-    if (at.item == 0) slot.largest[c] = as_float(magnitude);
+    if (at.item == 0) slot.largest[slab * slot.tiles + c] = as_float(magnitude);
   }
+}
+
+#define ADD_GROUP 256
+#define ADD_PARTS (TILE_ENTRIES / ADD_GROUP)
+
+// Groups: ADD_PARTS for each tile of a matrix, with an entry for each work-item.
+__kernel __attribute__((reqd_work_group_size(ADD_GROUP, 1, 1))) void add_gram_slabs(
+    __global double* work, FactorShape shape) {
+  const int tiles = tiles_across(shape), slabs = gram_slabs(shape), pairs = TILE_AT(tiles, 0);
+  const int part = get_group_id(0) % ADD_PARTS, pair = get_group_id(0) / ADD_PARTS % pairs;
+  const Slot slot = slot_at(work, shape, get_group_id(0) / ADD_PARTS / pairs);
+  int c = 0;
+  while (TILE_AT(c + 1, 0) <= pair) ++c;
+  const int b = pair - TILE_AT(c, 0), entry = part * ADD_GROUP + get_local_id(0);
+  const int row = entry / TILE, col = entry % TILE, i = c * TILE + row;
+  // form_gram leaves out quadrants above the diagonal, and past column n.
+  if ((c == b && row / 32 < col / 32) || c * TILE + row / 32 * 32 >= shape.n) return;
+  __global const double* from = slot.slabs + pair * (index_t)TILE_ENTRIES + entry;
+  double sum = 0;
+#pragma unroll 8
+  for (int s = 0; s < slabs; ++s) sum += from[s * pairs * (index_t)TILE_ENTRIES];
+  if (c == b && row == col) {
+    slot.squares[i] = sum;
+    if (i >= shape.n) sum = 1;
+  }
+  tile_of(slot, c, b)[entry] = sum;
+  if (c != b || entry > 0) return;
+  for (int s = 1; s < slabs; ++s)
+    slot.largest[c] = fmax(slot.largest[c], slot.largest[s * tiles + c]);
 }
 
 // ---- factor_whole

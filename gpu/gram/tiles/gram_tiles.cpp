@@ -66,13 +66,25 @@ std::vector<std::size_t> workspace(const Problem& p) {
   return flagged_workspace(reflectors_after_gram(p), p);
 }
 
+/// Tiles on and below the diagonal.
+index_t pairs(const Problem& p) { return tiles(p) * (tiles(p) + 1) / 2; }
+
+/// The slabs of rows whose Gram matrices are summed side by side (slot.clh).
+index_t gram_slabs(const Problem& p) {
+  constexpr index_t groups = 528, least_rows = 2048;  // GRAM_GROUPS, LEAST_SLAB_ROWS
+  if (tiles(p) <= 2) return 1;
+  return std::clamp<index_t>(ceil_divide(groups, pairs(p)), 1,
+                             std::max<index_t>(p.m / least_rows, 1));
+}
+
 /// One matrix in flight, as slot_entries of the kernels: N x N tiles, those of a square's factor,
-/// lines of a number per column, largest entries.
+/// lines of a number per column, largest entries and slabs.
 Slots slots(const Problem& p) {
-  const index_t count = tiles(p), side = tuning::gram_tiles_columns;
-  const index_t lines = 3 + ceil_divide(count, 2);
-  const index_t entries = (count * count + 4) * side * side + count * (lines * side + 1);
-  const std::size_t bytes = static_cast<std::size_t>((entries + 1) / 2 * 2) * sizeof(double);
+  const index_t count = tiles(p), slabs = gram_slabs(p), side = tuning::gram_tiles_columns;
+  const index_t lines = 3 + ceil_divide(count, 2), stored = slabs > 1 ? slabs * pairs(p) : 0;
+  const index_t front = (count * count + 4) * side * side + count * (lines * side + slabs);
+  const index_t entries = (front + 1) / 2 * 2 + stored * side * side;
+  const std::size_t bytes = static_cast<std::size_t>(entries) * sizeof(double);
   return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_tiles_bytes / bytes))};
 }
 
@@ -82,7 +94,13 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
   const Buffer& work = job.slots;
   const index_t n = tiles(job.problem), squares = ceil_divide(n, 2);
   const int lanes = warp_lanes(job.params), group_size = warps * lanes;
-  launch("form_gram", count * n * (n + 1) / 2, group_size, job.a, work, shape, first);
+  const index_t slabs = gram_slabs(job.problem);
+  launch("form_gram", count * pairs(job.problem) * slabs, group_size, job.a, work, shape, first);
+  if (slabs > 1) {
+    constexpr index_t add_group = 256, entries = 64 * 64;  // ADD_GROUP, TILE_ENTRIES
+    launch("add_gram_slabs", count * pairs(job.problem) * entries / add_group, add_group, work,
+           shape);
+  }
   for (int b = 0; b < squares; ++b) {
     // Row pair d has d + 1 tile pairs in each of its rows; of the square's own rows b are left of
     // it.
