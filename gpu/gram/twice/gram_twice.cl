@@ -14,7 +14,9 @@
 //     factor_squares G(d, c) -= L(d, b - 1) L(c, b - 1)'  b <= c <= d   square, pairs of tiles
 //                    and one group factors the square: G(b, b) -> L(b, b)
 //     divide_panel   L(c, b) L(b, b)' = G(c, b)           c > b         tile
-//   judge_first_pass in the first pass: are its factors final?         matrix
+//   in the first pass:
+//   measure_first_inverse  ||D L1^-1||, R alone of many rows   block row of L1^-1
+//   judge_first_pass are its factors final?                             matrix
 //   for every square b, from left to right:
 //     update_rows    X(:, b) -= Q(:, l) L(b, l)'          l < b         64 rows x square
 //     divide_rows    Q(:, b) L(b, b)' = X(:, b)                         64 rows

@@ -63,9 +63,19 @@ bool has_place_of_first_q(const Problem& p) {
   return p.wants_q() || borrowed_buffer(reflectors_after_gram(p), p) > 0;
 }
 
+/// Whether the guard of R in one pass measures R^-1: where Gaussian matrices pass, and a group has
+/// a row of R^-1. To 128 columns judge_first_pass does.
+bool measures_inverse(const Problem& p) {
+  constexpr index_t most_columns = 16 * 4 * 8;  // of WARPS OWN_OF_ROW blocks
+  const auto rows = static_cast<double>(p.m), least = tuning::gram_twice_one_pass_ratio;
+  return !p.wants_q() && p.n > 128 && p.n <= most_columns &&
+         rows >= least * static_cast<double>(p.n);
+}
+
 /// The layout of a slot, and the guards of one pass.
 TwiceShape slot_shape(const Problem& p) {
   TwiceShape twice = twice_shape(p, !has_place_of_first_q(p));
+  if (measures_inverse(p)) twice.inverse_squares = take_place(twice.slot, ceil_divide(p.n, 16));
   const index_t terms = twice.slab_rows + twice.slabs;
   if (p.wants_q()) {
     twice.most_departure = most_departure_in_one_pass(p, terms);
@@ -104,6 +114,7 @@ class Wave {
     const Rows a = rows_of_batch(job_.a, p.m), q = first_q(), r = rows_of_batch(job_.r, p.n);
     passes_.sum(twice_, a);
     passes_.factor(twice_);
+    if (twice_.inverse_squares > 0) step("measure_first_inverse", ceil_divide(p.n, 16));
     if (twice_.most_in_one > 0 || twice_.most_departure > 0) step("judge_first_pass", 1);
     passes_.divide(twice_, a, q);
     passes_.form_r(twice_, r);
