@@ -10,7 +10,9 @@
 //   Q = X,  R := R D,  where columns that are zero in A are zero
 //
 //   launches, in this order                                              one group per
-//   list_all         where no variant came before: routes, magnitudes    matrix
+//   where no variant came before:
+//   list_all         the list and the routes                             FURTHER_GROUP matrices
+//   measure_all      magnitudes                                          LOOKED_ENTRIES entries
 //   measure_refused  of a piece of rows: exponents, squared norms        piece x 64 columns
 //   spread_refused   B + E                                               piece x 64 columns
 //   in each pass     the launches of gram_twice.cl, with begin_pass      tile on the diagonal
@@ -85,26 +87,39 @@ INLINE PiecePlace piece_place(FactorShape shape, TwiceShape twice, FurtherShape 
 #define PIECE_NUMBER(twice, piece, col) ((piece) * (index_t)((twice).tiles * TILE) + (col))
 
 // For matrices that no variant has looked at before (gram_passes): the list of all of them, and
-// the magnitude and the route of each. Groups: one per matrix.
+// the route of each. A work-item has a matrix.
 __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void list_all(
-    __global const STORED* a, __global int* list, __global int* routes, __global int* magnitudes,
-    FactorShape shape) {
+    __global int* list, __global int* routes, __global int* magnitudes, FactorShape shape) {
+  const index_t matrix = get_group_id(0) * (index_t)FURTHER_GROUP + get_local_id(0);
+  if (matrix >= shape.count) return;
+  list[matrix] = matrix;
+  routes[matrix] = ROUTE_REFLECTORS;
+  magnitudes[matrix] = MAGNITUDE_ZERO;
+}
+
+// Entries of a matrix that a group looks at.
+#define LOOKED_ENTRIES 65536
+
+// Their magnitudes. Groups: for each matrix one for every LOOKED_ENTRIES entries.
+__kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure_all(
+    __global const STORED* a, __global int* magnitudes, FactorShape shape) {
   __local int codes[FURTHER_GROUP];
-  const int item = get_local_id(0), matrix = get_group_id(0);
   const index_t entries = shape.m * (index_t)shape.n;
-  a += matrix * entries;
+  const int groups = (int)((entries + LOOKED_ENTRIES - 1) / LOOKED_ENTRIES);
+  const int item = get_local_id(0), matrix = get_group_id(0) / groups;
+  const index_t first = get_group_id(0) % groups * (index_t)LOOKED_ENTRIES;
+  const int looked = (int)min((index_t)LOOKED_ENTRIES, entries - first);
+  a += matrix * entries + first;
   int code = MAGNITUDE_ZERO;
-  for (index_t e = item; e < entries; e += FURTHER_GROUP)
+#pragma unroll 8
+  for (int e = item; e < looked; e += FURTHER_GROUP)
     code = max(code, magnitude_code(fabs(a[e]), isfinite(a[e])));
   codes[item] = code;
   for (int width = FURTHER_GROUP / 2; width > 0; width /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < width) codes[item] = max(codes[item], codes[item + width]);
   }
-  if (item > 0) return;
-  list[matrix] = matrix;
-  routes[matrix] = ROUTE_REFLECTORS;
-  magnitudes[matrix] = codes[0];
+  if (item == 0) atomic_max(&magnitudes[matrix], codes[0]);
 }
 
 // For each column of a piece: the exponent of its largest entry, the sum of the squares of its

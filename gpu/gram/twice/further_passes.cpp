@@ -137,9 +137,14 @@ Slots slots(const Problem& p) {
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
+  constexpr index_t looked_entries = 65536;  // LOOKED_ENTRIES
   const Buffer &routes = job.work.front(), &list = job.work.back();
-  launch("list_all", job.count, further_group_size, job.a, list, routes, job.magnitudes,
-         factor_shape(real_form(job.problem), job.count));
+  const Problem real = real_form(job.problem);
+  const FactorShape shape = factor_shape(real, job.count);
+  launch("list_all", ceil_divide(job.count, index_t{further_group_size}), further_group_size, list,
+         routes, job.magnitudes, shape);
+  launch("measure_all", job.count * ceil_divide(real.m * real.n, looked_entries),
+         further_group_size, job.a, job.magnitudes, shape);
   enqueue_refused(
       {job.problem, job.params, job.count, list, job.a, job.q, job.r, routes, job.slots},
       {0, further_pass_counts(job.problem).most}, launch);
