@@ -43,8 +43,8 @@ bool fits(const SolveProblem&, const Limits&) { return true; }
 void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
   const index_t groups =
       std::min(ceil_divide(job.shape.count, params.at("TEAMS")), job.factor_groups);
-  launch("measure_factors", groups, measure_group_size(params), job.r, job.findings,
-         job.of_columns, job.scratch, job.shape, static_cast<int>(groups));
+  launch("measure_factors", groups, measure_group_size(params), job.r, job.findings, job.of_columns,
+         job.scratch, job.shape, static_cast<int>(groups));
 }
 
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
