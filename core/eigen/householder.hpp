@@ -165,19 +165,23 @@ Matrix<C> product_in_parts(const X& x, const Y& y) {
 }
 
 /// C := H_1 .. H_c C, where the c columns of `vr` hold V below the diagonal: C - V W, in which row
-/// j of W is tau_j (v_j^H C - sum over later i of v_j^H v_i W_i).
+/// j of W is tau_j (v_j^H C - sum over later i of v_j^H v_i W_i). With `is_adjoint` it is H_c^H ..
+/// H_1^H C, with the conjugate of tau_j and a sum over earlier i.
 template <class C>
 void apply_block(Eigen::Ref<Matrix<C>> c, const Eigen::Ref<const Matrix<C>>& vr,
-                 const Eigen::Ref<const Vector<C>>& tau) {
+                 const Eigen::Ref<const Vector<C>>& tau, bool is_adjoint = false) {
   Matrix<C> v = vr;
   v.template triangularView<Eigen::StrictlyUpper>().setZero();
   v.diagonal().setOnes();
   const Matrix<C> gram = product_in_parts<C>(v, v);
   Matrix<C> w = product_in_parts<C>(v, c);
-  for (index_t j = v.cols() - 1; j >= 0; --j) {
-    const index_t later = v.cols() - 1 - j;
-    w.row(j) -= gram.row(j).tail(later) * w.bottomRows(later);
-    w.row(j) *= tau(j);
+  for (index_t step = 0; step < v.cols(); ++step) {
+    const index_t j = is_adjoint ? step : v.cols() - 1 - step;
+    if (is_adjoint)
+      w.row(j) -= gram.row(j).head(step) * w.topRows(step);
+    else
+      w.row(j) -= gram.row(j).tail(step) * w.bottomRows(step);
+    w.row(j) *= is_adjoint ? conjugate(tau(j)) : tau(j);
   }
   c.noalias() -= v * w;
 }
@@ -206,6 +210,24 @@ void form_q(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {
     const index_t columns = std::min(block_columns, k - j);
     apply_block<C>(q.block(j, j, m - j, q.cols() - j), vr.block(j, j, m - j, columns),
                    tau.segment(j, columns));
+  }
+}
+
+/// C := H_1 .. H_k C, or H_k^H .. H_1^H C.
+template <class C>
+void apply(const Matrix<C>& vr, const Vector<C>& tau, bool is_adjoint, Matrix<C>& c) {
+  const index_t m = vr.rows(), k = tau.size();
+  const index_t step = is_tall(m, k) ? 1 : block_columns, blocks = (k + step - 1) / step;
+  for (index_t i = 0; i < blocks; ++i) {
+    const index_t j = (is_adjoint ? i : blocks - 1 - i) * step, columns = std::min(step, k - j);
+    if (!is_tall(m, k)) {
+      apply_block<C>(c.bottomRows(m - j), vr.block(j, j, m - j, columns), tau.segment(j, columns),
+                     is_adjoint);
+      continue;
+    }
+    Vector<C> v = vr.col(j).tail(m - j);
+    v(0) = C(1);
+    apply_reflector<C>(c.bottomRows(m - j), v, is_adjoint ? conjugate(tau(j)) : tau(j));
   }
 }
 
