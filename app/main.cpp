@@ -84,6 +84,10 @@ ExitCode run(const SolveOptions& options, Comm&) {
   if (is_standard_output(options.output)) keep_stdout_free();
   return run_solve(options);
 }
+ExitCode run(const ApplyOptions& options, Comm&) {
+  if (is_standard_output(options.output)) keep_stdout_free();
+  return run_apply(options);
+}
 ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); }
 ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
 ExitCode run(const DevicesOptions& options, Comm&) { return run_devices(options); }

@@ -216,6 +216,10 @@ void check(SolveOptions& o) {
                      "leave one of them away");
   refuse_two_standard_inputs({o.a, o.b, s.weights, o.groups});
 }
+void check(ApplyOptions& o) {
+  choose_stream(o);
+  if (!is_standard_output(o.output)) refuse_standard_output(o.output);
+}
 void check(VerifyOptions& o) {
   const bool is_table = !o.system.response.empty();
   if (is_table && !o.solutions.empty())
@@ -280,6 +284,7 @@ std::vector<std::string> outputs_of(const SolveOptions& o) {
   if (!o.into.empty()) return outputs_into(o.into, o.inputs);
   return {o.output};
 }
+std::vector<std::string> outputs_of(const ApplyOptions& o) { return {o.output}; }
 std::vector<std::string> outputs_of(const VerifyOptions& o) { return {o.report}; }
 std::vector<std::string> outputs_of(const InfoOptions& o) { return {o.plot}; }
 std::vector<std::string> outputs_of(const GenerateOptions& o) { return {o.output}; }
@@ -314,6 +319,7 @@ void check_options(Options& options) {
 
 template void check_options(FactorOptions&);
 template void check_options(SolveOptions&);
+template void check_options(ApplyOptions&);
 template void check_options(VerifyOptions&);
 template void check_options(GenerateOptions&);
 template void check_options(InfoOptions&);

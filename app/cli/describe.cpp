@@ -49,6 +49,8 @@ constexpr std::pair<std::string_view, ElementType> element_types[] = {
     {"single", ElementType::float32}, {"double", ElementType::float64}};
 const std::pair<std::string_view, std::string> backends[] = {
     {"auto", "auto"}, {"cpu", "cpu"}, {"gpu", "gpu"}, {"opencl", "opencl"}};
+constexpr std::pair<std::string_view, Product> products[] = {
+    {"qt", Product::qt}, {"q", Product::q}, {"rinv", Product::rinv}, {"rinvt", Product::rinvt}};
 constexpr std::pair<std::string_view, RowsOfB> rows_words[] = {{"auto", RowsOfB::automatic},
                                                                {"first", RowsOfB::first},
                                                                {"last", RowsOfB::last},
@@ -405,6 +407,30 @@ void describe(CommandLine& line, SolveOptions& o) {
   line.flag("-f,--force", o.force, "replace existing files");
 }
 
+void describe(CommandLine& line, ApplyOptions& o) {
+  line.positional("FACTORS", o.factors,
+                  "an output of factor, or factors of any program, as verify");
+  line.positional("B", o.b, "the right sides, also of one dimension, as for solve");
+  line.positional("OUT", o.output,
+                  "HDF5, or by its ending .npz, .npy (OUT.X.npy, OUT.report.json), .csv, .tsv, "
+                  ".txt, .mtx; - is standard output: X alone");
+  line.choice("--with", o.product,
+              "qt: X = Q'B; q: X = QB; rinv: X = R^-1 B; rinvt: X = R^-H B; ' and H are the "
+              "conjugate transpose; with P: P R^-1 B and R^-H P'B",
+              products);
+  line.choice("--rows", o.rows, "which dimension of B is multiplied", rows_words);
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
+              orders);
+  add_raw_values(line, o.raw_values);
+  add_csv_options(line, o.csv);
+  add_resource_options(line, o);
+  add_dry_run(line, o.dry_run);
+  line.choice("--format", o.format, "of OUT -", stream_formats);
+  line.flag("-f,--force", o.force, "replace existing files");
+}
+
 void describe(CommandLine& line, VerifyOptions& o) {
   line.positional("IN", o.input, "the file that was factored, as for factor; or A of solve");
   line.positional("OUT", o.factors,
@@ -524,6 +550,7 @@ void describe_options(CommandLine& line, Options& options) {
 
 template void describe_options(CommandLine&, FactorOptions&);
 template void describe_options(CommandLine&, SolveOptions&);
+template void describe_options(CommandLine&, ApplyOptions&);
 template void describe_options(CommandLine&, VerifyOptions&);
 template void describe_options(CommandLine&, GenerateOptions&);
 template void describe_options(CommandLine&, InfoOptions&);

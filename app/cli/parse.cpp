@@ -26,6 +26,7 @@ Factors every matrix of a file by QR, or solves with it, and checks each result.
 
   qrtool factor a.h5 q.h5       A -> Q, R and an error report, for every matrix
   qrtool solve a.h5 b.h5 x.h5   x that minimises ||A x - b||, for every b
+  qrtool apply q.h5 b.h5 x.h5   Q'b of stored factors, also Qb, R^-1 b, R^-H b
   qrtool verify a.h5 q.h5       measures the errors again, from the files alone
   qrtool info FILE              what is in a file, or what a run left there
   qrtool devices                what there is to run on
@@ -71,6 +72,14 @@ error, and writes X and a report. The first word of a list is the default.
   qrtool solve a.npy b.npy x.npz
   qrtool solve table.csv out.csv --response y --intercept
   qrtool solve a.npy b1.npy b2.npy --into results
+)";
+constexpr std::string_view apply_about =
+    R"(Multiplies B by stored factors, checks every product by the inverse one, and
+writes X and a report. The first word of a list is the default.
+
+  qrtool apply q.h5 b.h5 x.h5                 X = Q'B
+  qrtool apply q.h5 b.h5 x.h5 --with rinvt    X = R^-H B, which whitens
+  qrtool apply raw.npz b.npy x.npy --with q   as LAPACK's ormqr, without Q
 )";
 constexpr std::string_view verify_about =
     R"(Measures the errors of the factors in OUT against the matrices in IN, in
@@ -119,6 +128,7 @@ struct CommandText {
 
 constexpr CommandText<FactorOptions> factor_text{"factor", "IN OUT", factor_about};
 constexpr CommandText<SolveOptions> solve_text{"solve", "A B OUT", solve_about};
+constexpr CommandText<ApplyOptions> apply_text{"apply", "FACTORS B OUT", apply_about};
 constexpr CommandText<VerifyOptions> verify_text{"verify", "IN OUT", verify_about};
 constexpr CommandText<GenerateOptions> generate_text{"generate", "--shape BxMxN OUT",
                                                      generate_about};
@@ -176,6 +186,7 @@ constexpr CommandEntry entry_of(std::string_view about) {
 const CommandEntry commands[] = {
     entry_of<FactorOptions, factor_text>("Q, R and an error report of every matrix"),
     entry_of<SolveOptions, solve_text>("least squares"),
+    entry_of<ApplyOptions, apply_text>("products with stored factors"),
     entry_of<VerifyOptions, verify_text>("measures the errors again"),
     entry_of<GenerateOptions, generate_text>("test matrices"),
     entry_of<InfoOptions, info_text>("what is in a file"),

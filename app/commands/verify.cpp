@@ -216,6 +216,15 @@ bool holds_solutions(const std::string& file) {
          recorded_attributes(file, {"command"}).front() == "solve";
 }
 
+/// Refuses an output of `apply`. Errors: UsageError.
+void refuse_products(const std::string& file) {
+  if (read_recorded_input(file).file.empty() ||
+      recorded_attributes(file, {"command"}).front() != "apply")
+    return;
+  throw UsageError(fmt::format("{}: holds products, which qrtool apply has checked", escape(file)),
+                   "verify takes an output of factor or solve, and before it what it is of");
+}
+
 /// If OUT holds solutions, returns the options completed for their check: with A and B, or with the
 /// table and the response that OUT records. Returns nothing if OUT holds factors.
 std::optional<VerifyOptions> with_table(const VerifyOptions& o) {
@@ -306,6 +315,7 @@ ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& 
 
 ExitCode run_verify(const VerifyOptions& o) {
   require_own_report(o.solutions.empty() ? o.factors : o.solutions);
+  refuse_products(o.solutions.empty() ? o.factors : o.solutions);
   if (!o.solutions.empty()) return verify_solutions(o);
   if (const auto table = with_table(o)) return verify_solutions(*table);
   if (!o.report.empty()) check_report(o);

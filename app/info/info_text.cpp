@@ -144,6 +144,7 @@ std::string origin_text(const StoredOutput& stored, bool has_solutions) {
   } else if (has_solutions) {
     add("and ", place("right_side_file", "right_side_dataset"));
   }
+  add("with ", word("with"));
   add("", word("mode"));
   add("sign ", word("sign"));
   add("", word("precision"));

@@ -11,6 +11,7 @@
 #include "app/options/backend_request.hpp"
 #include "app/options/bench_options.hpp"
 #include "app/options/print_options.hpp"
+#include "core/apply/apply.hpp"
 #include "core/problem/problem.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/read/reader.hpp"
@@ -106,6 +107,19 @@ struct SolveOptions : PrintOptions {
   std::string into;                 // --into: a folder; empty: one b, and `output`
   std::vector<std::string> inputs;  // with --into: every B, or every table
   InputsOfRun taken;                // of these
+};
+
+struct ApplyOptions : PrintOptions {
+  std::string factors, b, output;
+  Product product = Product::qt;
+  RowsOfB rows = RowsOfB::automatic;
+  Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers of B as they are stored
+  CsvOptions csv;           // of B
+  StreamFormat format = StreamFormat::automatic;
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;
+  bool force = false, dry_run = false;
 };
 
 enum class Criteria { bar, m_eps };

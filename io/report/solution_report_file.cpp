@@ -53,15 +53,17 @@ Hash& hash_of(std::vector<std::pair<std::string, Hash>>& all, std::string_view d
 
 template <class T>
 void SolutionReportFile::add(std::string_view dataset, BatchView<const T> values) {
-  NumberHash& hash = hash_of(datasets_, dataset);
   for (index_t b = 0; b < values.count; ++b)
     for (index_t i = 0; i < values.rows; ++i)
-      for (index_t j = 0; j < values.cols; ++j) hash.add(static_cast<double>(values[b](i, j)));
+      add(dataset,
+          std::span(values[b].row_block(i, 1).data, static_cast<std::size_t>(values.cols)));
 }
 
 template <class T>
 void SolutionReportFile::add(std::string_view dataset, std::span<const T> values) {
-  hash_of(fits_, dataset).add(values, threads_);
+  if (is_fit(dataset)) return hash_of(fits_, dataset).add(values, threads_);
+  NumberHash& hash = hash_of(datasets_, dataset);
+  for (const T value : values) hash.add(static_cast<double>(value));
 }
 
 template void SolutionReportFile::add(std::string_view, std::span<const float>);

@@ -126,6 +126,22 @@ class Schemas(unittest.TestCase):
         result = self.run_json("solve-by", "solve", *groups, "--by", "date", "--intercept")
         self.assertEqual((result["groups"], result["check"]["singular"]), (5, 1))
 
+    def test_apply(self):
+        self.write_matrices(6)
+        np.save(self.path("b.npy"), np.ones((5, 2)))
+        for mode in ("reduced", "raw"):
+            self.run_json("factor", "factor", self.path("a.h5"), self.path("q.h5"), "-f", "--mode",
+                          mode)
+            given = ("apply", self.path("q.h5"), self.path("b.npy"), self.path("x.npy"), "-f")
+            result = self.run_json("apply", *given)
+            self.assertEqual((result["check"]["passed"], result["with"]), (12, "qt"))
+            self.check(pathlib.Path(self.path("x.report.json")).read_text(), "solution-report")
+            self.run_json("dry-run", *given, "--dry-run")
+        np.save(self.path("b.npy"), np.full((3, 2), np.nan))
+        result = self.run_json("apply", *given, "--with", "rinv", status=1)
+        self.assertEqual(result["check"]["status"]["non_finite"], 12)
+        self.run_json("info", "info", self.path("x.npy"))
+
     def test_failing_matrices_are_named(self):
         a = self.write_matrices(300)
         a[::2, 0, 0] = np.nan
