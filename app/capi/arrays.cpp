@@ -153,5 +153,8 @@ QRTOOL_FOR(std::complex<double>)
 template void copy(const Strided<const float>&, const Strided<double>&, int);
 template void copy(const Strided<const std::complex<float>>&, const Strided<std::complex<double>>&,
                    int);
+template void copy(const Strided<const double>&, const Strided<float>&, int);
+template void copy(const Strided<const std::complex<double>>&, const Strided<std::complex<float>>&,
+                   int);
 
 }  // namespace qrtool::capi

@@ -3,6 +3,7 @@
  *
  *   factor   A (m x n) -> Q, R with A = Q R, k = min(m, n), and the errors of every matrix
  *   solve    A (m x n), B (m x p) -> X (n x p) that minimises ||A X - B||, and an error of every x
+ *   apply    Q, or R, and B -> Q'B, QB, R^-1 B or R^-H B, and an error of every column
  *   verify   A, Q, R -> the errors of factors, whoever made them
  *
  *     qrtool_context *context = NULL;
@@ -307,6 +308,31 @@ typedef struct qrtool_solutions {
 QRTOOL_API int qrtool_solve(qrtool_context* context, const qrtool_matrices* a,
                             const qrtool_matrices* b, const qrtool_matrices* weights,
                             const qrtool_solve_options* options, const qrtool_solutions* out);
+
+/* ---- Products with factors ---- */
+
+/* ' and H are the conjugate transpose. */
+enum qrtool_product {
+  QRTOOL_QT = 0,   /* Q'B: k x p of m x p; m x p of v and tau, as LAPACK's ormqr */
+  QRTOOL_Q = 1,    /* Q B: m x p of k x p, or of m x p */
+  QRTOOL_RINV = 2, /* R^-1 B, with p P R^-1 B: n x p of n x p, for m >= n */
+  QRTOOL_RINVT = 3 /* R^-H B, with p R^-H P'B */
+};
+
+typedef struct qrtool_apply_options {
+  size_t size;
+  int32_t product; /* enum qrtool_product */
+  int32_t reserved;
+} qrtool_apply_options;
+
+/* X := a product of B with factors of its type: q, or r and perhaps p, or v and tau. One of them
+ * serves every B, and one B every factor, where its count is 1. Each x is checked by the inverse
+ * product: backward_error, bar, status and tries are found of it; errors is not used.
+ * QRTOOL_OVERFLOWS is also the status where R has a zero on its diagonal, and x is NaN. All arrays
+ * are in host memory. options: NULL for Q'B. */
+QRTOOL_API int qrtool_apply(qrtool_context* context, const qrtool_given_factors* factors,
+                            const qrtool_matrices* b, const qrtool_apply_options* options,
+                            const qrtool_solutions* out);
 
 /* ---- Device arrays ----
  *

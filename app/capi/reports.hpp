@@ -8,6 +8,7 @@
 #include "app/capi/calls.hpp"
 #include "core/batch.hpp"
 #include "core/report/report.hpp"
+#include "core/solve/system_solver.hpp"
 
 namespace qrtool::capi {
 
@@ -60,5 +61,22 @@ class ReportArray {
   bool are_good_ = true;
 };
 using Reports = ReportArray<qrtool_report>;
+using Solutions = ReportArray<qrtool_solution>;
+
+inline qrtool_solution report_of(const SolutionReport& line, const MatrixFindings& found,
+                                 double ridge) {
+  return {.residual_norm = line.residual_norm,
+          .backward_error = line.backward_error,
+          .least_norm_error = line.least_norm_error,
+          .bar = line.bar,
+          // A ridge leaves a number of them that is not whole.
+          .degrees_of_freedom = ridge > 0 ? not_measured : line.freedom,
+          .condition = found.condition,
+          .scaled_condition = found.scaled_condition,
+          .status = static_cast<std::int32_t>(line.status),
+          .rank = found.rank,
+          .tries = line.tries,
+          .reserved = 0};
+}
 
 }  // namespace qrtool::capi

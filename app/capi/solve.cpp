@@ -21,23 +21,6 @@
 namespace qrtool::capi {
 namespace {
 
-using Solutions = ReportArray<qrtool_solution>;
-
-qrtool_solution report_of(const SolutionReport& line, const MatrixFindings& found, double ridge) {
-  return {.residual_norm = line.residual_norm,
-          .backward_error = line.backward_error,
-          .least_norm_error = line.least_norm_error,
-          .bar = line.bar,
-          // A ridge leaves a number of them that is not whole.
-          .degrees_of_freedom = ridge > 0 ? not_measured : line.freedom,
-          .condition = found.condition,
-          .scaled_condition = found.scaled_condition,
-          .status = static_cast<std::int32_t>(line.status),
-          .rank = found.rank,
-          .tries = line.tries,
-          .reserved = 0};
-}
-
 /// The arrays of a call, whose shapes fit each other.
 template <class T>
 struct Systems {

@@ -4,6 +4,7 @@ PyTorch, JAX, CuPy, Numba and others that are on a GPU of NVIDIA, where they are
 
     q, r = qrtool.qr(a)                       as numpy.linalg.qr, with R_kk >= 0
     x, residues, rank = qrtool.lstsq(a, b)    as scipy.linalg.lstsq, for batches too
+    qrtool.apply(b, "qt", q=q)                Q'b; also Qb, R^-1 b and R^-H b
     qrtool.verify(a, q, r)                    whether A = QR and Q'Q = I hold
 
 Every result has been measured; report=True gives the errors and the bars that they are held to.
@@ -26,8 +27,8 @@ from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, Mem
 
 __version__ = _library.VERSION
 __all__ = ["AccuracyWarning", "CallError", "DeviceArray", "DeviceError", "Error", "LstsqResult",
-           "MemoryLimitError", "QRResult", "STATUS_NAMES", "last_run", "lstsq", "open_device",
-           "qr", "release", "verify", "workspace"]
+           "MemoryLimitError", "QRResult", "STATUS_NAMES", "apply", "last_run", "lstsq",
+           "open_device", "qr", "release", "verify", "workspace"]
 
 QRResult = namedtuple("QRResult", ["Q", "R"])
 LstsqResult = namedtuple("LstsqResult", ["x", "residues", "rank"])
@@ -488,6 +489,64 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
     return (*results, *more) if more else LstsqResult(*results)
 
 
+PRODUCTS = {"qt": 0, "q": 1, "rinv": 2, "rinvt": 3}
+
+
+def apply(b, product="qt", *, q=None, r=None, p=None, h=None, tau=None, report=False):
+    """Right sides b, [m] or [..., m, p], multiplied by factors of qr() or another program: by Q^H
+    ("qt"), Q ("q"), R^-1 ("rinv") or R^-H ("rinvt"), each checked by the inverse product.
+
+    q: [..., m, k] or [..., m, m], for "qt" and "q"; r: [..., n, n], for "rinv" and "rinvt"; or for
+        all of them h and tau of mode "raw", whose Q is m x m and is not formed, as by LAPACK's
+        ormqr. The dimensions before the last two are broadcast.
+    p: the permutation of a pivoted r, a[..., :, p] = Q R: "rinv" gives P R^-1 b, "rinvt" R^-H P'b.
+    report: one more result, a record for each right side as of lstsq(), in which backward_error,
+        bar, status and tries are set.
+
+    An x is NaN where b or the factors are not finite, or where R has a zero on its diagonal."""
+    stay_untraced()
+    number, sides = _word(PRODUCTS, product, "product"), array_of(b, "b")
+    name = "h" if h is not None else "q" if number < 2 else "r"
+    factor = {"q": q, "r": r, "h": h}[name]
+    if factor is None or (h is None) != (tau is None):
+        raise CallError(f"{product!r} needs {'q' if number < 2 else 'r'}, or h and tau")
+    factor, is_vector = _matrices(factor, name), sides.ndim == 1
+    if name == "h":
+        factor = factor.swapaxes(-1, -2)
+    sides = _as_column(sides) if is_vector else _require_matrices(sides, "b")
+    dtype, (m, n) = np.result_type(factor.dtype, sides.dtype), factor.shape[-2:]
+    given = [factor, sides] + ([array_of(tau, "tau")[..., np.newaxis, :]] if name == "h" else [])
+    try:
+        batch = np.broadcast_shapes(*(each.shape[:-2] for each in given))
+    except ValueError:
+        raise CallError(f"{name} is {factor.shape} and b is {sides.shape}: the dimensions before "
+                        "the last two do not belong together") from None
+    structs, kept = zip(*(matrices_of(_spread(each.astype(dtype, copy=False), batch))
+                          for each in given))
+    factors = _library.GivenFactors(ctypes.sizeof(_library.GivenFactors))
+    setattr(factors, "v" if name == "h" else name, _pointer(structs[0]))
+    factors.tau = _pointer(structs[2]) if name == "h" else None
+    if p is not None and number >= 2:
+        order = _permutation(p)
+        if order.shape != (*factor.shape[:-2], n):
+            raise CallError(f"p is {order.shape}; for this {name} it must be "
+                            f"{(*factor.shape[:-2], n)}")
+        order = np.array(_spread(order[..., np.newaxis, :], batch))
+        factors.p = address_of(order)
+    rows = n if number >= 2 else m if number == 1 or name == "h" else n
+    out = _library.Solutions(ctypes.sizeof(_library.Solutions))
+    x, out.x = new_array((*batch, rows, sides.shape[-1]), dtype)
+    memory = memory_of((*batch, sides.shape[-1]), SOLUTION)
+    lines, out.solutions = records_in(memory, SOLUTION), address_of(memory)
+    options = _library.ApplyOptions(ctypes.sizeof(_library.ApplyOptions), number)
+    if not _context("cpu").call(_library.LIBRARY.qrtool_apply, factors, structs[1], options, out):
+        _warn(lines["status"], "products")
+    del kept  # the structs pointed there
+    if is_vector:
+        x, lines = x[..., 0], lines[..., 0]
+    return (x, lines.view(np.recarray)) if report else x
+
+
 def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=False,
               condition=False, check="full", mixed=False, device="cuda:0"):
     """The bytes of work memory that qr() takes on a GPU for matrices of this shape [..., m, n].
@@ -507,5 +566,5 @@ def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=Fal
     return size.value
 
 
-for _function in (qr, verify, lstsq, stay_untraced):
+for _function in (qr, apply, verify, lstsq, stay_untraced):
     _function._torchdynamo_disable = True

@@ -81,6 +81,16 @@ def qr(a: _OnDevice, mode: _Mode = "reduced", *, sign: _Sign = None, pivoting: b
        condition: bool = False, check: _Check = "full", mixed: bool = False,
        device: str | int = "auto", report: bool = False) -> Any: ...
 @overload
+def apply(b: ArrayLike, product: Literal["qt", "q", "rinv", "rinvt"] = "qt", *,
+          q: ArrayLike | None = None, r: ArrayLike | None = None, p: ArrayLike | None = None,
+          h: ArrayLike | None = None, tau: ArrayLike | None = None,
+          report: Literal[False] = False) -> _Array: ...
+@overload
+def apply(b: ArrayLike, product: Literal["qt", "q", "rinv", "rinvt"] = "qt", *,
+          q: ArrayLike | None = None, r: ArrayLike | None = None, p: ArrayLike | None = None,
+          h: ArrayLike | None = None, tau: ArrayLike | None = None,
+          report: Literal[True]) -> tuple[_Array, _Array]: ...
+@overload
 def verify(a: ArrayLike | _OnDevice, q: ArrayLike | _OnDevice | None,
            r: ArrayLike | _OnDevice | None = None, *, p: ArrayLike | _OnDevice | None = None,
            criteria: Literal["standard", "m-eps"] = "standard",

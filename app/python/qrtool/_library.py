@@ -86,6 +86,10 @@ class GivenFactors(ctypes.Structure):
                 ("v", POINTER(Matrices)), ("tau", POINTER(Matrices)), ("p", c_void_p)]
 
 
+class ApplyOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("product", c_int32), ("reserved", c_int32)]
+
+
 class SolveOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("rank_tolerance", c_double), ("ridge", c_double),
                 ("intercept", c_int32), ("basic", c_int32), ("skip_missing", c_int32),
@@ -142,6 +146,7 @@ def load():
     for name, types in (
             ("last_run", [Run]), ("factor", [Matrices, FactorOptions, Factors]),
             ("verify", [Matrices, GivenFactors, VerifyOptions]),
+            ("apply", [GivenFactors, Matrices, ApplyOptions, Solutions]),
             ("solve", [Matrices, Matrices, Matrices, SolveOptions, Solutions])):
         getattr(library, f"qrtool_{name}").argtypes = [c_void_p, *map(POINTER, types)]
     library.qrtool_verify.argtypes += [c_void_p, c_size_t]

@@ -43,6 +43,10 @@ int main(void) {
   VALUE(QRTOOL_OVERFLOWS);
   VALUE(QRTOOL_UNCHECKED);
   VALUE(QRTOOL_TOO_FEW_ROWS);
+  VALUE(QRTOOL_QT);
+  VALUE(QRTOOL_Q);
+  VALUE(QRTOOL_RINV);
+  VALUE(QRTOOL_RINVT);
   SIZE(qrtool_matrices);
   MEMBER(qrtool_matrices, data);
   MEMBER(qrtool_matrices, type);
@@ -146,6 +150,10 @@ int main(void) {
   MEMBER(qrtool_solve_options, skip_missing);
   MEMBER(qrtool_solve_options, least_norm);
   MEMBER(qrtool_solve_options, stream);
+  SIZE(qrtool_apply_options);
+  MEMBER(qrtool_apply_options, size);
+  MEMBER(qrtool_apply_options, product);
+  MEMBER(qrtool_apply_options, reserved);
   SIZE(qrtool_solutions);
   MEMBER(qrtool_solutions, size);
   MEMBER(qrtool_solutions, x);

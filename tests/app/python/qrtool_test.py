@@ -400,6 +400,95 @@ class Qr(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertTrue(np.array_equal(qrtool.qr(a).R, expected))
 
+    # ---- apply
+
+    def product_of(self, b, product, given):
+        """What apply() should give, in float64."""
+        b = b.astype(np.complex128 if b.dtype.kind == "c" else np.float64)
+        q, r, p = (given.get(name) for name in "qrp")
+        if "h" in given:
+            v = np.swapaxes(given["h"], -1, -2)
+            n = v.shape[-1]
+            m = v.shape[-2]
+            r, q = np.triu(v[:n].astype(b.dtype)), np.eye(m, dtype=b.dtype)
+            for j in reversed(range(min(m, n))):
+                w = np.r_[np.zeros(j), 1, v[j + 1:, j]].astype(b.dtype)[:, None]
+                q = q - given["tau"][j] * w @ (w.conj().T @ q)
+        if product in ("qt", "q"):
+            return (q.conj().swapaxes(-1, -2) if product == "qt" else q) @ b
+        order = np.arange(r.shape[-1]) if p is None else p
+        if product == "rinvt":
+            return np.linalg.solve(r.conj().swapaxes(-1, -2).astype(b.dtype), b[order])
+        x = np.empty_like(b)
+        x[order] = np.linalg.solve(r.astype(b.dtype), b)
+        return x
+
+    def test_apply_by_chance(self):
+        chance = np.random.default_rng(70)
+        for _ in range(DRAWS):
+            dtype = TYPES[chance.integers(4)]
+            m, n, p = (int(chance.integers(1, 30)) for _ in range(3))
+            m = max(m, n)
+            a = numbers(chance, (m, n), dtype)
+            mode = ("reduced", "complete", "raw", "r")[chance.integers(4)]
+            pivoting = bool(chance.integers(2)) and mode in ("reduced", "r")
+            found = qrtool.qr(a, mode, pivoting=pivoting)
+            names = {"raw": ("h", "tau"), "r": ("r",)}.get(mode, ("q", "r"))
+            found = found if isinstance(found, tuple) else (found,)
+            given = dict(zip((*names, "p"), found))
+            for product in ("qt", "q", "rinv", "rinvt"):
+                if mode == "r" and product in ("qt", "q"):
+                    continue
+                if mode == "complete" and product.startswith("rinv") and m > n:
+                    with self.assertRaises(qrtool.CallError):
+                        qrtool.apply(np.ones((n, p)), product, r=given["r"])
+                    continue
+                columns = m if mode in ("raw", "complete") else n
+                rows = n if product.startswith("rinv") else m if product == "qt" else columns
+                b = numbers(chance, (rows, p), dtype)
+                used = given if mode == "raw" else {
+                    k: v for k, v in given.items() if k in ("q" if product[0] == "q" else "rp")}
+                x, report = qrtool.apply(in_some_order(chance, b), product, report=True, **used)
+                self.assertTrue((report.status == 0).all() and
+                                (report.backward_error <= report.bar).all())
+                wanted = self.product_of(b, product, given)
+                u, size = np.finfo(dtype).eps, np.linalg.norm(wanted, axis=0)
+                if product[0] == "q":
+                    size = np.linalg.norm(b, axis=0)
+                else:
+                    size = size * np.linalg.cond(a)
+                self.assertEqual((x.dtype, x.shape), (np.dtype(dtype), wanted.shape))
+                self.assertTrue((np.linalg.norm(x - wanted, axis=0) <= 50 * u * m * size).all(),
+                                (m, n, p, mode, product))
+
+    def test_apply_broadcasts_and_refuses(self):
+        chance = np.random.default_rng(71)
+        a, b = chance.standard_normal((4, 1, 9, 3)), chance.standard_normal((5, 9, 2))
+        q, r = qrtool.qr(a)
+        self.assert_close(qrtool.apply(b, q=q), q.swapaxes(-1, -2) @ b, 10)
+        self.assert_close(qrtool.apply(b[0, :, 0], q=q[0, 0]), q[0, 0].T @ b[0, :, 0], 10)
+        h, tau = qrtool.qr(a, mode="raw")
+        x = qrtool.apply(b, h=h, tau=tau)
+        self.assertEqual(x.shape, (4, 5, 9, 2))
+        self.assert_close(qrtool.apply(x, "q", h=h, tau=tau), np.broadcast_to(b, x.shape), 30)
+        r[2, 0, 1, 1] = 0
+        x, report = None, None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            x, report = qrtool.apply(np.ones((3, 2)), "rinv", r=r, report=True)
+        self.assertEqual(len(caught), 1)
+        self.assertEqual(report.status[:, 0, 0].tolist(), [0, 0, 3, 0])
+        self.assertTrue(np.isnan(x[2]).all() and np.isfinite(x[[0, 1, 3]]).all())
+        for keywords, message in (({}, "needs q"), ({"h": h}, "h and tau"),
+                                  ({"q": q[:3, 0]}, "belong"),
+                                  ({"q": q[..., :5, :]}, "must have 5 rows"),
+                                  ({"product": "qt2", "q": q}, "may be"),
+                                  ({"product": "rinv", "r": r[..., :2, :]}, "square"),
+                                  ({"product": "rinv", "r": np.eye(9), "p": [0] * 9}, "once")):
+            with self.subTest(message=message), self.assertRaisesRegex(
+                    (qrtool.CallError, qrtool.Error), message):
+                qrtool.apply(b if "q" in keywords else b[0], **keywords)
+
     def test_an_interrupt_ends_a_long_call(self):
         a = np.random.default_rng(5).standard_normal((60000, 16, 16)).astype(np.float32)
         expected = qrtool.qr(a[:10]).R
