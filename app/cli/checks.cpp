@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -136,46 +137,70 @@ void place_words(SolveOptions& o) {
   if (is_table) o.output = std::exchange(o.b, "");
 }
 
-/// Refuses options that do not exist for one regression per group. Errors: UsageError.
+/// Errors: UsageError if a refused option is given beside the option `name`.
+void refuse_with(std::string_view name,
+                 std::span<const std::pair<bool, std::string_view>> refused) {
+  for (const auto& [is_given, what] : refused)
+    if (is_given)
+      throw UsageError(fmt::format("{} contradicts {}", name, what), "leave one of them away");
+}
+
+/// Refuses options that do not exist for one regression per row. Errors: UsageError.
+void check_window(const SolveOptions& o) {
+  const WindowOptions& window = o.window;
+  if (!window.are_given()) {
+    if (window.least > 0) throw UsageError("--min-rows is for --window", "--window N");
+    return;
+  }
+  if (window.least > window.rows)
+    throw UsageError(fmt::format("--min-rows {} is more than the {} rows of --window", window.least,
+                                 window.rows),
+                     fmt::format("give {} or fewer", window.rows));
+  const std::pair<bool, std::string_view> refused[] = {
+      {o.leverage, "--leverage: a row would have one in each window"},
+      {o.system.ridge.value_or(0) > 0, "--ridge: windows are plain least squares"},
+      {o.system.least_norm, "--least-norm: fewer rows than --min-rows have no x"}};
+  refuse_with("--window", refused);
+}
+
+/// Refuses options that do not exist for one regression per group or per row. Errors: UsageError.
 void check_by(const SolveOptions& o) {
-  const bool is_table = !o.by.empty();
+  const bool is_table = !o.by.empty(), has_groups = is_table || !o.groups.empty();
   if (is_table && !o.groups.empty())
     throw UsageError("--by is for a table, and --groups for A and B", "leave one of them away");
   if (is_table && o.system.response.empty())
     throw UsageError("--by is for a table, with --response",
                      "qrtool solve TABLE OUT.csv --response LIST --by COLUMN; A and B in other "
                      "files have --groups FILE:/path");
-  if (!is_table && !o.system.response.empty())
+  if (!o.groups.empty() && !o.system.response.empty())
     throw UsageError("--groups is for A and B in files; a table has --by",
                      "--by COLUMN is one regression for each group of a table");
   const bool is_on_cpu = o.backend.name == "auto" || o.backend.name == "cpu";
   const std::pair<bool, std::string_view> refused[] = {
       {!o.into.empty(), "--into: it has one output"},
-      {o.covariance, "--covariance: a group is one row of the output"},
-      {!o.system.polynomial.empty(), "--polynomial: A has the columns of the file"},
-      {!is_table && !o.system.a.empty(), "--a: A is one dataset"},
-      {!is_table && o.system.intercept, "--intercept: A has the columns of the file"},
+      {o.covariance, "--covariance: a group or window is one row of the output"},
+      {has_groups && !o.system.polynomial.empty(), "--polynomial: A has the columns of the file"},
+      {!o.groups.empty() && !o.system.a.empty(), "--a: A is one dataset"},
+      {!o.groups.empty() && o.system.intercept, "--intercept: A has the columns of the file"},
       {o.confidence > 0, "--confidence: the output has x and se, from which the limits follow"},
-      {o.precision == ElementType::float32, "--precision single: groups are solved in double"},
+      {o.precision == ElementType::float32, "--precision single: they are solved in double"},
       {is_table && o.system.rows != RowsOfB::automatic, "--rows: the column of --response is b"},
       {is_table && o.order != Order::automatic, "--order: a table is read line by line"},
       {is_table && o.raw_values, "--raw-values: it is for HDF5"},
-      {!is_on_cpu, "--backend: groups are solved on the CPU"},
-      {!o.backend.device.empty(), "--device: groups are solved on the CPU"},
-      {!o.backend.variant.empty(), "--variant: the size of each group decides"},
-      {o.format == StreamFormat::npy, "--format npy: the keys are text"}};
-  const std::string_view name = is_table ? "--by" : "--groups";
-  for (const auto& [is_given, what] : refused)
-    if (is_given)
-      throw UsageError(fmt::format("{} contradicts {}", name, what), "leave one of them away");
+      {!is_on_cpu, "--backend: they are solved on the CPU"},
+      {!o.backend.device.empty(), "--device: they are solved on the CPU"},
+      {!o.backend.variant.empty(), "--variant: their sizes decide"},
+      {o.format == StreamFormat::npy, "--format npy: standard output is a table as text"}};
+  const std::string_view name = is_table ? "--by" : has_groups ? "--groups" : "--window";
+  refuse_with(name, refused);
 }
 
 /// Checks what solving by groups writes, and where it may keep rows. Errors: UsageError,
 /// OutputError.
 void check_places_of_groups(const SolveOptions& o) {
   const bool has_groups = !o.by.empty() || !o.groups.empty();
-  if (!has_groups && !o.scratch.empty())
-    throw UsageError("--scratch is for --by and --groups", "leave it away");
+  if (!has_groups && !o.window.are_given() && !o.scratch.empty())
+    throw UsageError("--scratch is for --by, --groups and --window", "leave it away");
   if (!o.scratch.empty()) require_scratch(o.scratch);
   if (has_groups && o.output != standard_output_text && !has_text_ending(o.output))
     throw UsageError(fmt::format("{} writes a table as text, which '{}' is not",
@@ -185,7 +210,8 @@ void check_places_of_groups(const SolveOptions& o) {
 
 void check(SolveOptions& o) {
   const SystemOptions& s = o.system;
-  if (!o.by.empty() || !o.groups.empty()) check_by(o);
+  check_window(o);
+  if (!o.by.empty() || !o.groups.empty() || o.window.are_given()) check_by(o);
   check_taken(o.taken, o.into, o.force);
   o.into.empty() ? place_words(o) : place_words_into(o);
   check_places_of_groups(o);

@@ -337,6 +337,7 @@ struct Elsewhere {
 constexpr Elsewhere statistics[] = {
     {.option = "--predict", .hint = "predictions are A X with the new rows as A: in NumPy a @ x"},
     {.option = "--group", .hint = "--by COLUMN is one regression for each group of a table"},
+    {.option = "--rolling", .hint = "--window N is one regression for each row over the last N"},
     {.option = "--hat", .hint = "--leverage writes the diagonal of the hat matrix"},
     {.option = "--dummies",
      .hint = "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
@@ -367,6 +368,18 @@ void describe(CommandLine& line, SolveOptions& o) {
              "as --by, for A and B in files: one number for each row of A, as FILE:/path; A and B "
              "are of rows in any order",
              [&o](const std::string& text) { o.groups = text; });
+  line.value(
+      "--window", "N",
+      "one regression for each row, over the last N rows up to it (with --by or --groups: of "
+      "its group), and a line or slice for each in OUT",
+      [&o](const std::string& text) {
+        o.window.rows = parse_whole("--window", text, 1, index_t{1} << 40);
+      });
+  line.value("--min-rows", "K",
+             "with --window: at least K of its rows must count, else x is NaN; default N",
+             [&o](const std::string& text) {
+               o.window.least = parse_whole("--min-rows", text, 1, index_t{1} << 40);
+             });
   line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
   line.flag("--no-se", o.no_se, "leave the standard errors out");
   line.value("--confidence", "X",
@@ -397,9 +410,8 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.value("--scratch", "DIR",
-             "with --by or --groups: where rows that exceed the memory are kept, and standard "
-             "input; default: "
-             "the temporary directory",
+             "with --by, --groups or --window: where rows that exceed the memory are kept, and "
+             "standard input; default: the temporary directory",
              [&o](const std::string& text) { o.scratch = text; });
   add_dry_run(line, o.dry_run);
   line.choice("--format", o.format, "of OUT -", stream_formats);

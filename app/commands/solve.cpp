@@ -153,7 +153,7 @@ ExitCode run_solve(const SolveOptions& given) {
       print_message(
           fmt::format("note: '{}' is replaced: nothing in it has passed", escape(o.output)));
   }
-  if (!o.by.empty() || !o.groups.empty()) return solve_by(o);
+  if (!o.by.empty() || !o.groups.empty() || o.window.are_given()) return solve_by(o);
   Laps laps(process_seconds());
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   if (!o.into.empty()) return o.dry_run ? dry_run_into(o, limits) : solve_into(o, limits);

@@ -25,8 +25,8 @@ SolveResult solve_inputs(const SolveOptions& options, const SolveInputs& inputs,
                          std::shared_ptr<Backend>* kept = nullptr);
 
 /// --by or --groups: one regression for each group of the rows of a table, or of A and B: reads,
-/// solves, checks, and writes a table with a row for each group. Errors: every class of
-/// core/error.hpp; nothing is left on disk.
+/// solves, checks, and writes a table with a row for each group. --window: the same for each row.
+/// Errors: every class of core/error.hpp; nothing is left on disk.
 ExitCode solve_by(const SolveOptions& options);
 
 }  // namespace qrtool

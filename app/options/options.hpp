@@ -85,9 +85,18 @@ struct SystemOptions {
   bool least_norm = false;  // where too few rows count, x is of least norm, not NaN
 };
 
+/// The window of each row: the last rows up to it. 0: not given.
+struct WindowOptions {
+  index_t rows = 0;
+  index_t least = 0;  // of them that must count for an x
+
+  bool are_given() const { return rows > 0; }
+};
+
 struct SolveOptions : PrintOptions {
   std::string a, b, output;
   SystemOptions system;
+  WindowOptions window;
   BackendRequest backend;
   Order order = Order::automatic;
   bool raw_values = false;  // HDF5: numbers as they are stored

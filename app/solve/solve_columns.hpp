@@ -2,6 +2,7 @@
 // solve_columns.hpp: what the report of `qrtool solve` holds, and what it says about itself.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "app/solve/solve_inputs.hpp"
@@ -24,6 +25,11 @@ struct SolveColumns {
 /// rank, condition and scaled_condition of every matrix; r_squared of every solution, and
 /// orthogonality if fits are wanted.
 std::vector<NumberDataset> solve_columns(const SolveColumns& columns);
+
+/// Returns the name of a file in the record of an output.
+inline std::string without_directory(const std::string& file) {
+  return file.substr(file.rfind('/') + 1);
+}
 
 /// Returns the datasets that the inputs' wishes name, in the shape of B, broadcast.
 std::vector<MatrixDataset> fit_datasets(const SolveInputs& inputs);

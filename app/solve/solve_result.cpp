@@ -238,11 +238,12 @@ std::string choice_text(const SolveOptions& o, const Verdict& v, std::string_vie
                         format_count(v.ranks.deficient), format_count(v.ranks.matrices), those,
                         v.ranks.least, kind_of_solution(o));
   if (const index_t few = v.count(Status::too_few_rows); few > 0)
-    text +=
-        fmt::format("{} of {} too few rows for x, which is NaN (first: {}){}\n", format_count(few),
-                    counted(v.all(), v.subject()) + (few == 1 ? " has" : " have"),
-                    v.name_of(v.first(Status::too_few_rows)),
-                    o.system.least_norm ? "" : "; --least-norm gives the x of least norm");
+    text += fmt::format(
+        "{} of {} too few rows for x, which is NaN (first: {}){}\n", format_count(few),
+        counted(v.all(), v.subject()) + (few == 1 ? " has" : " have"),
+        v.name_of(v.first(Status::too_few_rows)),
+        o.system.least_norm || o.window.are_given() ? ""
+                                                    : "; --least-norm gives the x of least norm");
   return text + second_try_line(v);
 }
 

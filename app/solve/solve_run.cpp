@@ -27,8 +27,6 @@
 namespace qrtool {
 namespace {
 
-std::string without_directory(const std::string& file) { return file.substr(file.rfind('/') + 1); }
-
 /// Describes the dataset X or se. Right sides that are rows in the file give rows of n; the last
 /// two dimensions of all others are written as a matrix.
 MatrixDataset solutions_dataset(const char* name, const RightSides& sides, ElementType type) {

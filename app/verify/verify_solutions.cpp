@@ -32,15 +32,15 @@ using Json = nlohmann::ordered_json;
 /// The record of OUT about the run that made it. The texts are empty if another program wrote it.
 struct Recorded {
   std::string rows, solution, rank_tolerance, missing, ridge, weights, response, intercept,
-      least_norm, weights_are, a, polynomial;
+      least_norm, weights_are, a, polynomial, window;
 };
 
 Recorded read_recorded(const std::string& path) {
   const std::vector<std::string> texts = recorded_attributes(
       path, {"rows", "solution", "rank_tolerance", "missing", "ridge", "weights", "response",
-             "intercept", "least_norm", "weights_are", "a", "polynomial"});
-  return {texts[0], texts[1], texts[2], texts[3], texts[4],  texts[5],
-          texts[6], texts[7], texts[8], texts[9], texts[10], texts[11]};
+             "intercept", "least_norm", "weights_are", "a", "polynomial", "window"});
+  return {texts[0], texts[1], texts[2], texts[3],  texts[4],  texts[5], texts[6],
+          texts[7], texts[8], texts[9], texts[10], texts[11], texts[12]};
 }
 
 std::optional<double> number_of(const std::string& text) {
@@ -65,6 +65,11 @@ SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   if (options.a.empty()) options.a = recorded.a;
   if (options.polynomial.empty()) options.polynomial = recorded.polynomial;
   const std::string file = escape(o.solutions);
+  if (!recorded.window.empty())
+    throw UsageError(fmt::format("{}: was made with --window {}, whose solutions verify does not "
+                                 "measure again",
+                                 file, escape(recorded.window)),
+                     fmt::format("qrtool info {} shows the errors that were measured", file));
   if (recorded.weights_are == "column" && options.weights.empty() && !options.response.empty())
     options.weights = recorded.weights;
   if (!recorded.weights.empty() && options.weights.empty())

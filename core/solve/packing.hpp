@@ -99,6 +99,7 @@ class RowFactors {
   /// Multiplies the rows by the roots of m weights, `step` apart. No weight is negative.
   template <class R>
   void weigh(const R* w, index_t step);
+  void leave_out_first(index_t rows) { std::fill_n(roots_.begin(), rows, 0.0); }
   /// Leaves out the rows in which A, or b, has a NaN.
   template <class T>
   void leave_out(MatrixView<const T> a);

@@ -22,6 +22,7 @@ void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
     for (index_t j = 0; j < p; ++j)
       rows.leave_out(block.b + block.b_places.start(system.first + j), block.b_places.step);
   }
+  rows.leave_out_first(system.absent);
   packed.is_copy = false;
   packed.rows_used = rows.used();
   packed.a_is_finite =

@@ -11,8 +11,9 @@ namespace qrtool {
 /// One matrix and its right sides, which are neighbours in a block.
 template <class T>
 struct SystemRef {
-  const T* a;     // m x n, packed
-  index_t first;  // right side
+  const T* a;          // m x n, packed
+  index_t first;       // right side
+  index_t absent = 0;  // its first rows, which are none of it, whatever is in their places
 };
 
 /// The findings about a system while it is being packed.

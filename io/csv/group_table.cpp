@@ -19,6 +19,10 @@
 
 namespace qrtool {
 
+bool is_group_table(const std::string& path) {
+  return is_standard_output(path) || has_text_ending(path);
+}
+
 std::vector<std::string> columns_of(const GroupTableSpec& spec) {
   std::vector<std::string> names = spec.keys;
   if (spec.has_responses) names.emplace_back("response");

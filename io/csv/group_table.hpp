@@ -26,6 +26,9 @@ struct GroupTableSpec {
   bool has_se = false;
 };
 
+/// Whether an output of this name is such a table.
+bool is_group_table(const std::string& path);
+
 /// Returns the names of all columns.
 std::vector<std::string> columns_of(const GroupTableSpec& spec);
 

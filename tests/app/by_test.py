@@ -558,8 +558,8 @@ for (g in unique(t$g)) {
         self.refused("--by is for a table, with --response", "t.csv", "u.csv", "o.csv", "--by", "g",
                      status=2, hint="qrtool solve TABLE OUT.csv --response LIST --by COLUMN; A and "
                      "B in other files have --groups FILE:/path")
-        self.refused("--scratch is for --by and --groups", "t.csv", "o.csv", "--response", "y",
-                     "--scratch", ".", status=2, hint="leave it away")
+        self.refused("--scratch is for --by, --groups and --window", "t.csv", "o.csv", "--response",
+                     "y", "--scratch", ".", status=2, hint="leave it away")
         self.refused("--by writes a table as text, which 'o.h5' is not", "t.csv", "o.h5",
                      "--response", "y", "--by", "g", status=2,
                      hint="let the name end in .csv, .tsv or .txt, or give - for standard output")

@@ -125,6 +125,10 @@ class Schemas(unittest.TestCase):
         groups = (str(ROOT / "samples/returns.csv"), self.path("g.csv"), "--response", "return")
         result = self.run_json("solve-by", "solve", *groups, "--by", "date", "--intercept")
         self.assertEqual((result["groups"], result["check"]["singular"]), (5, 1))
+        for out in ("w.csv", "w.npy"):
+            result = self.run_json("solve-window", "solve", groups[0], self.path(out), "--response",
+                                   "return", "--a", "beta", "--window", "9", "--min-rows", "4")
+            self.assertEqual(result["check"]["status"]["too_few_rows"], 3)
 
     def test_apply(self):
         self.write_matrices(6)

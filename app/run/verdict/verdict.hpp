@@ -50,6 +50,13 @@ inline constexpr Subject subject_of_groups = [] {
   return subject;
 }();
 
+/// Those of `solve --window` have the numbers of rows.
+inline constexpr Subject subject_of_windows = [] {
+  Subject subject = subject_of_solve;
+  subject.place = "row";
+  return subject;
+}();
+
 /// An error of the matrix or solution `at`, and its ratio to its bar. at = -1: it was not measured.
 struct MeasuredError {
   double error = 0, ratio = 0;

@@ -16,25 +16,36 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Returns "2026-01-05", or "2026-01-05, north" if there are several keys; with several responses
-/// "2026-01-05: y2".
+/// "2026-01-05: y2". A window has the number of its last row instead of keys.
 std::string name_of_solution(const KeyedInput& input, index_t solution) {
   const index_t responses = input.system.count_responses();
+  const std::string response =
+      escape(input.responses[static_cast<std::size_t>(solution % responses)]);
+  if (input.system.window.are_given())
+    return fmt::format("{}{}", solution / responses, responses == 1 ? "" : ": " + response);
   std::vector<std::string> keys;
   for (const std::string_view key : input.keys.keys_of(solution / responses))
     keys.push_back(key.empty() ? "''" : escape(key));
   const std::string group = join(keys, ", ");
-  if (responses == 1) return group;
-  return group + ": " + escape(input.responses[static_cast<std::size_t>(solution % responses)]);
+  return responses == 1 ? group : group + ": " + response;
+}
+
+/// Returns "windows of 60 rows in 3 groups of 1,000 rows", or "3 groups of 1,000 rows".
+std::string solved(const KeyedInput& input) {
+  const index_t groups = input.keys.groups(), m = input.source.m;
+  const std::string of_groups = fmt::format("{} group{} of {} rows", format_count(groups),
+                                            groups == 1 ? "" : "s", format_count(m));
+  if (!input.system.window.are_given()) return of_groups;
+  return fmt::format("windows of {} rows in {}", format_count(input.system.window.rows),
+                     input.table.keys.empty() ? format_count(m) + " rows" : of_groups);
 }
 
 std::string summary(const SolveOptions& o, const GroupResult& result) {
   const Verdict& v = result.verdict;
   const KeyedInput& input = result.input;
-  const index_t groups = input.keys.groups(), terms = input.system.terms();
-  const index_t responses = input.system.count_responses();
+  const index_t terms = input.system.terms(), responses = input.system.count_responses();
   std::string text =
-      fmt::format("solved {} group{} of {} rows{}, {} column{} (float64, cpu, {} thread{})\n",
-                  format_count(groups), groups == 1 ? "" : "s", format_count(input.source.m),
+      fmt::format("solved {}{}, {} column{} (float64, cpu, {} thread{})\n", solved(input),
                   responses == 1 ? "" : fmt::format(" for {} responses", responses), terms,
                   terms == 1 ? "" : "s", result.threads, result.threads == 1 ? "" : "s");
   if (const index_t empty = input.keys.with_empty_key(); empty > 0)
@@ -51,25 +62,31 @@ std::string summary(const SolveOptions& o, const GroupResult& result) {
                             v.all() == 1 ? "" : "s");
 }
 
-/// Returns the document, of schema qrtool.solve-by/1.
+/// Returns the document, of schema qrtool.solve-by/1, or of qrtool.solve-window/1.
 Json to_json(const SolveOptions& o, const GroupResult& result) {
   const KeyedInput& input = result.input;
   Json check = to_json(result.verdict);
   check.update({{"second_tries", result.verdict.second_tries},
                 {"singular", result.verdict.ranks.deficient}});
-  return {{"schema", "qrtool.solve-by/1"},
-          {"version", QRTOOL_VERSION},
-          {"input", {{"file", input.source.file}, {"rows", input.source.m}}},
-          {"output", {{"files", result.files}, {"columns", columns_of(input.table)}}},
-          {"keys", input.table.keys},
-          {"terms", input.table.terms},
-          {"responses", input.responses},
-          {"groups", input.keys.groups()},
-          {"empty_keys", input.keys.with_empty_key()},
-          {"solution", o.basic ? "basic" : "least-norm"},
-          {"seconds", to_json(result.seconds)},
-          {"check", check},
-          {"exit", result.has_failed() ? 1 : 0}};
+  Json document = {{"schema", "qrtool.solve-by/1"},
+                   {"version", QRTOOL_VERSION},
+                   {"input", {{"file", input.source.file}, {"rows", input.source.m}}},
+                   {"output", {{"files", result.files}, {"columns", columns_of(input.table)}}},
+                   {"keys", input.table.keys},
+                   {"terms", input.table.terms},
+                   {"responses", input.responses},
+                   {"groups", input.keys.groups()},
+                   {"empty_keys", input.keys.with_empty_key()},
+                   {"solution", o.basic ? "basic" : "least-norm"},
+                   {"seconds", to_json(result.seconds)},
+                   {"check", check},
+                   {"exit", result.has_failed() ? 1 : 0}};
+  if (!input.system.window.are_given()) return document;
+  document["schema"] = "qrtool.solve-window/1";
+  document["window"] = {{"rows", input.system.window.rows},
+                        {"min_rows", input.system.window.least}};
+  if (!is_group_table(o.output)) document["output"]["columns"] = nullptr;
+  return document;
 }
 
 }  // namespace
@@ -84,7 +101,7 @@ std::string_view status_word(const GroupLine& line, index_t terms) {
 
 GroupResult::GroupResult(const KeyedInput& of, int of_threads)
     : input(of),
-      verdict(subject_of_groups,
+      verdict(of.system.window.are_given() ? subject_of_windows : subject_of_groups,
               [&of](index_t solution) { return name_of_solution(of, solution); }),
       threads(of_threads) {}
 

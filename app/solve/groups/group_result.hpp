@@ -31,7 +31,7 @@ struct GroupResult {
   void add(index_t number, const GroupLine& line);
 };
 
-/// Describes the run. Its document has the schema qrtool.solve-by/1.
+/// Describes the run. Its document has the schema qrtool.solve-by/1, or qrtool.solve-window/1.
 Outcome outcome_of(const SolveOptions& options, const GroupResult& result);
 
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/options/options.hpp"
 #include "app/solve/groups/row_store.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/system_solver.hpp"
@@ -20,6 +21,7 @@ struct GroupSystem {
   index_t row = -1;           // the number of the row in its file; -1: it is not kept
   SolveProblem problem = {};  // m is that of no group
   bool skips_missing = false;
+  WindowOptions window = {};  // complete, if there are windows
 
   index_t terms() const { return problem.n; }
   index_t count_responses() const { return static_cast<index_t>(responses.size()); }

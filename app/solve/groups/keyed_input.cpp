@@ -84,12 +84,14 @@ std::vector<std::string> numbered(const char* letter, index_t count) {
   return names;
 }
 
-/// A, B, weights and groups of their rows, read as float64.
+/// A, B, weights and, with --groups, groups of their rows, read as float64. A and B may be a table,
+/// too, whose rows have no keys.
 class ArrayRows {
  public:
   ArrayRows(const SolveOptions& o, const Limits& limits);
 
   index_t m() const { return in_.m(); }
+  bool has_groups() const { return groups_ != nullptr; }
   /// Returns the number of numbers in a row: of A, then of B, then the weight.
   index_t width() const { return in_.n() + in_.sides.p + (in_.w ? 1 : 0); }
   const SolveInputs& inputs() const { return in_; }
@@ -101,20 +103,30 @@ class ArrayRows {
   void visit(Use use);
 
  private:
-  void require_shapes(const std::string& groups) const;
+  void open_groups(const SolveOptions& o, const Limits& limits);
+  void require_shapes(const std::string& option) const;
+  void require_fitting_groups() const;
   void read(index_t first, MatrixView<double> rows, std::vector<double>& groups,
             std::vector<double>& remainders);
   std::string key_of(double group, double remainder) const;
 
   SolveInputs in_;
+  bool has_ones_;  // as column 0 of A
   std::unique_ptr<Reader> groups_;
   std::unique_ptr<Reader> remainders_;  // what float64 leaves of large integers; null: of none
 };
 
 ArrayRows::ArrayRows(const SolveOptions& o, const Limits& limits)
     : in_(open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values},
-                            o.system, o.order, limits)) {
-  require_real(in_, "--groups");
+                            o.system, o.order, limits)),
+      has_ones_(o.system.intercept) {
+  const char* const option = o.groups.empty() ? "--window" : "--groups";
+  require_real(in_, option);
+  require_shapes(option);
+  if (!o.groups.empty()) open_groups(o, limits);
+}
+
+void ArrayRows::open_groups(const SolveOptions& o, const Limits& limits) {
   refuse_dataset_as_file(o.groups, o.a);
   InputSpec spec{.path = o.groups,
                  .dataset = {},
@@ -127,29 +139,33 @@ ArrayRows::ArrayRows(const SolveOptions& o, const Limits& limits)
   spec.remainders = true;
   const bool may_be_large = groups_->source().rounds || takes_csv_options(o.groups);
   if (may_be_large) remainders_ = open_array(spec);
-  require_shapes(o.groups);
+  require_fitting_groups();
 }
 
-void ArrayRows::require_shapes(const std::string& groups) const {
-  const Source &a = in_.a->source(), &g = groups_->source();
+void ArrayRows::require_shapes(const std::string& option) const {
+  const Source& a = in_.a->source();
   if (in_.sides.items() != 1 || a.count() != 1)
     throw InputError(
-        fmt::format("{}: --groups divides the rows of one A, and this is {}", escape(a.file),
+        fmt::format("{}: {} divides the rows of one A, and this is {}", escape(a.file), option,
                     format_shape(a.leading, a.m, a.n)),
         fmt::format("name one matrix, as in '{}[0]'", escape(a.file + ":" + a.dataset)));
-  if (g.count() * g.m * g.n != a.m)
-    throw InputError(fmt::format("{}: {} groups do not fit the {} rows of A", escape(groups),
-                                 g.count() * g.m * g.n, a.m),
-                     "give one number for each row of A");
   if (in_.w && !in_.w_is_shared && in_.sides.p > 1)
-    throw InputError(fmt::format("{}: --groups takes one weight for each row of A",
-                                 escape(in_.w->source().file)),
+    throw InputError(fmt::format("{}: {} takes one weight for each row of A",
+                                 escape(in_.w->source().file), option),
+                     "give one number for each row of A");
+}
+
+void ArrayRows::require_fitting_groups() const {
+  const Source& g = groups_->source();
+  if (g.count() * g.m * g.n != m())
+    throw InputError(fmt::format("{}: {} groups do not fit the {} rows of A", escape(g.file),
+                                 g.count() * g.m * g.n, m()),
                      "give one number for each row of A");
 }
 
 TableRoles ArrayRows::roles() const {
   TableRoles roles;
-  for (index_t j = 0; j < width(); ++j) {
+  for (index_t j = has_ones_ ? 1 : 0; j < width(); ++j) {
     if (j < in_.n())
       roles.others.push_back(j);
     else if (j < in_.n() + in_.sides.p)
@@ -196,7 +212,7 @@ void ArrayRows::read(index_t first, MatrixView<double> rows, std::vector<double>
   in_.a->read_rows(0, first, a.view()[0]);
   read_sides(*in_.b, in_.sides.place(0), first, b.view()[0]);
   if (in_.w) read_numbers(*in_.w, first, rows.rows, w.view().data);
-  read_numbers(*groups_, first, rows.rows, groups.data());
+  if (groups_) read_numbers(*groups_, first, rows.rows, groups.data());
   if (remainders_) read_numbers(*remainders_, first, rows.rows, remainders.data());
   for (index_t i = 0; i < rows.rows; ++i) {
     double* const row = &rows(i, 0);
@@ -216,11 +232,13 @@ void ArrayRows::visit(Use use) {
     const MatrixView<double> some = rows.view()[0].row_block(0, std::min(step, m() - first));
     read(first, some, groups, remainders);
     for (index_t i = 0; i < some.rows; ++i)
-      use(key_of(groups[static_cast<std::size_t>(i)], remainders[static_cast<std::size_t>(i)]),
+      use(groups_
+              ? key_of(groups[static_cast<std::size_t>(i)], remainders[static_cast<std::size_t>(i)])
+              : std::string(),
           std::span<const double>(&some(i, 0), static_cast<std::size_t>(width())));
   }
   in_.require_unchanged();
-  groups_->require_unchanged();
+  if (groups_) groups_->require_unchanged();
 }
 
 void read_arrays(const SolveOptions& o, const Limits& limits, RowKeeper& keeper,
@@ -229,10 +247,18 @@ void read_arrays(const SolveOptions& o, const Limits& limits, RowKeeper& keeper,
   input.source = rows.inputs().a->source();
   input.input_bytes = rows.bytes();
   keeper.prepare(rows.roles(), rows.width());
-  keeper.name({rows.name_of_groups()}, numbered("x", rows.inputs().n()),
-              numbered("b", rows.inputs().sides.p));
+  const SolveInputs& in = rows.inputs();
+  const index_t ones = o.system.intercept ? 1 : 0;
+  std::vector<std::string> terms = in.names, keys;
+  if (ones > 0 && !terms.empty()) terms.erase(terms.begin());
+  if (terms.empty()) terms = numbered("x", in.n() - ones);
+  if (rows.has_groups()) keys.push_back(rows.name_of_groups());
+  keeper.name(keys, terms, in.responses.empty() ? numbered("b", in.sides.p) : in.responses);
+  input.source_of_b = in.b->source();
+  const bool is_column = in.sides.p == 1 && !in.responses.empty();
+  input.window_dims = is_column ? Dims{} : in.sides.solution_dims;
   rows.visit([&](const std::string& key, std::span<const double> numbers) {
-    keeper.add({&key, 1}, numbers);
+    keeper.add({&key, keys.size()}, numbers);
   });
 }
 
@@ -241,7 +267,7 @@ void read_arrays(const SolveOptions& o, const Limits& limits, RowKeeper& keeper,
 KeyedInput read_keyed_input(const SolveOptions& o, const Limits& limits, KeepRows keep) {
   KeyedInput input;
   RowKeeper keeper(o, limits, keep, input);
-  if (o.groups.empty()) {
+  if (!o.by.empty()) {
     read_table(o, keeper, input);
   } else {
     read_arrays(o, limits, keeper, input);

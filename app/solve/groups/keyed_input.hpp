@@ -19,7 +19,8 @@
 
 namespace qrtool {
 
-/// The input of a run of `solve` by groups.
+/// The input of a run of `solve` by groups, or in windows; windows of A and B or of a table without
+/// keys have one group.
 struct KeyedInput {
   Source source = {};             // the table, or A
   std::uint64_t input_bytes = 0;  // of the files; 0: not known
@@ -29,6 +30,9 @@ struct KeyedInput {
   std::optional<RowStore> rows = {};
   GroupTableSpec table = {};  // the names of the output's columns
   std::vector<std::string> responses = {};
+  // Without keys: B, and the dimensions of what is found for one window.
+  Source source_of_b = {};
+  Dims window_dims = {};
 
   /// Returns the memory of the keys and of the counts for each group: its rows, the first of them,
   /// and the place of the next one.
@@ -41,7 +45,8 @@ struct KeyedInput {
 /// their groups are.
 enum class KeepRows { store, count };
 
-/// Takes rows with their keys, whatever they come from. First prepare(), then add() for every row.
+/// Takes rows with their keys, if they have any, whatever they come from. First prepare(), then
+/// add() for every row.
 class RowKeeper {
  public:
   RowKeeper(const SolveOptions& o, const Limits& limits, KeepRows keep, KeyedInput& input)
@@ -58,6 +63,8 @@ class RowKeeper {
   void add(std::span<const std::string> keys, std::span<const double> numbers);
 
  private:
+  /// Errors: UsageError if a window has fewer rows than A has columns.
+  void complete_window();
   void require_weight(double weight) const;
   void require_room_for_keys() const;
 
@@ -69,7 +76,8 @@ class RowKeeper {
   std::vector<double> numbered_;  // a row, and its number
 };
 
-/// Reads everything in one pass. Rows that count for no response are left out. Errors: InputError,
+/// Reads everything in one pass. Rows that count for no response are left out, unless there are
+/// windows. Errors: InputError,
 /// also if a column is missing, if shapes do not fit, or if a weight is not valid; those of
 /// RowKeeper.
 KeyedInput read_keyed_input(const SolveOptions& o, const Limits& limits, KeepRows keep);

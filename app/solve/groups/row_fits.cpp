@@ -22,16 +22,7 @@ RowFits::RowFits(const SolveOptions& o, const KeyedInput& input, const Limits& l
     columns_.emplace_back(o.output, kinds[i].second, input.responses, o.force);
   }
   if (kinds_.empty()) return;
-  const auto count = static_cast<std::size_t>(input.source.m * width());
-  if (count * sizeof(double) <= limits.host_bytes / 8) {
-    numbers_.assign(count, not_measured);
-    return;
-  }
-  const std::vector<double> nothing(std::size_t{1} << 16, not_measured);
-  scratch_ = ScratchFile(o.scratch.empty() ? default_scratch() : o.scratch, count * sizeof(double));
-  for (std::size_t at = 0; at < count; at += nothing.size())
-    scratch_.write(at * sizeof(double), nothing.data(),
-                   std::min(nothing.size(), count - at) * sizeof(double));
+  numbers_ = RowNumbers(input.source.m, width(), limits.host_bytes / 8, o.scratch);
 }
 
 index_t RowFits::add(std::span<const GroupRows> groups, const GroupAnswers& answers) {
@@ -41,7 +32,7 @@ index_t RowFits::add(std::span<const GroupRows> groups, const GroupAnswers& answ
     const auto g = static_cast<std::size_t>(i);
     fits[g] = fits_of(groups[g], answers, i * input_.system.count_responses());
   });
-  for (const Fits& each : fits) keep(each);
+  for (const Fits& each : fits) numbers_.set(each.rows, each.numbers.data());
   return std::ranges::count_if(fits, &Fits::is_off);
 }
 
@@ -123,39 +114,14 @@ void RowFits::find_leverages(const GroupRows& rows, const GroupLine& line, index
   });
 }
 
-/// Copies the numbers of rows that follow each other in the table together.
-void RowFits::keep(const Fits& fits) {
-  const auto all = static_cast<std::size_t>(width());
-  for (std::size_t first = 0; first < fits.rows.size();) {
-    std::size_t end = first + 1;
-    while (end < fits.rows.size() && fits.rows[end] == fits.rows[end - 1] + 1) ++end;
-    const std::size_t place = static_cast<std::size_t>(fits.rows[first]) * all;
-    const double* const from = fits.numbers.data() + first * all;
-    if (scratch_)
-      scratch_.write(place * sizeof(double), from, (end - first) * all * sizeof(double));
-    else
-      std::copy_n(from, (end - first) * all, numbers_.data() + place);
-    first = end;
-  }
-}
-
 void RowFits::finish() {
-  const auto all = static_cast<std::size_t>(width());
   const auto responses = static_cast<std::size_t>(input_.system.count_responses());
-  constexpr index_t at_once = 4096;
-  std::vector<double> some(static_cast<std::size_t>(at_once) * all);
-  for (index_t done = 0; done < input_.source.m && is_wanted(); done += at_once) {
-    const auto rows = static_cast<std::size_t>(std::min(at_once, input_.source.m - done));
-    const std::size_t first = static_cast<std::size_t>(done) * all;
-    if (scratch_)
-      scratch_.read(first * sizeof(double), some.data(), rows * all * sizeof(double));
-    else
-      std::copy_n(numbers_.data() + first, rows * all, some.data());
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t k = 0; k < kinds_.size(); ++k)
-        std::next(columns_.begin(), static_cast<std::ptrdiff_t>(k))
-            ->add(std::span(some).subspan(i * all + k * responses, responses));
-  }
+  numbers_.visit([&](index_t, const double* numbers) {
+    for (RowColumns& file : columns_) {
+      file.add({numbers, responses});
+      numbers += responses;
+    }
+  });
 }
 
 std::vector<std::string> RowFits::paths() const {

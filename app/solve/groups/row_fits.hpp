@@ -9,8 +9,8 @@
 
 #include "app/options/options.hpp"
 #include "app/solve/groups/keyed_input.hpp"
+#include "app/solve/groups/row_numbers.hpp"
 #include "io/csv/row_columns.hpp"
-#include "io/file/scratch_file.hpp"
 
 namespace qrtool {
 
@@ -24,7 +24,7 @@ class RowFits {
 
   bool is_wanted() const { return !columns_.empty(); }
   /// The memory that the numbers take; those that have no room there are in a scratch file.
-  std::size_t memory_bytes() const { return numbers_.size() * sizeof(double); }
+  std::size_t memory_bytes() const { return numbers_.memory_bytes(); }
   /// Adds some groups with their answers. Returns how many groups have leverages whose error is
   /// above the bar.
   index_t add(std::span<const GroupRows> groups, const GroupAnswers& answers);
@@ -47,14 +47,12 @@ class RowFits {
   Fits fits_of(const GroupRows& rows, const GroupAnswers& answers, index_t first) const;
   void find_leverages(const GroupRows& rows, const GroupLine& line, index_t response,
                       std::span<double> leverages, bool& is_off) const;
-  void keep(const Fits& fits);
 
   const KeyedInput& input_;
   int threads_;
   std::vector<Kind> kinds_;
   std::list<RowColumns> columns_;  // a file for each kind
-  std::vector<double> numbers_;    // of all rows; empty: they are in the scratch file
-  ScratchFile scratch_;
+  RowNumbers numbers_;
 };
 
 }  // namespace qrtool

@@ -32,10 +32,22 @@ void RowKeeper::prepare(const TableRoles& roles, index_t width) {
                     .has_weights = system.weights >= 0,
                     .wants_se = !o_.no_se && ridge == 0,
                     .takes_few_rows = o_.system.least_norm};
-  if (o_.residuals || o_.fitted || o_.leverage) system.row = width++;
+  if (o_.window.are_given()) complete_window();
+  if (o_.residuals || o_.fitted || o_.leverage || o_.window.are_given()) system.row = width++;
   if (keep_ == KeepRows::store)
     input_.rows.emplace(width, limits_.host_bytes / 2,
                         o_.scratch.empty() ? default_scratch() : o_.scratch);
+}
+
+void RowKeeper::complete_window() {
+  const index_t terms = input_.system.terms();
+  WindowOptions& window = input_.system.window = o_.window;
+  if (window.least == 0) window.least = window.rows;
+  if (window.least >= terms) return;
+  throw UsageError(
+      fmt::format("{}: {} {} is fewer rows than the {} columns of A", escape(input_.source.file),
+                  o_.window.least > 0 ? "--min-rows" : "--window", window.least, terms),
+      fmt::format("give {} or more", terms + 1));
 }
 
 void RowKeeper::name(std::vector<std::string> keys, const std::vector<std::string>& terms,
@@ -71,8 +83,8 @@ void RowKeeper::add(std::span<const std::string> keys, std::span<const double> n
   bool counts = false;
   for (index_t r = 0; r < system.count_responses() && !counts; ++r)
     counts = system.counts(numbers.data(), r);
-  // A row without a right side has a fitted value.
-  counts = counts || (system.row >= 0 && system.has_a(numbers.data()));
+  // A row without a right side has a fitted value, and every row has a window.
+  counts = counts || system.window.are_given() || (system.row >= 0 && system.has_a(numbers.data()));
   const index_t row = row_++;
   if (!counts) return;
   ++input_.counts[static_cast<std::size_t>(group)];

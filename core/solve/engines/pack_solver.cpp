@@ -89,11 +89,12 @@ std::size_t PackSolver<T>::workspace_bytes(const SolveProblem& problem, index_t 
          static_cast<std::size_t>(routine.lanes * of_lane) * sizeof(T);
 }
 
-/// Weights and a ridge change the rows, and rows with missing entries are left out.
+/// Weights and a ridge change the rows, and rows that are absent or have missing entries are left
+/// out.
 template <class T>
 bool PackSolver<T>::must_be_packed(const SystemRef<T>& system,
                                    const RightSideBlock<T>& block) const {
-  if (block.w != nullptr || problem_.ridge > 0) return true;
+  if (block.w != nullptr || problem_.ridge > 0 || system.absent > 0) return true;
   if (!problem_.skips_missing) return false;
   if (has_nan(system.a, problem_.m * problem_.n, 1)) return true;
   for (index_t j = 0; j < p_; ++j)
