@@ -152,7 +152,7 @@ void check_window(const SolveOptions& o) {
     if (window.least > 0) throw UsageError("--min-rows is for --window", "--window N");
     return;
   }
-  if (window.least > window.rows)
+  if (window.least > window.rows && !window.expands)
     throw UsageError(fmt::format("--min-rows {} is more than the {} rows of --window", window.least,
                                  window.rows),
                      fmt::format("give {} or fewer", window.rows));

@@ -368,15 +368,17 @@ void describe(CommandLine& line, SolveOptions& o) {
              "as --by, for A and B in files: one number for each row of A, as FILE:/path; A and B "
              "are of rows in any order",
              [&o](const std::string& text) { o.groups = text; });
-  line.value(
-      "--window", "N",
-      "one regression for each row, over the last N rows up to it (with --by or --groups: of "
-      "its group), and a line or slice for each in OUT",
-      [&o](const std::string& text) {
-        o.window.rows = parse_whole("--window", text, 1, index_t{1} << 40);
-      });
+  line.value("--window", "N",
+             "one regression for each row, over the last N rows up to it, or with expanding over "
+             "all (with --by or --groups: of its group), and a line or slice for each in OUT",
+             [&o](const std::string& text) {
+               o.window.expands = text == "expanding";
+               if (!o.window.expands)
+                 o.window.rows = parse_whole("--window", text, 1, index_t{1} << 40);
+             });
   line.value("--min-rows", "K",
-             "with --window: at least K of its rows must count, else x is NaN; default N",
+             "with --window: at least K of its rows must count, else x is NaN; default N, of "
+             "expanding the columns of A",
              [&o](const std::string& text) {
                o.window.least = parse_whole("--min-rows", text, 1, index_t{1} << 40);
              });

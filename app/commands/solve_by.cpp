@@ -18,6 +18,7 @@
 #include "app/solve/groups/keyed_input.hpp"
 #include "app/solve/groups/row_fits.hpp"
 #include "app/solve/solve_inputs.hpp"
+#include "app/solve/windows/expanding_solver.hpp"
 #include "app/solve/windows/window_output.hpp"
 #include "app/solve/windows/window_solver.hpp"
 #include "core/cpu/cpu_rates.hpp"
@@ -81,7 +82,8 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
   const KeyedInput input = read_keyed_input(o, limits, KeepRows::count);
   print_notes_of(o, input);
   const index_t groups = input.keys.groups(), terms = input.system.terms();
-  const index_t window = o.window.rows, problems = window > 0 ? input.source.m : groups;
+  const bool has_windows = o.window.are_given();
+  const index_t problems = has_windows ? input.source.m : groups;
   const index_t lines = problems * input.system.count_responses();
   const index_t mean = std::max<index_t>(input.source.m / std::max<index_t>(groups, 1), 1);
   const auto [least, most] = std::minmax_element(input.counts.begin(), input.counts.end());
@@ -91,7 +93,7 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
   const std::uint64_t rows = row_bytes * static_cast<std::uint64_t>(input.source.m);
   const std::uint64_t in_memory = std::min<std::uint64_t>(rows, limits.host_bytes / 2);
   // Windows of several groups wait for the order of the table.
-  const auto waiting = window == 0 ? fits
+  const auto waiting = !has_windows ? fits
                        : groups > 1
                            ? static_cast<std::uint64_t>(input.source.m * results_of(input).width())
                            : 0;
@@ -99,9 +101,11 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
       .input = o.a,
       .plan = fmt::format("problem   {}{} groups of {} to {} rows, {} columns, float64\n"
                           "variant   one regression for each {} on cpu\n",
-                          window > 0 ? fmt::format("windows of {} rows in ", window) : "",
+                          o.window.expands    ? "expanding windows in "
+                          : o.window.rows > 0 ? fmt::format("windows of {} rows in ", o.window.rows)
+                                              : "",
                           format_count(groups), format_count(*least), format_count(*most), terms,
-                          window > 0 ? "row" : "group"),
+                          has_windows ? "row" : "group"),
       .input_bytes = input.input_bytes,
       .output_bytes = (static_cast<std::uint64_t>(lines) * columns + fits) * bytes_of_number,
       .is_output_estimated = true,
@@ -111,7 +115,7 @@ ExitCode dry_run(const SolveOptions& o, const Limits& limits) {
       .scratch_bytes = rows > in_memory ? 2 * rows : 0,
       .read_seconds = watch.seconds(),
       .compute_seconds = cpu_seconds({{.count = lines,
-                                       .m = window > 0 ? window : mean,
+                                       .m = o.window.rows > 0 ? o.window.rows : mean,
                                        .n = terms,
                                        .type = ElementType::float64,
                                        .mode = Mode::r},
@@ -167,42 +171,21 @@ void solve_part(const RowStore::Part& part, GroupSolver& solver, GroupResult& re
   }
 }
 
-/// Solves the window of every row, and writes all in the order of the rows. Those of several groups
-/// wait until all are there.
-void solve_windows(const SolveOptions& o, const Limits& limits, KeyedInput& input,
-                   GroupResult& result, WindowOutput& output) {
-  const index_t responses = input.system.count_responses();
-  const WindowResults parts = results_of(input);
-  RowNumbers waiting;
-  if (input.keys.groups() > 1)
-    waiting = RowNumbers(input.source.m, parts.width(), limits.host_bytes / 8, o.scratch);
-  const auto longest = std::max_element(input.counts.begin(), input.counts.end());
-  WindowSolver solver(
-      input.system, longest == input.counts.end() ? 0 : *longest,
-      limits_of_solver(limits, input, waiting.memory_bytes() + output.memory_bytes()));
-  const auto put = [&](index_t row, const double* window) {
-    output.add(parts, window);
-    for (index_t r = 0; r < responses; ++r)
-      result.add(row * responses + r, parts.line(window, r).line);
-  };
-  Progress progress("solve", input.source.m, o.progress_mode(), "rows");
+/// Passes the rows of all groups to a solver of windows, as many at a time as it takes.
+/// keep(windows) gets the results.
+template <class Solver, class Keep>
+void solve_windows(RowStore& store, Solver& solver, Keep keep) {
   std::vector<WindowRun> runs;
   index_t windows = 0;
   const auto solve = [&] {
-    const WindowResults& found = solver.solve(runs);
-    if (input.keys.groups() > 1)
-      waiting.set(found.rows, found.numbers.data());
-    else
-      for (index_t i = 0; i < windows; ++i)
-        put(found.rows[static_cast<std::size_t>(i)], found.window(i));
-    progress.add(windows);
+    keep(solver.solve(runs));
     runs.clear();
     windows = 0;
   };
-  for (const RowStore::Part& part : input.rows->parts()) {
-    input.rows->load(part);
+  for (const RowStore::Part& part : store.parts()) {
+    store.load(part);
     for (index_t g = part.first_group; g < part.first_group + part.groups; ++g) {
-      const GroupRows rows = input.rows->rows_of(g);
+      const GroupRows rows = store.rows_of(g);
       for (index_t first = 0; first < rows.count(); first += runs.back().count) {
         if (windows == solver.most_windows()) solve();
         const index_t count = std::min(rows.count() - first, solver.most_windows() - windows);
@@ -212,7 +195,40 @@ void solve_windows(const SolveOptions& o, const Limits& limits, KeyedInput& inpu
     }
     solve();
   }
-  if (input.keys.groups() > 1) waiting.visit(put);
+}
+
+/// Solves the window of every row, and writes all in the order of the rows. Those of several groups
+/// wait until all are there.
+void solve_windows(const SolveOptions& o, const Limits& limits, KeyedInput& input,
+                   GroupResult& result, WindowOutput& output) {
+  const index_t responses = input.system.count_responses();
+  const WindowResults parts = results_of(input);
+  const bool wait = input.keys.groups() > 1;
+  RowNumbers waiting;
+  if (wait) waiting = RowNumbers(input.source.m, parts.width(), limits.host_bytes / 8, o.scratch);
+  const auto put = [&](index_t row, const double* window) {
+    output.add(parts, window);
+    for (index_t r = 0; r < responses; ++r)
+      result.add(row * responses + r, parts.line(window, r).line);
+  };
+  Progress progress("solve", input.source.m, o.progress_mode(), "rows");
+  const auto keep = [&](const WindowResults& found) {
+    if (wait) waiting.set(found.rows, found.numbers.data());
+    for (index_t i = 0; i < std::ssize(found.rows) && !wait; ++i)
+      put(found.rows[static_cast<std::size_t>(i)], found.window(i));
+    progress.add(std::ssize(found.rows));
+  };
+  const Limits of_solver =
+      limits_of_solver(limits, input, waiting.memory_bytes() + output.memory_bytes());
+  if (o.window.expands) {
+    ExpandingSolver solver(input.system, of_solver);
+    solve_windows(*input.rows, solver, keep);
+  } else {
+    const auto longest = std::max_element(input.counts.begin(), input.counts.end());
+    WindowSolver solver(input.system, longest == input.counts.end() ? 0 : *longest, of_solver);
+    solve_windows(*input.rows, solver, keep);
+  }
+  if (wait) waiting.visit(put);
 }
 
 /// Commits the output of a run.

@@ -85,12 +85,13 @@ struct SystemOptions {
   bool least_norm = false;  // where too few rows count, x is of least norm, not NaN
 };
 
-/// The window of each row: the last rows up to it. 0: not given.
+/// The window of each row: the last rows up to it, or all of them. 0: not given.
 struct WindowOptions {
   index_t rows = 0;
+  bool expands = false;
   index_t least = 0;  // of them that must count for an x
 
-  bool are_given() const { return rows > 0; }
+  bool are_given() const { return rows > 0 || expands; }
 };
 
 struct SolveOptions : PrintOptions {

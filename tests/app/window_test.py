@@ -13,6 +13,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from fractions import Fraction
 
 import h5py
 import numpy as np
@@ -47,7 +48,7 @@ def numbers(rows, names):
 
 
 def windows_of(keys, window):
-    """The rows of the window of each row."""
+    """The rows of the window of each row; all of a group up to it for a window of 0."""
     seen = {}
     for row, key in enumerate(keys):
         seen.setdefault(key, []).append(row)
@@ -79,6 +80,19 @@ class Reference:
         self.r2 = 1 - r @ r / total if total > 1e-20 * self.norm ** 2 else np.nan
 
 
+def exact(a, b):
+    """The least-squares solution of the numbers as they are, rounded once."""
+    rows = [[Fraction(x) for x in row] for row in np.column_stack([a, b]).tolist()]
+    n = a.shape[1]
+    g = [[sum(row[i] * row[j] for row in rows) for j in range(n + 1)] for i in range(n)]
+    for i in range(n):
+        g[i] = [x / g[i][i] for x in g[i]]
+        for k in range(n):
+            if k != i:
+                g[k] = [x - g[k][i] * y for x, y in zip(g[k], g[i])]
+    return np.array([float(row[n]) for row in g])
+
+
 def random_columns(random, m, n):
     """Columns as they are met: noise, prices far from 0, trends, indicators, near dependencies."""
     a = random.standard_normal((m, n))
@@ -105,6 +119,7 @@ class Problem:
         terms = n + self.intercept
         self.window = int(random.integers(terms, terms + 40))
         self.least = int(random.integers(terms, self.window + 1))
+        self.expands = bool(random.random() < 0.3)
         self.keys = [f"k{i}" for i in random.integers(0, random.integers(1, 6), self.m)]
         if random.random() < 0.3:
             self.keys.sort()
@@ -122,8 +137,8 @@ class Problem:
         self.names = [f"x{j}" for j in range(n)]
 
     def options(self):
-        more = ["--window", str(self.window)]
-        if self.least < self.window:
+        more = ["--window", "expanding" if self.expands else str(self.window)]
+        if self.least < self.window or self.expands:
             more += ["--min-rows", str(self.least)]
         if self.by:
             more += ["--by", "g"]
@@ -152,10 +167,10 @@ class Problem:
         names = (["(intercept)"] if self.intercept else []) + self.names
         counts = ~np.isnan(self.a).any(1) & ~np.isnan(self.b) & (weights > 0)
         x, se = numbers(rows, names), numbers(rows, [f"se_{n}" for n in names]) \
-            if self.window > len(names) else None
+            if self.expands or self.window > len(names) else None
         assert len(rows) == self.m
         solved = 0
-        for i, chosen in enumerate(windows_of(keys, self.window)):
+        for i, chosen in enumerate(windows_of(keys, 0 if self.expands else self.window)):
             row, used = rows[i], chosen[counts[chosen]]
             assert not self.by or row["g"] == keys[i]
             assert int(row["n"]) == len(used), (i, row)
@@ -371,6 +386,72 @@ class Window(FolderTest):
         said = run("solve", "-", "-", "--response", "y", "--window", "10", "--intercept",
                    "--polynomial", "t:2", input=text)
         self.assertEqual(said.stdout, pathlib.Path("o.csv").read_text(encoding="utf-8"))
+
+    def expanding(self, a, b, *options, status=0):
+        np.save("a.npy", a)
+        np.save("b.npy", b)
+        run("solve", "a.npy", "b.npy", "o.h5", "-f", "--window", "expanding", *options,
+            status=status)
+        with h5py.File("o.h5") as file:
+            return file["X"][:], file["se"][:], file["report/status"][:], \
+                file["report/r_squared"][:]
+
+    def test_expanding_windows(self):
+        """Also with columns far from 0, whose moments cancel."""
+        for offset in (0, 1e3, 1e6):
+            a = self.random.standard_normal((5000, 3)) + offset
+            a[:, 0] = 1
+            b = a @ [1, 2, 3] + self.random.standard_normal(5000)
+            x, se, status, r2 = self.expanding(a, b, "--fitted")
+            np.testing.assert_array_equal(status, [5] * 2 + [0] * 4998)
+            for i in (3, 10, 100, 999, 1000, 4999):
+                wanted = Reference(a[:i + 1], b[:i + 1], np.ones(i + 1), False)
+                right = exact(a[:i + 1], b[:i + 1])
+                self.assertLessEqual(np.linalg.norm((x[i] - right) * wanted.sizes), 2.2e-16 * 90 *
+                                     wanted.condition * np.linalg.norm(right * wanted.sizes))
+                np.testing.assert_allclose(se[i], wanted.se, rtol=1e-13 * wanted.condition + 1e-9)
+                np.testing.assert_allclose(r2[i], wanted.r2, rtol=1e-9)
+            with h5py.File("o.h5") as file:
+                self.assertLess(np.nanmax(file["report/backward_error"][:]), 2.2e-16 * 90)
+                self.assertEqual(file.attrs["window"], "expanding")
+
+    def test_expanding_windows_in_doubt(self):
+        """Perfect fits, dependent columns, zeros, rows that end the numbers, and huge numbers."""
+        a = self.random.standard_normal((300, 3))
+        b = a @ [1.0, 2, 3]
+        x, _, status, r2 = self.expanding(a, b)
+        np.testing.assert_array_equal(status, [5] * 2 + [0] * 298)
+        np.testing.assert_allclose(x[2:], np.tile([1, 2, 3], (298, 1)), rtol=1e-9)
+        np.testing.assert_allclose(r2[3:], 1, rtol=1e-12)
+        c = a.copy()
+        c[:250, 2] = c[:250, 0] - c[:250, 1]
+        x, _, status, _ = self.expanding(c, b)
+        for i in range(2, 300):
+            wanted = np.linalg.lstsq(c[:i + 1], b[:i + 1], rcond=1e-13)[0]
+            np.testing.assert_allclose(x[i], wanted, rtol=1e-8, atol=1e-9)
+        with h5py.File("o.h5") as file:
+            np.testing.assert_array_equal(file["report/rank"][:], [-1] * 2 + [2] * 248 + [3] * 50)
+        for scale in (1e-170, 1e170):
+            x, _, status, _ = self.expanding(a * scale, b)
+            np.testing.assert_allclose(x[2:] * scale, np.tile([1, 2, 3], (298, 1)), rtol=1e-9)
+        b[200] = np.nan
+        x, _, status, _ = self.expanding(a, b, status=1)
+        np.testing.assert_array_equal(status, [5] * 2 + [0] * 198 + [2] * 100)
+        self.assertTrue(np.isnan(x[200:]).all())
+        x, _, status, _ = self.expanding(0 * a, a[:, 0])
+        np.testing.assert_array_equal(x[2:], np.zeros((298, 3)))
+
+    def test_expanding_bits_depend_on_neither_memory_nor_threads(self):
+        m = 20000
+        a = self.random.standard_normal((m, 3))
+        write_table("t.csv", {"g": [f"k{key}" for key in self.random.integers(0, 9, m)],
+                              "x": a[:, 0], "u": a[:, 1], "y": a[:, 2], "z": a[:, 0] + a[:, 2]})
+        options = ["--response", "y,z", "--by", "g", "--window", "expanding"]
+        run("solve", "t.csv", "o.csv", *options)
+        whole = pathlib.Path("o.csv").read_bytes()
+        for more in (["--memory", "3MiB"], ["--threads", "1"], ["--threads", "5"]):
+            run("solve", "t.csv", "o.csv", "-f", *options, *more)
+            self.assertEqual(pathlib.Path("o.csv").read_bytes(), whole, more)
 
     def test_what_is_said(self):
         self.series()

@@ -36,7 +36,10 @@ std::string solved(const KeyedInput& input) {
   const std::string of_groups = fmt::format("{} group{} of {} rows", format_count(groups),
                                             groups == 1 ? "" : "s", format_count(m));
   if (!input.system.window.are_given()) return of_groups;
-  return fmt::format("windows of {} rows in {}", format_count(input.system.window.rows),
+  const WindowOptions& window = input.system.window;
+  return fmt::format("{} in {}",
+                     window.expands ? "expanding windows"
+                                    : fmt::format("windows of {} rows", format_count(window.rows)),
                      input.table.keys.empty() ? format_count(m) + " rows" : of_groups);
 }
 
@@ -83,8 +86,9 @@ Json to_json(const SolveOptions& o, const GroupResult& result) {
                    {"exit", result.has_failed() ? 1 : 0}};
   if (!input.system.window.are_given()) return document;
   document["schema"] = "qrtool.solve-window/1";
-  document["window"] = {{"rows", input.system.window.rows},
-                        {"min_rows", input.system.window.least}};
+  const WindowOptions& window = input.system.window;
+  document["window"] = {{"rows", nullptr}, {"min_rows", window.least}};
+  if (!window.expands) document["window"]["rows"] = window.rows;
   if (!is_group_table(o.output)) document["output"]["columns"] = nullptr;
   return document;
 }

@@ -42,7 +42,7 @@ void RowKeeper::prepare(const TableRoles& roles, index_t width) {
 void RowKeeper::complete_window() {
   const index_t terms = input_.system.terms();
   WindowOptions& window = input_.system.window = o_.window;
-  if (window.least == 0) window.least = window.rows;
+  if (window.least == 0) window.least = window.expands ? terms : window.rows;
   if (window.least >= terms) return;
   throw UsageError(
       fmt::format("{}: {} {} is fewer rows than the {} columns of A", escape(input_.source.file),

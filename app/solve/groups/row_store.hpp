@@ -22,6 +22,11 @@ class GroupRows {
       : file_(file), position_(position), count_(count), width_(width) {}
 
   index_t count() const { return count_; }
+  GroupRows first(index_t count) const {
+    GroupRows some = *this;
+    some.count_ = count;
+    return some;
+  }
 
   /// Calls use(numbers) for each of `count` rows, beginning with row `first`. Only the call may
   /// look at the numbers.
