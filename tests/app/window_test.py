@@ -441,6 +441,16 @@ class Window(FolderTest):
         x, _, status, _ = self.expanding(0 * a, a[:, 0])
         np.testing.assert_array_equal(x[2:], np.zeros((298, 3)))
 
+    def test_expanding_windows_in_doubt_are_solved_as_groups(self):
+        a = self.random.standard_normal((300, 2))
+        a[:, 1] = a[:, 0] + 1e-11 * a[:, 1]
+        b = a[:, 0] + self.random.standard_normal(300)
+        write_table("t.csv", {"g": ["k"] * 300, "x": a[:, 0], "u": a[:, 1], "y": b})
+        options = "--response", "y", "--by", "g", "--intercept"
+        run("solve", "t.csv", "o.csv", *options, "--window", "expanding")
+        run("solve", "t.csv", "p.csv", *options)
+        self.assertEqual(rows_of("o.csv")[-1], rows_of("p.csv")[0])
+
     def test_expanding_bits_depend_on_neither_memory_nor_threads(self):
         m = 20000
         a = self.random.standard_normal((m, 3))
