@@ -223,6 +223,18 @@ def save_hdf5(to, numbers):
         file["a"] = numbers
 
 
+SOLVE = "solve x.csv o.csv --response y"
+HINTS += [
+    Hint(TABLE, "--min-rows is for --window", r"(--window N)", SOLVE + " --min-rows 2",
+         becomes=SOLVE + " --min-rows 2 --window 3"),
+    Hint(TABLE, "more than the 3 rows of --window", r"give (\d) or fewer",
+         SOLVE + " --window 3 --min-rows 4", becomes=SOLVE + " --window 3 --min-rows {}"),
+    Hint(TABLE, "fewer rows than the 2 columns", r"give (\d) or more", SOLVE + " --window 1",
+         becomes=SOLVE + " --window {}"),
+    Hint(TABLE, "--rolling", r"(--window N)", SOLVE + " --rolling 3",
+         becomes=SOLVE + " --window 3"),
+]
+
 NUMBERS = [[1, 2], [3, 4], [5, 7]]
 for save, ending in ((numpy.save, "npy"), (numpy.savez, "npz"), (save_hdf5, "h5")):
     # What a file holds once it is unpacked, whatever its name was.

@@ -78,6 +78,8 @@ CASES = [
     Case("qrtool verify a.npy f.npy", r"or (remove) the leverages", "rm f.leverage.npy && {0}",
          "sh('qrtool factor a.npy f.npy -q --leverage')\n"
          "numpy.save('f.leverage.npy', 0 * numpy.load('f.leverage.npy'))"),
+    Case("qrtool verify a.npy b.npy s.h5", r"(qrtool info s.h5) shows", "{1}",
+         "sh('qrtool solve a.npy b.npy s.h5 -q --window 4')"),
     Case("qrtool verify a.npy b.npy s.h5", r"solve again with (--residuals) (--force)",
          "qrtool solve a.npy b.npy s.h5 {1} {2} && {0}",
          "sh('qrtool solve a.npy b.npy s.h5 -q --residuals')\n"
