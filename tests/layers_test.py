@@ -59,7 +59,7 @@ MOST_LINES = {
     "app/info": 950,
     "app/options": 300,
     "app/process": 1000,
-    "app/python": 1600,
+    "app/python": 1900,
     "app/ranks": 500,
     "app/run": 5160,
     "app/solve": 6100,

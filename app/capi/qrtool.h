@@ -5,6 +5,7 @@
  *   solve    A (m x n), B (m x p) -> X (n x p) that minimises ||A X - B||, and an error of every x
  *   apply    Q, or R, and B -> Q'B, QB, R^-1 B or R^-H B, and an error of every column
  *   verify   A, Q, R -> the errors of factors, whoever made them
+ *   generate test matrices, on which to judge a program
  *
  *     qrtool_context *context = NULL;
  *     qrtool_matrices a = {.data = numbers, .count = 1000, .rows = 64, .columns = 8};
@@ -333,6 +334,25 @@ typedef struct qrtool_apply_options {
 QRTOOL_API int qrtool_apply(qrtool_context* context, const qrtool_given_factors* factors,
                             const qrtool_matrices* b, const qrtool_apply_options* options,
                             const qrtool_solutions* out);
+
+/* ---- Test matrices ---- */
+
+typedef struct qrtool_generate_options {
+  size_t size;
+  double cond; /* of the kinds that have such a number; 0: 1e6 */
+  uint64_t seed;
+  void* stream; /* for device arrays alone (see "Device arrays") */
+} qrtool_generate_options;
+
+/* Fills `out` with the matrices that `qrtool generate` writes, which are hard for many programs.
+ * kind: a name of qrtool_kind_name(), or several joined by "+", which the matrices have in turn.
+ * shape: how many, their rows and columns, and their type; its data and strides are not read. */
+QRTOOL_API int qrtool_generate(qrtool_context* context, const char* kind,
+                               const qrtool_matrices* shape, const qrtool_generate_options* options,
+                               const qrtool_place* out);
+
+/* The names of the kinds, from 0 on, such as "contest"; "" for other numbers. */
+QRTOOL_API const char* qrtool_kind_name(int number);
 
 /* ---- Device arrays ----
  *

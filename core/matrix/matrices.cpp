@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/matrix/complex.hpp"
 #include "core/text.hpp"
 
@@ -254,7 +255,8 @@ const NamedEntry& find_kind(std::string_view name) {
   for (const NamedEntry& named : named_entries) names.push_back(named.kind.name);
   const std::string_view guess = nearest(name, names);
   throw UsageError("unknown kind of matrix '" + escape(name) + "'" +
-                   (guess.empty() ? "" : "; did you mean '" + std::string(guess) + "'?"));
+                   (guess.empty() ? "; it may be " + join(names, ", ")
+                                  : "; did you mean '" + std::string(guess) + "'?"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ PyTorch, JAX, CuPy, Numba and others that are on a GPU of NVIDIA, where they are
     x, residues, rank = qrtool.lstsq(a, b)    as scipy.linalg.lstsq, for batches too
     qrtool.apply(b, "qt", q=q)                Q'b; also Qb, R^-1 b and R^-H b
     qrtool.verify(a, q, r)                    whether A = QR and Q'Q = I hold
+    qrtool.matrices("contest", (100, 64, 32)) test matrices, which are hard for many programs
 
 Every result has been measured; report=True gives the errors and the bars that they are held to.
 """
@@ -23,12 +24,13 @@ from . import _device, _library
 from ._arrays import (TYPES, address_of, array_of, is_masked, keep, matrices_of, memory_of,
                       new_array, records_in, stack_of)
 from ._device import DeviceArray, stay_untraced
-from ._library import (STATUS_NAMES, CallError, Context, DeviceError, Error, MemoryLimitError)
+from ._library import (KINDS, STATUS_NAMES, CallError, Context, DeviceError, Error,
+                       MemoryLimitError)
 
 __version__ = _library.VERSION
-__all__ = ["AccuracyWarning", "CallError", "DeviceArray", "DeviceError", "Error", "LstsqResult",
-           "MemoryLimitError", "QRResult", "STATUS_NAMES", "apply", "last_run", "lstsq",
-           "open_device", "qr", "release", "verify", "workspace"]
+__all__ = ["AccuracyWarning", "CallError", "DeviceArray", "DeviceError", "Error", "KINDS",
+           "LstsqResult", "MemoryLimitError", "QRResult", "STATUS_NAMES", "apply", "last_run",
+           "lstsq", "matrices", "open_device", "qr", "release", "verify", "workspace"]
 
 QRResult = namedtuple("QRResult", ["Q", "R"])
 LstsqResult = namedtuple("LstsqResult", ["x", "residues", "rank"])
@@ -547,18 +549,28 @@ def apply(b, product="qt", *, q=None, r=None, p=None, h=None, tau=None, report=F
     return (x, lines.view(np.recarray)) if report else x
 
 
-def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=False,
-              condition=False, check="full", mixed=False, device="cuda:0"):
-    """The bytes of work memory that qr() takes on a GPU for matrices of this shape [..., m, n].
-    Where there is less, it works in parts."""
+def _shape_and_type(shape, dtype):
+    """The shape [..., m, n] and the type of matrices that are described."""
     try:
         *batch, m, n = (_whole_number(size, 2**63 - 1, "a size of shape") for size in shape)
     except (TypeError, ValueError) as trouble:
         raise CallError(f"shape is {shape!r}; it must be whole numbers, the last two those of a "
                         f"matrix") from None
-    if np.dtype(dtype) not in TYPES:
-        raise CallError(f"dtype is {np.dtype(dtype)}; it may be {', '.join(map(str, TYPES))}")
-    matrices = _library.Matrices(None, TYPES[np.dtype(dtype)], 0, math.prod(batch), m, n)
+    dtype = np.dtype(dtype)
+    if dtype not in TYPES:
+        raise CallError(f"dtype is {dtype}; it may be {', '.join(map(str, TYPES))}")
+    return (*batch, m, n), dtype
+
+
+def _described(shape, dtype):
+    return _library.Matrices(None, TYPES[dtype], 0, math.prod(shape[:-2]), *shape[-2:])
+
+
+def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=False,
+              condition=False, check="full", mixed=False, device="cuda:0"):
+    """The bytes of work memory that qr() takes on a GPU for matrices of this shape [..., m, n].
+    Where there is less, it works in parts."""
+    matrices = _described(*_shape_and_type(shape, dtype))
     size = ctypes.c_uint64()
     _context(device).call(
         _library.LIBRARY.qrtool_workspace, matrices,
@@ -566,5 +578,34 @@ def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=Fal
     return size.value
 
 
-for _function in (qr, apply, verify, lstsq, stay_untraced):
+def matrices(kind, shape, dtype="float64", seed=0, device="cpu", *, cond=None):
+    """Test matrices [..., m, n], the same as those of `qrtool generate`.
+
+    kind: one of KINDS, which qrtool(1) describes, or several joined by "+", which the matrices
+        have in turn. Random orthogonal ones (haar) are qr(matrices("gauss", shape)).Q.
+    seed: the same seed gives the same matrices.
+    device: "cpu" gives an array of NumPy. "cuda:N" gives a DeviceArray on that GPU, for
+        torch.from_dlpack(), jax.dlpack.from_dlpack(), cupy.asarray() and their like.
+    cond: the condition number, the ratio of scales, or 1 over the noise; as usual 1e6. Other kinds
+        than cond, offset, near-duplicates, contest and the graded ones do without."""
+    stay_untraced()
+    if not isinstance(kind, str):
+        raise CallError(f"kind is {kind!r}; it must be a text, such as 'contest'")
+    shape, dtype = _shape_and_type(shape, dtype)
+    options = _library.GenerateOptions(
+        ctypes.sizeof(_library.GenerateOptions), 0 if cond is None else cond,
+        _whole_number(seed, 2**63 - 1, "seed"))
+    place = _library.Place()
+    if device == "cpu":
+        array, place.data = new_array(shape, dtype)
+    elif isinstance(device, str) and device.startswith("cuda:") and device[5:].isdecimal():
+        array, place.data = _device.new_on(_context(device), int(device[5:]), shape, dtype)
+    else:
+        raise CallError(f"device is {device!r}; it may be 'cpu' or 'cuda:N'")
+    _context(device).call(_library.LIBRARY.qrtool_generate, kind.encode(),
+                          _described(shape, dtype), options, place)
+    return array
+
+
+for _function in (qr, apply, verify, lstsq, matrices, stay_untraced):
     _function._torchdynamo_disable = True

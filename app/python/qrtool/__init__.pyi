@@ -16,6 +16,7 @@ _OnDevice = _ByDlpack | _ByInterface
 
 __version__: str
 STATUS_NAMES: tuple[str, ...]
+KINDS: tuple[str, ...]
 
 class Error(Exception): ...
 class CallError(Error, ValueError): ...
@@ -56,6 +57,12 @@ def workspace(shape: Sequence[int], dtype: DTypeLike = "float64",
               sign: Literal["positive", "lapack"] | None = None, pivoting: bool = False,
               condition: bool = False, check: Literal["full", "probe", "none"] = "full",
               mixed: bool = False, device: str | int = "cuda:0") -> int: ...
+@overload
+def matrices(kind: str, shape: Sequence[int], dtype: DTypeLike = "float64", seed: int = 0,
+             device: Literal["cpu"] = "cpu", *, cond: float | None = None) -> _Array: ...
+@overload
+def matrices(kind: str, shape: Sequence[int], dtype: DTypeLike = "float64", seed: int = 0,
+             device: str = "cpu", *, cond: float | None = None) -> _Array | DeviceArray: ...
 @overload
 def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced", *, sign: _Sign = None,
        pivoting: Literal[False] = False, condition: bool = False, check: _Check = "full",

@@ -407,3 +407,10 @@ class Work:
         for given in self.given:
             if given.loan:
                 given.give_back()
+
+
+def new_on(context, ordinal, shape, dtype):
+    """A new DeviceArray, and its address."""
+    work = Work(ordinal, {}, None, Kind(None))
+    work.context = context
+    return work.new(shape, dtype)

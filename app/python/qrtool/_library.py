@@ -2,6 +2,7 @@
 """libqrtool.so by ctypes: its structs, its functions, and its errors as exceptions. qrtool.h says
 what they mean."""
 import ctypes
+import itertools
 import os
 import pathlib
 from ctypes import (POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64,
@@ -104,6 +105,14 @@ class Solutions(ctypes.Structure):
                 ("solution_size", c_size_t)]
 
 
+class GenerateOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("cond", c_double), ("seed", c_uint64), ("stream", c_void_p)]
+
+
+class Place(ctypes.Structure):
+    _fields_ = place("data")
+
+
 # Fields of qrtool_report and of qrtool_solution, as a numpy.dtype takes them.
 REPORT = [(name, "f8") for name in (
     "residual", "orthogonality", "lower", "residual_bar", "orthogonality_bar", "lower_bar",
@@ -149,6 +158,9 @@ def load():
             ("apply", [GivenFactors, Matrices, ApplyOptions, Solutions]),
             ("solve", [Matrices, Matrices, Matrices, SolveOptions, Solutions])):
         getattr(library, f"qrtool_{name}").argtypes = [c_void_p, *map(POINTER, types)]
+    library.qrtool_generate.argtypes = [c_void_p, c_char_p, POINTER(Matrices),
+                                        POINTER(GenerateOptions), POINTER(Place)]
+    library.qrtool_kind_name.restype = c_char_p
     library.qrtool_verify.argtypes += [c_void_p, c_size_t]
     library.qrtool_workspace.argtypes = [c_void_p, POINTER(Matrices), POINTER(FactorOptions),
                                          POINTER(c_uint64)]
@@ -163,6 +175,8 @@ def load():
 LIBRARY = load()
 VERSION = LIBRARY.qrtool_version().decode()
 STATUS_NAMES = tuple(LIBRARY.qrtool_status_name(status).decode() for status in range(6))
+KINDS = tuple(name.decode() for name in itertools.takewhile(
+    bool, map(LIBRARY.qrtool_kind_name, itertools.count())))
 
 
 def error_of(code):

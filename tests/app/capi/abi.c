@@ -160,5 +160,10 @@ int main(void) {
   MEMBER(qrtool_solutions, errors);
   MEMBER(qrtool_solutions, solutions);
   MEMBER(qrtool_solutions, solution_size);
+  SIZE(qrtool_generate_options);
+  MEMBER(qrtool_generate_options, size);
+  MEMBER(qrtool_generate_options, cond);
+  MEMBER(qrtool_generate_options, seed);
+  MEMBER(qrtool_generate_options, stream);
   return 0;
 }

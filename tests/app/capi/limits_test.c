@@ -40,13 +40,17 @@ static int verify(void) {
   given.r = &of_r;
   return qrtool_verify(context, &of_a, &given, NULL, NULL, 0);
 }
+static int generate(void) { /* by columns, which needs memory of each thread */
+  const qrtool_place out = {q, 1, M, 0};
+  return qrtool_generate(context, "cond", &of_a, NULL, &out);
+}
 static int open_another(void) {
   qrtool_context* other = NULL;
   const int code = qrtool_open(NULL, &other);
   qrtool_close(other);
   return code;
 }
-static int (*const calls[])(void) = {factor, factor_batch, solve, verify, open_another};
+static int (*const calls[])(void) = {factor, factor_batch, solve, verify, generate, open_another};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static void* without_memory(void* unused) {

@@ -422,6 +422,16 @@ class DeviceArrays(unittest.TestCase):
                 np.testing.assert_allclose(on_host(one) if hasattr(one, "shape") else one, other,
                                            bar, bar)
 
+    def test_matrices_are_made_there(self):
+        for kind, dtype in zip(qrtool.KINDS, 9 * TYPES):
+            there = qrtool.matrices(kind, (3, 6, 4), dtype, device="cuda:0")
+            self.assertIsInstance(there, qrtool.DeviceArray)
+            self.assert_same(there, qrtool.matrices(kind, (3, 6, 4), dtype))
+        there = qrtool.matrices("contest", (3, 6, 4), device="cuda:0")
+        self.assertTrue(qrtool.verify(there, *qrtool.qr(there)))
+        self.assertEqual(qrtool.matrices("gauss", (0, 4, 3), device="cuda:0").shape, (0, 4, 3))
+        self.assertRaises(qrtool.DeviceError, qrtool.matrices, "gauss", (4, 3), device="cuda:7")
+
     def test_importing_loads_no_other_library(self):
         program = ("import sys, qrtool; loaded = open('/proc/self/maps').read(); "
                    "assert 'libcuda' not in loaded; "
