@@ -74,7 +74,7 @@ def is_installed(kind, block):
 
 
 class Runner:
-    def __init__(self, qrtool, root):
+    def __init__(self, qrtool, root, library):
         self.folder = tempfile.mkdtemp(prefix="qrtool-examples-")
         self.failures = []
         self.count = self.left_out = 0
@@ -82,7 +82,8 @@ class Runner:
             if sample.suffix in (".h5", ".csv", ".mat", ".mtx"):
                 shutil.copy(sample, self.folder)
         folder = pathlib.Path(qrtool).resolve().parent
-        self.environment = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")
+        self.environment = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}",
+                                PYTHONPATH=str(root / "app/python"), QRTOOL_LIBRARY=library)
 
     def shell(self, command):
         self.count += 1
@@ -143,8 +144,9 @@ def main():
     pages = ["README.md", "samples/README.md",
              "samples/ways.md"] + [f"man/qrtool.{n}" for n in (1, 3, 5, 7)]
     failures, count, left_out = [], 0, 0
+    sys.path.insert(0, str(root / "app/python"))  # so that is_installed() finds the package
     for name in pages:
-        runner = Runner(qrtool, root)
+        runner = Runner(qrtool, root, library)
         text = (root / name).read_text()
         if name.endswith(".md"):
             for kind, block in markdown_blocks(text):
