@@ -10,13 +10,14 @@
 #   no-mpi       a build without MPI
 #   long         the release's tests with the labels `long` and `seldom`, which tests/run.sh leaves out, always or often
 #   portable     the release's tests of gpu with the kernel bodies of any device
+#   torch        tests of the Python package with the package index's PyTorch and NumPy, some GB, in a virtual environment
 #
 # Without a name it takes all of them. It goes on after a failure, says at the end what failed and what was skipped,
 # and returns 1 if anything failed. QRTOOL_NIGHTLY_STEP=configure or =build stops after that step.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 step=${QRTOOL_NIGHTLY_STEP:-test}
-[ $# -gt 0 ] || set -- clang asan-ubsan tsan generic avx2 no-opencl no-mpi long portable
+[ $# -gt 0 ] || set -- clang asan-ubsan tsan generic avx2 no-opencl no-mpi long portable torch
 jobs=$(nproc)
 
 configure() {
@@ -31,6 +32,10 @@ configure() {
     no-mpi) cmake --preset release -B build/no-mpi -DQRTOOL_TESTS=ON -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON ;;
     long) cmake --preset release -B build/long -DQRTOOL_TESTS=ON ;;
     portable) cmake --preset release -B build/portable -DQRTOOL_TESTS=ON ;;
+    torch)
+      python3 -m venv build/torch-python && build/torch-python/bin/pip install --quiet torch numpy setuptools &&
+        cmake --preset release -B build/torch -DQRTOOL_TESTS=ON "-DQRTOOL_PYTHON=$PWD/build/torch-python/bin/python"
+      ;;
     *) echo "nightly.sh: there is no $1" >&2 && return 2 ;;
   esac
 }
@@ -41,6 +46,7 @@ run_tests() {
     generic | avx2) set -- "$1" -R '^core/' ;;
     long) set -- "$1" -L 'long|seldom' ;;
     portable) export QRTOOL_TEST_PORTABLE=1 && set -- "$1" -R '^gpu/' ;;
+    torch) set -- "$1" -R '^app/python(-torch|-matrices)?$' ;;
   esac
   name=$1
   shift
@@ -53,7 +59,10 @@ run_tests() {
 one() {
   configure "$1" >"build/nightly-$1.log" 2>&1 || { tail -20 "build/nightly-$1.log"; return 1; }
   [ "$step" = configure ] && return 0
-  cmake --build "build/$1" --target all programs --parallel "$jobs" >>"build/nightly-$1.log" 2>&1 || { tail -40 "build/nightly-$1.log"; return 1; }
+  targets="all programs"
+  [ "$1" = torch ] && targets="qrtool qrtool_capi"
+  # shellcheck disable=SC2086 # the list is meant to be split
+  cmake --build "build/$1" --target $targets --parallel "$jobs" >>"build/nightly-$1.log" 2>&1 || { tail -40 "build/nightly-$1.log"; return 1; }
   [ "$step" = build ] && return 0
   (run_tests "$1")
 }

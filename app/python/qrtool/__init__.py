@@ -7,6 +7,7 @@ PyTorch, JAX, CuPy, Numba and others that are on a GPU of NVIDIA, where they are
     qrtool.apply(b, "qt", q=q)                Q'b; also Qb, R^-1 b and R^-H b
     qrtool.verify(a, q, r)                    whether A = QR and Q'Q = I hold
     qrtool.matrices("contest", (100, 64, 32)) test matrices, which are hard for many programs
+    qrtool.torch                              qr and lstsq for autograd and torch.compile
 
 Every result has been measured; report=True gives the errors and the bars that they are held to.
 """

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import math
 import operator
+import pathlib
 import sys
 
 import numpy as np
@@ -124,8 +125,8 @@ class Kind:
 
 
 def _refuse_gradients(name):
-    raise CallError(f"{name} requires gradients, which qrtool does not compute; call it with "
-                    f"{name}.detach()")
+    raise CallError(f"{name} requires gradients, which the functions of qrtool.torch compute; "
+                    f"call one of them, or this one with {name}.detach()")
 
 
 class ByInterface(Kind):
@@ -211,8 +212,8 @@ class Traced(Kind):
 
     def ordinal(self, array, name):
         raise CallError("qrtool works on arrays that have memory, and cannot be traced by jax.jit, "
-                        "torch.compile or torch.func; call it outside of them, or by "
-                        "jax.pure_callback")
+                        "torch.compile or torch.func; call it outside of them, or in torch.compile "
+                        "that of qrtool.torch, or in jax.jit by jax.pure_callback")
 
 
 class Torch(Kind):
@@ -341,16 +342,18 @@ def work_on(device, arrays):
 
 
 _rules = None  # of torch.compile, which know this package
+_FILES = {str(pathlib.Path(__file__).with_name(f"{name}.py"))
+          for name in ("__init__", "_arrays", "_device", "_dlpack", "_library")}
 
 
 def stay_untraced():
     """Keeps torch.compile out of this package, with the marks that the functions have: its graphs
     end before a call, and begin after it. It may be imported at any time, so that every call that
-    it may trace begins with this."""
+    it may trace begins with this. The functions of torch.py are traced."""
     global _rules
     rules = sys.modules.get("torch._dynamo.trace_rules")
-    if rules is not _rules and hasattr(rules, "add"):
-        rules.add("qrtool")
+    if rules is not _rules and hasattr(rules, "FORCE_SKIP_FILES"):
+        rules.FORCE_SKIP_FILES.update(_FILES)
         _rules = rules
 
 
