@@ -10,7 +10,7 @@
 #   no-mpi       a build without MPI
 #   long         the release's tests with the labels `long` and `seldom`, which tests/run.sh leaves out, always or often
 #   portable     the release's tests of gpu with the kernel bodies of any device
-#   torch        tests of the Python package with the package index's PyTorch and NumPy, some GB, in a virtual environment
+#   torch        tests of the Python package and examples with the package index's PyTorch, JAX, Dask and NumPy, some GB
 #
 # Without a name it takes all of them. It goes on after a failure, says at the end what failed and what was skipped,
 # and returns 1 if anything failed. QRTOOL_NIGHTLY_STEP=configure or =build stops after that step.
@@ -33,7 +33,8 @@ configure() {
     long) cmake --preset release -B build/long -DQRTOOL_TESTS=ON ;;
     portable) cmake --preset release -B build/portable -DQRTOOL_TESTS=ON ;;
     torch)
-      python3 -m venv build/torch-python && build/torch-python/bin/pip install --quiet torch numpy setuptools &&
+      python3 -m venv build/torch-python &&
+        build/torch-python/bin/pip install --quiet torch setuptools jax "dask[array]" xarray h5py pandas tables &&
         cmake --preset release -B build/torch -DQRTOOL_TESTS=ON "-DQRTOOL_PYTHON=$PWD/build/torch-python/bin/python"
       ;;
     *) echo "nightly.sh: there is no $1" >&2 && return 2 ;;
@@ -46,7 +47,7 @@ run_tests() {
     generic | avx2) set -- "$1" -R '^core/' ;;
     long) set -- "$1" -L 'long|seldom' ;;
     portable) export QRTOOL_TEST_PORTABLE=1 && set -- "$1" -R '^gpu/' ;;
-    torch) set -- "$1" -R '^app/python(-torch|-matrices)?$' ;;
+    torch) set -- "$1" -R '^(app/python(-torch|-matrices)?|examples)$' ;;
   esac
   name=$1
   shift
