@@ -17,7 +17,7 @@
 namespace qrtool {
 namespace {
 
-constexpr index_t rows_at_once = 4096;
+constexpr index_t windows_at_once = 4096;
 
 /// Returns numbers for each response of each row; x of several responses is a matrix.
 MatrixDataset dataset_of(const char* name, const KeyedInput& input, bool has_terms) {
@@ -92,7 +92,7 @@ OutputSpec WindowOutput::arrays() const {
 
 std::size_t WindowOutput::memory_bytes() const {
   const auto numbers = static_cast<std::size_t>(2 * input_.system.terms());
-  return static_cast<std::size_t>(rows_at_once * input_.system.count_responses()) *
+  return static_cast<std::size_t>(windows_at_once * input_.system.count_responses()) *
          (numbers * sizeof(double) + sizeof(WindowLine));
 }
 
@@ -107,7 +107,7 @@ void WindowOutput::add(const WindowResults& results, const double* window) {
     }
   }
   for (index_t r = 0; r < p; ++r) lines_.push_back(results.line(window, r));
-  if (std::ssize(lines_) >= rows_at_once * p) write_arrays();
+  if (std::ssize(lines_) >= windows_at_once * p) write_arrays();
 }
 
 void WindowOutput::add_line(const WindowResults& results, const double* window) {
