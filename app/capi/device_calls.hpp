@@ -104,12 +104,34 @@ class HostCopies {
     engine_->read(stream_, element_type<T>, device_matrices(from), to.data);
     return {to.data, to.count, to.rows, to.cols, to.row_stride, to.col_stride, to.stride};
   }
+  /// The same of the matrices at some places, in ascending order; of one matrix for all, itself.
+  template <class T>
+  Strided<const T> input(const Strided<const T>& from, std::span<const index_t> places) {
+    if (!from.is_there() || from.count == 1) return input(from);
+    const Strided<T> to = memory_for<T>(from, std::ssize(places));
+    for_neighbours(places, [&](index_t i, index_t count) {
+      const Strided<const T> some = from.slice(places[static_cast<std::size_t>(i)], count);
+      engine_->read(stream_, element_type<T>, device_matrices(some), to.slice(i, count).data);
+    });
+    return {to.data, to.count, to.rows, to.cols, to.row_stride, to.col_stride, to.stride};
+  }
   /// Returns a place in host memory for one of the device, which write_back() fills.
   template <class T>
   Strided<T> output(const Strided<T>& to) {
     if (!to.is_there()) return to;
     const Strided<T> from = memory_for<T>(to);
     outputs_.push_back({element_type<T>, from.data, device_matrices(to)});
+    return from;
+  }
+  /// The same for the matrices at some places, in ascending order.
+  template <class T>
+  Strided<T> output(const Strided<T>& to, std::span<const index_t> places) {
+    if (!to.is_there()) return to;
+    const Strided<T> from = memory_for<T>(to, std::ssize(places));
+    for_neighbours(places, [&](index_t i, index_t count) {
+      const Strided<T> some = to.slice(places[static_cast<std::size_t>(i)], count);
+      outputs_.push_back({element_type<T>, from.slice(i, count).data, device_matrices(some)});
+    });
     return from;
   }
   void write_back() const {
@@ -126,9 +148,27 @@ class HostCopies {
 
   template <class T, class U>
   Strided<T> memory_for(const Strided<U>& of) {
-    const Batch<T> batch(of.count, of.rows, of.cols);
+    return memory_for<T>(of, of.count);
+  }
+  template <class T, class U>
+  Strided<T> memory_for(const Strided<U>& of, index_t count) {
+    const Batch<T> batch(count, of.rows, of.cols);
     memory_.push_back(std::make_shared<Batch<T>>(batch));
     return packed_in(batch);
+  }
+
+  /// body(the index of the first, how many), for neighbours among the places.
+  template <class Body>
+  static void for_neighbours(std::span<const index_t> places, Body body) {
+    const index_t count = std::ssize(places);
+    for (index_t first = 0, end = 0; first < count; first = end) {
+      const auto follows = [&](index_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        return i < count && places[at] == places[at - 1] + 1;
+      };
+      for (end = first + 1; follows(end);) ++end;
+      body(first, end - first);
+    }
   }
 
   const DeviceCalls::Engine& engine_;

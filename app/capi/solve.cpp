@@ -43,14 +43,6 @@ struct GivenSystems {
   Strided<const Real<T>> w = {};
   Strided<T> x = {};
   Strided<Real<T>> se = {};
-
-  /// Those of some places. What serves all places serves these.
-  GivenSystems slice(index_t first, index_t count) const {
-    const auto some = [&](const auto& all) {
-      return all.count == x.count ? all.slice(first, count) : all;
-    };
-    return {some(a), some(b), some(w), some(x), some(se)};
-  }
 };
 
 /// Returns the number of places of a batch to which both belong.
@@ -203,7 +195,7 @@ template <class T>
 struct SolveCall {
   const qrtool_context& context;
   const Systems<T>& systems;
-  index_t number;  // of their first place in the call
+  std::span<const index_t> places;  // of the systems in the call; empty: they are all of them
   const SolveProblem& problem;
   const SolvePlan& plan;
   Solutions& solutions;
@@ -230,10 +222,13 @@ struct Found {
     };
     hand(x, call.systems.x);
     if (call.problem.wants_se) hand(se, call.systems.se);
-    for (index_t s = 0; s < count * call.systems.p; ++s) {
+    const index_t p = call.systems.p;
+    for (index_t s = 0; s < count * p; ++s) {
       const auto i = static_cast<std::size_t>(s);
-      call.solutions.add((call.number + first) * call.systems.p + s,
-                         report_of(reports[i], findings[i], call.problem.ridge));
+      const index_t system = first + s / p;
+      const index_t place =
+          call.places.empty() ? system : call.places[static_cast<std::size_t>(system)];
+      call.solutions.add(place * p + s % p, report_of(reports[i], findings[i], call.problem.ridge));
     }
   }
 
@@ -413,11 +408,11 @@ void solve_tall(const SolveCall<T>& call) {
   }
 }
 
-/// Solves for some places of a call, from `number` on, as they are solved with all places of it.
+/// Solves for some places of a call, or for all, as they are solved with all places of it.
 template <class T>
 void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& all,
          const SolveProblem& problem, Solutions& solutions, const Systems<T>& systems,
-         index_t number) {
+         std::span<const index_t> places) {
   const SystemsShape shape = shape_of(all);
   Limits limits = context.limits;
   // The arrays belong to the caller, so the memory of one system is not counted.
@@ -432,7 +427,7 @@ void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& all
   if (is_on_device) take_device(shape, problem, limits, plan);
   const SolveCall<T> call{.context = context,
                           .systems = systems,
-                          .number = number,
+                          .places = places,
                           .problem = problem,
                           .plan = plan,
                           .solutions = solutions,
@@ -450,12 +445,12 @@ void run(qrtool_context& context, PlannedBackend& planned, const Systems<T>& all
     context.last.reason = "solved on the CPU: " + objection;
 }
 
-/// Solves for the places `systems` of a call, from `number` on. `why`: they are copies of a
+/// Solves `systems`, which are at some places of a call, or all. `why`: they are copies of a
 /// device's.
 template <class T>
 void solve_on_host(qrtool_context& context, const Systems<T>& all, const SolveProblem& problem,
-                   Solutions& solutions, const Systems<T>& systems, index_t number = 0,
-                   const std::string& why = {}) {
+                   Solutions& solutions, const Systems<T>& systems,
+                   std::span<const index_t> places = {}, const std::string& why = {}) {
   if (systems.count == 0 || systems.p == 0) return;
   const Work work = work_of_systems(problem, all.shares_a ? 1 : all.count,
                                     all.p * (all.shares_a ? all.count : 1));
@@ -463,7 +458,7 @@ void solve_on_host(qrtool_context& context, const Systems<T>& all, const SolvePr
       work,
       [&](PlannedBackend& planned) {
         if (&all == &systems) solutions.restart();
-        run(context, planned, all, problem, solutions, systems, number);
+        run(context, planned, all, problem, solutions, systems, places);
       },
       why);
 }
@@ -492,7 +487,7 @@ class DeviceSystems {
     if (all_.count == 0 || all_.p == 0) return;
     std::string why = "complex systems are solved on the CPU";
     if constexpr (!is_complex_number<T>) why = solve_there();
-    if (!why.empty()) by_host(0, all_.count, why);
+    if (!why.empty()) by_host({}, why);
   }
 
  private:
@@ -529,18 +524,16 @@ class DeviceSystems {
     return {.factor = device.factor, .route = device.route, .variant = device.variant()};
   }
 
-  /// Neighbours that the device refuses go to the host together.
+  /// What the device refuses goes to the host together.
   void take(const SystemResults& found) {
-    index_t next = 0;
-    for (std::size_t i = 0; i <= found.refused.size(); ++i) {
-      const index_t refused = i < found.refused.size() ? found.refused[i] : all_.count;
-      for (; next < refused; ++next) add(found, next);
-      if (refused == all_.count) return;
-      index_t end = refused + 1;
-      while (i + 1 < found.refused.size() && found.refused[i + 1] == end) ++end, ++i;
-      by_host(refused, end - refused, {});
-      next = end;
+    auto refused = found.refused.begin();
+    for (index_t place = 0; place < all_.count; ++place) {
+      if (refused != found.refused.end() && *refused == place)
+        ++refused;
+      else
+        add(found, place);
     }
+    if (!found.refused.empty()) by_host(found.refused, {});
   }
   void add(const SystemResults& found, index_t place) {
     const index_t first = place * all_.p;
@@ -549,15 +542,21 @@ class DeviceSystems {
                                   found.findings[static_cast<std::size_t>(first)], problem_.ridge));
   }
 
-  void by_host(index_t first, index_t count, const std::string& why) {
-    const GivenSystems<T> there = given_.slice(first, count);
+  /// No places: all of them.
+  void by_host(std::span<const index_t> places, const std::string& why) {
     HostCopies copies(engine_, stream_);
-    const GivenSystems<T> here{copies.input(there.a), copies.input(there.b), copies.input(there.w),
-                               copies.output(there.x), copies.output(there.se)};
+    const auto input = [&](const auto& from) {
+      return places.empty() ? copies.input(from) : copies.input(from, places);
+    };
+    const auto output = [&](const auto& to) {
+      return places.empty() ? copies.output(to) : copies.output(to, places);
+    };
+    const GivenSystems<T> here{input(given_.a), input(given_.b), input(given_.w), output(given_.x),
+                               output(given_.se)};
     if (here.w.is_there()) require_weights(here.w);
     Systems<T> some = systems_of(here);
     some.shares_a = all_.shares_a;
-    solve_on_host(context_, all_, problem_, solutions_, some, first, why);
+    solve_on_host(context_, all_, problem_, solutions_, some, places, why);
     copies.write_back();
   }
 
