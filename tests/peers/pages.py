@@ -382,12 +382,20 @@ def python_table(results, slow):
 def arrays_table(results, slow):
     """Arrays that are on the GPU already, by the clock of the caller's stream; in each cell the
     types one after another."""
-    rows, types, peers, firsts = {}, [], [], []
+    rows, types, peers, firsts, systems = {}, [], [], [], []
     for _, result, case in results.cases("arrays"):
         times = {name: statistics.median(values) for name, values in case["seconds"].items()}
         checked, alone = times.pop("qrtool, checked"), times.pop("resident", None)
         own, behind = times.pop("qrtool", checked), times.pop("qrtool, behind work", None)
-        name, of_type = size_of(case) + ", least squares" * (case["work"] == "lstsq"), case["type"]
+        name, of_type = size_of(case), case["type"]
+        if case["work"] == "lstsq":
+            for peer, value in times.items():
+                systems.append(f"{name} {of_type} {figure(1e3 * checked)} ms, {peer} "
+                               f"{figure(value / checked)} times")
+                if value / checked < CLOSE:
+                    slow.append(Slow(results.where(), f"arrays on the GPU, least squares, {name} "
+                                     f"{of_type}", peer, value / checked))
+            continue
         cells = rows.setdefault(name, {})[of_type] = {
             "ms": 1e3 * own, "kernels": own / alone if alone else None,
             "behind": behind / alone if behind and alone else None, "checked ms": 1e3 * checked}
@@ -411,6 +419,8 @@ def arrays_table(results, slow):
     about, commands = results.about(["arrays single"])
     if firsts:
         about += f"; the first call of a process: {'; '.join(firsts)}"
+    if systems:
+        about += f"; least squares, checked: {'; '.join(systems)}"
     return Table("arrays", f"Arrays that are on the GPU, of PyTorch: {'; '.join(types)}",
                  (about, commands),
                  ["case", "qrtool ms", "times its kernels", "so behind other work", "checked ms",
