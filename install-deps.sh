@@ -5,7 +5,7 @@ set -eu
 
 build="g++ cmake ninja-build dpkg-dev file libeigen3-dev libboost-dev libhdf5-dev zlib1g-dev libdeflate-dev libzip-dev pkg-config libcli11-dev libfast-float-dev libfmt-dev
 nlohmann-json3-dev libopenmpi-dev ocl-icd-opencl-dev opencl-clhpp-headers"
-tests="libgtest-dev openmpi-bin python3-h5py python3-pandas python3-xarray python3-netcdf4 python3-h5netcdf netcdf-bin r-base-core python3-jsonschema pocl-opencl-icd oclgrind clang clang-format gnuplot-nox octave python3-tables"
+tests="libgtest-dev openmpi-bin python3-h5py python3-pandas python3-xarray python3-netcdf4 python3-h5netcdf netcdf-bin r-base-core python3-jsonschema pocl-opencl-icd oclgrind clang clang-format gnuplot-nox octave python3-scipy python3-tables"
 
 case "${1:-}" in
   --build-only) tests="" ;;
