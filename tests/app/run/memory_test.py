@@ -21,6 +21,7 @@ ALL = sys.argv[3:] == ["--all"]
 DRAWN = int(sys.argv[4]) if sys.argv[3:4] == ["--random"] else 0
 SEED = sys.argv[5] if len(sys.argv) > 5 else "1"
 MIB = 1 << 20
+CODE = 24  # MiB of the program and its libraries, of which 22 were seen, as qrtool(1) says
 MODES = ("reduced", "r", "raw")
 
 
@@ -68,7 +69,7 @@ class Memory(unittest.TestCase):
                                          "cpu", "--mode", mode,
                                          "--threads", "2", "--memory", f"{mebibytes}MiB", *options)
         self.assertEqual(code, 0, said)
-        self.assertLess(peak / MIB, 1.1 * mebibytes + 20, (os.path.basename(file), mode))
+        self.assertLess(peak / MIB, 1.1 * mebibytes + CODE, (os.path.basename(file), mode))
 
     def expect_solve_peak(self, a, b, mebibytes, options=()):
         """Of solve, and of verify for what it wrote."""
@@ -78,7 +79,7 @@ class Memory(unittest.TestCase):
                         ("verify", a, b, x)):
             code, said, peak = self.run_tool(*command, *shared)
             self.assertEqual(code, 0, said)
-            self.assertLess(peak / MIB, 1.1 * mebibytes + 20, (command[0], b))
+            self.assertLess(peak / MIB, 1.1 * mebibytes + CODE, (command[0], b))
 
     def expect_peaks(self, file, mebibytes, out="q.h5", modes=MODES):
         for mode in MODES if ALL else modes:
@@ -164,7 +165,7 @@ class Memory(unittest.TestCase):
         code, said, peak = self.run_tool("verify", file, self.path("q.h5"), "-q", "--threads", "2",
                                          "--memory", "40MiB")
         self.assertEqual(code, 0, said)
-        self.assertLess(peak / MIB, 1.1 * 40 + 20)
+        self.assertLess(peak / MIB, 1.1 * 40 + CODE)
         self.expect_peak(file, 40, "r")
         self.expect_peak(file, 44, "r")
         self.expect_peak(file, 56, out="q.npy")
@@ -196,7 +197,7 @@ class Memory(unittest.TestCase):
             code, said, peak = self.run_tool("factor", self.path(name), self.path("q.h5"), "-f",
                                              "--memory", "32MiB")
             self.assertEqual(code, 6, said)
-            self.assertLess(peak / MIB, 1.1 * 32 + 20, (name, said))
+            self.assertLess(peak / MIB, 1.1 * 32 + CODE, (name, said))
         _, said, _ = self.run_tool("factor", self.path("c.csv.gz"), self.path("q.h5"), "-f",
                                    "--memory", "32MiB")
         followed = re.search("raise --memory to (.*)", said)
@@ -250,7 +251,7 @@ class Memory(unittest.TestCase):
             code, said, peak = self.run_tool("verify", self.path("a.h5"), self.path("q.h5"),
                                              "--threads", "2", "--memory", f"{mebibytes}MiB")
             self.assertEqual(code, 0, said)
-            self.assertLess(peak / MIB, 1.1 * mebibytes + 24, mebibytes)
+            self.assertLess(peak / MIB, 1.1 * mebibytes + CODE, mebibytes)
             self.expect_peak(self.path("q.h5") + ":/Q", mebibytes, "r", "r.h5")
 
     def test_solve_of_numpys_files_by_rows(self):
@@ -276,7 +277,7 @@ class Memory(unittest.TestCase):
         code, said, peak = self.run_tool("verify", file, self.path("q.h5"), "-q", "--threads", "2",
                                          "--memory", "32MiB")
         self.assertEqual(code, 0, said)
-        self.assertLess(peak / MIB, 1.1 * 32 + 20)
+        self.assertLess(peak / MIB, 1.1 * 32 + CODE)
 
 
 class Drawn(Memory):
@@ -341,7 +342,7 @@ class Drawn(Memory):
                 self.assertIn(code, (0, 6), said)
                 if code == 6:
                     self.assertRegex(said, "the limit is|--memory")
-                self.assertLess(peak / MIB, 1.1 * mebibytes + 20)
+                self.assertLess(peak / MIB, 1.1 * mebibytes + CODE)
         print(f"{DRAWN} drawn, {refused} refused")
 
 
