@@ -135,7 +135,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   const int slab_rows =
       (shape.m + slabs * GRAM_SLAB_ROWS - 1) / (slabs * GRAM_SLAB_ROWS) * GRAM_SLAB_ROWS;
   const int begin = slab * slab_rows;
-  shape.m = min(begin + slab_rows, shape.m);
+  // PoCL shares an argument that changes among work-items.
+  FactorShape part = shape;
+  part.m = min(begin + slab_rows, shape.m);
   if (at.item == 0) magnitude = 0;
 
   // The quadrant above the diagonal is not needed. Which warp it belongs to is different in each
@@ -145,8 +147,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   const bool is_needed = (!is_diagonal || down >= across) && c * TILE + down < shape.n;
   const int copied = at.item * PARTS * COPIED_FLOATS, row0 = copied / TILE, col0 = copied % TILE;
   const int to = row0 * GRAM_SLAB_LD + col0;
-  SlabCopy left = slab_copy(a, shape, c, begin + row0, col0);
-  SlabCopy right = slab_copy(a, shape, b, begin + row0, col0);
+  SlabCopy left = slab_copy(a, part, c, begin + row0, col0);
+  SlabCopy right = slab_copy(a, part, b, begin + row0, col0);
   float largest = 0;
   Block sum[4];
 #pragma unroll
@@ -155,19 +157,19 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
 #pragma unroll
   for (int ahead = 0; ahead < GRAM_SLABS - 1; ++ahead) {
     const int row = begin + row0 + ahead * GRAM_SLAB_ROWS;
-    copy_slab(&left, stages[ahead][0] + to, a, shape, row);
-    if (!is_diagonal) copy_slab(&right, stages[ahead][1] + to, a, shape, row);
+    copy_slab(&left, stages[ahead][0] + to, a, part, row);
+    if (!is_diagonal) copy_slab(&right, stages[ahead][1] + to, a, part, row);
     commit_copies();
   }
   int stage = 0;
 #pragma unroll 1
-  for (int row = begin; row < shape.m; row += GRAM_SLAB_ROWS) {
+  for (int row = begin; row < part.m; row += GRAM_SLAB_ROWS) {
     wait_for_stage(GRAM_SLABS - 2);
     sync_group();
     const int next = stage == 0 ? GRAM_SLABS - 1 : stage - 1;
     const int later = row0 + row + (GRAM_SLABS - 1) * GRAM_SLAB_ROWS;
-    copy_slab(&left, stages[next][0] + to, a, shape, later);
-    if (!is_diagonal) copy_slab(&right, stages[next][1] + to, a, shape, later);
+    copy_slab(&left, stages[next][0] + to, a, part, later);
+    if (!is_diagonal) copy_slab(&right, stages[next][1] + to, a, part, later);
     commit_copies();
     if (is_diagonal) largest = largest_of_slab(stages[stage][0] + to, largest);
     if (is_needed) {
@@ -217,16 +219,17 @@ __kernel __attribute__((reqd_work_group_size(ADD_GROUP, 1, 1))) void add_gram_sl
   const int b = pair - TILE_AT(c, 0), entry = part * ADD_GROUP + get_local_id(0);
   const int row = entry / TILE, col = entry % TILE, i = c * TILE + row;
   // form_gram leaves out quadrants above the diagonal, and past column n.
-  if ((c == b && row / 32 < col / 32) || c * TILE + row / 32 * 32 >= shape.n) return;
+  const bool is_there =
+      (c != b || row / 32 >= col / 32) && c * TILE + row / 32 * 32 < shape.n;
   __global const double* from = slot.slabs + pair * (index_t)TILE_ENTRIES + entry;
   double sum = 0;
 #pragma unroll 8
-  for (int s = 0; s < slabs; ++s) sum += from[s * pairs * (index_t)TILE_ENTRIES];
+  for (int s = 0; s < slabs; ++s) sum += is_there ? from[s * pairs * (index_t)TILE_ENTRIES] : 0;
   if (c == b && row == col) {
     slot.squares[i] = sum;
     if (i >= shape.n) sum = 1;
   }
-  tile_of(slot, c, b)[entry] = sum;
+  if (is_there) tile_of(slot, c, b)[entry] = sum;
   if (c != b || entry > 0) return;
   for (int s = 1; s < slabs; ++s)
     slot.largest[c] = fmax(slot.largest[c], slot.largest[s * tiles + c]);
