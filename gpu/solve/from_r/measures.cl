@@ -379,8 +379,8 @@ INLINE void measure_inverse(const MeasureRoom room, Triangle r, const Columns* a
   }
 }
 
-// A group takes TEAMS systems, then those after the ones of all `groups`, ..; `scratch` has
-// COLUMNS^2 numbers for each team.
+// A group takes TEAMS systems, then those after the ones of all groups, of which there are at most
+// `groups`; `scratch` has COLUMNS^2 numbers for each team.
 __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_factors(
     __global const STORED* all_r, __global FactorFindings* findings, __global double* of_columns,
     __global double* scratch, SystemShape shape, int groups) {

@@ -41,10 +41,9 @@ namespace {
 bool fits(const SolveProblem&, const Limits&) { return true; }
 
 void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
-  const index_t groups =
-      std::min(ceil_divide(job.shape.count, params.at("TEAMS")), job.factor_groups);
-  launch("measure_factors", groups, measure_group_size(params), job.r, job.findings, job.of_columns,
-         job.scratch, job.shape, static_cast<int>(groups));
+  const index_t groups = ceil_divide(job.shape.count, params.at("TEAMS"));
+  launch("measure_factors", std::min(groups, job.factor_groups), measure_group_size(params), job.r,
+         job.findings, job.of_columns, job.scratch, job.shape, static_cast<int>(job.factor_groups));
 }
 
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
