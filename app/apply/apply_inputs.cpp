@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// apply_inputs.cpp: what a product needs of the factors, and how B is read.
+// apply_inputs.cpp: opens the factors that a product needs, and finds the way to read B.
 #include <fmt/format.h>
 
 #include <algorithm>

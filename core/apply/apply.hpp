@@ -54,7 +54,7 @@ struct ApplyProblem {
   std::size_t workspace_bytes(index_t sides, std::size_t element_bytes) const;
 };
 
-/// What is found about one right side. non_finite: it or the factors hold NaN or Inf, and x is NaN;
+/// The report of one right side. non_finite: it or the factors hold NaN or Inf, and x is NaN;
 /// r_overflows: x exceeds its type, or R has a zero on its diagonal, and x is NaN.
 struct SideReport {
   double error = not_measured, bar = not_measured;

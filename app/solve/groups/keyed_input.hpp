@@ -30,7 +30,7 @@ struct KeyedInput {
   std::optional<RowStore> rows = {};
   GroupTableSpec table = {};  // the names of the output's columns
   std::vector<std::string> responses = {};
-  // Without keys: B, and the dimensions of what is found for one window.
+  // Without keys: B, and the dimensions of the results of one window.
   Source source_of_b = {};
   Dims window_dims = {};
 

@@ -17,7 +17,7 @@
 
 namespace qrtool {
 
-/// A copy is the problem as it is then. Entries of rows are 1 at the most, about.
+/// A copy keeps the problem of its time. Entries of rows are at most about 1.
 class GrowingSystem final : public SystemRows<double> {
  public:
   explicit GrowingSystem(index_t n);
