@@ -130,6 +130,17 @@ void add_raw_values(CommandLine& line, bool& raw_values) {
             "add_offset, _FillValue and missing_value");
 }
 
+/// Adds the options that say how the numbers of a file are read.
+template <class Options>
+void add_layout_options(CommandLine& line, Options& o) {
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
+              orders);
+  add_raw_values(line, o.raw_values);
+  add_csv_options(line, o.csv);
+}
+
 /// Adds the input options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
@@ -141,12 +152,7 @@ void add_input_options(CommandLine& line, Options& o) {
         if (o.datasets.empty()) o.dataset = text;
         o.datasets.push_back(text);
       });
-  line.choice("--order", o.order,
-              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
-              "store column",
-              orders);
-  add_raw_values(line, o.raw_values);
-  add_csv_options(line, o.csv);
+  add_layout_options(line, o);
 }
 
 void add_backend_options(CommandLine& line, BackendRequest& request) {
@@ -403,12 +409,7 @@ void describe(CommandLine& line, SolveOptions& o) {
             "the leverages, too: the diagonal of the hat matrix, m numbers for each A");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
               solution_precisions);
-  line.choice("--order", o.order,
-              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
-              "store column",
-              orders);
-  add_raw_values(line, o.raw_values);
-  add_csv_options(line, o.csv);
+  add_layout_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.value("--scratch", "DIR",
@@ -433,12 +434,7 @@ void describe(CommandLine& line, ApplyOptions& o) {
               "conjugate transpose; with P: P R^-1 B and R^-H P'B",
               products);
   line.choice("--rows", o.rows, "which dimension of B is multiplied", rows_words);
-  line.choice("--order", o.order,
-              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
-              "store column",
-              orders);
-  add_raw_values(line, o.raw_values);
-  add_csv_options(line, o.csv);
+  add_layout_options(line, o);
   add_resource_options(line, o);
   add_dry_run(line, o.dry_run);
   line.choice("--format", o.format, "of OUT -", stream_formats);
@@ -487,12 +483,7 @@ void describe(CommandLine& line, InfoOptions& o) {
                   "factor or solve, also a set of files by its name: out.npy, out.csv");
   line.value("--dataset", "PATH", "dataset in FILE, as in FILE:PATH; default: all of them",
              [&o](const std::string& text) { o.dataset = text; });
-  line.choice("--order", o.order,
-              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
-              "store column",
-              orders);
-  add_raw_values(line, o.raw_values);
-  add_csv_options(line, o.csv);
+  add_layout_options(line, o);
   line.value(
       "--plot", "FILE",
       "of an output: draw how its errors lie below their bars, as FILE.svg or FILE.png, with "
