@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include "core/cpu/cpu_backend.hpp"
@@ -213,28 +214,36 @@ TEST(SystemsOfAnyScale, AreSolved) {
   }
 }
 
-/// Of float64 data a condition of 10^4 leaves an error of about 10^4 u without a correction.
-TYPED_TEST(Systems, TallNormalEquationsAreCorrected) {
-  using T = TypeParam;
-  const index_t m = 4200, n = 4, count = 2;
+/// Of float64 data a condition of 10^4 leaves an error of about 10^4 u without a correction. With
+/// 115 columns a team reads R where it is.
+template <class T>
+void expect_correction(index_t n) {
+  const index_t m = 4200, count = 2;
   HardSystems<T> s = make_hard_systems<T>(m, n, count, 28);
   for (index_t row = 0; row < count * m; ++row) {
     T* a = &s.a[row * n];
     a[1] = a[0] + static_cast<T>(1e-4) * a[1];
-    s.b[row] = a[0] + a[1] + a[2] + a[3];
+    s.b[row] = std::accumulate(a, a + n, T(0));
   }
   const SolveProblem problem = problem_of<T>(m, n);
   const Plan plan =
       plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
   ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
                              std::span(s.b).first(static_cast<std::size_t>(count * m)));
-  ASSERT_EQ(systems.run().factor, 0) << "R by a variant";
+  const bool by_variant = n > 64 && sizeof(T) == 8 && backend().limits().float64_products;
+  ASSERT_EQ(systems.run().factor > 0, by_variant) << "R by a variant";
   const std::vector<T> x = systems.solutions();
   for (const T& entry : x) EXPECT_NEAR(entry, 1, sizeof(T) == 4 ? 1e-2 : 1e-10);
   for (const SolutionErrors& errors : systems.errors())
     EXPECT_LE(errors.residual_norm,
               (sizeof(T) == 4 ? 1e-6 : 1e-15) * 2 *
                   norm_of(std::vector<double>(s.b.begin(), s.b.begin() + m).data(), m));
+}
+
+TYPED_TEST(Systems, TallNormalEquationsAreCorrected) {
+  expect_correction<TypeParam>(4);
+  // Other devices have one body for both, and build it for a minute.
+  if (backend().limits().float64_products) expect_correction<TypeParam>(115);
 }
 
 /// A run builds the kernels that it launches, and no whole file; their results have the same bits.
