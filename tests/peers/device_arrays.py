@@ -7,7 +7,7 @@ strides, types, modes and streams, in several threads.
                      [--threads 4] [--shapes 5] [--share 1/1] [--kinds torch,jax,cupy,numba]
                      [--opencl DEVICE] [--growth CALLS]
 
-Factors hold the bars, by NumPy in float64, and solutions are those of numpy.linalg.lstsq. Both
+Factors hold the bars, by NumPy in long double, and solutions are those of numpy.linalg.lstsq. Both
 have the bits of the same call on NumPy's arrays on cuda:0, and with --opencl on that device of
 OpenCL. --growth: as many calls more, and how much less memory of the device is free after them.
 --budget: after that time no further call begins. Shapes are few, since each has kernels to build;
@@ -201,6 +201,11 @@ def wide(array):
     return array.astype(np.promote_types(array.dtype, np.float64))
 
 
+def wider(array):
+    """Float64 is too coarse for the errors of float64."""
+    return array.astype(np.promote_types(array.dtype, np.longdouble))
+
+
 class Calls:
     def __init__(self, qrtool, kinds, args):
         self.qrtool, self.kinds, self.args = qrtool, kinds, args
@@ -249,7 +254,7 @@ class Calls:
 
     def hold_bars(self, a, q, r, mode, shape):
         _, report = self.qrtool.verify(a, q, r, report=True, device="cpu")
-        a, q, r = wide(a), wide(q), wide(r)
+        a, q, r = wider(a), wider(q), wider(r)
         columns = shape[-2] if mode == "complete" else min(shape[-2:])
         one = np.eye(columns)
         residual = norms(a - q @ r) / np.maximum(norms(a), 1e-300)
