@@ -14,6 +14,7 @@
 #include "app/capi/arrays.hpp"
 #include "app/capi/calls.hpp"
 #include "core/backend/backend.hpp"
+#include "core/neighbours.hpp"
 #include "gpu/pipeline/stream_engine.hpp"
 
 namespace qrtool::capi {
@@ -155,20 +156,6 @@ class HostCopies {
     const Batch<T> batch(count, of.rows, of.cols);
     memory_.push_back(std::make_shared<Batch<T>>(batch));
     return packed_in(batch);
-  }
-
-  /// body(the index of the first, how many), for neighbours among the places.
-  template <class Body>
-  static void for_neighbours(std::span<const index_t> places, Body body) {
-    const index_t count = std::ssize(places);
-    for (index_t first = 0, end = 0; first < count; first = end) {
-      const auto follows = [&](index_t i) {
-        const auto at = static_cast<std::size_t>(i);
-        return i < count && places[at] == places[at - 1] + 1;
-      };
-      for (end = first + 1; follows(end);) ++end;
-      body(first, end - first);
-    }
   }
 
   const DeviceCalls::Engine& engine_;

@@ -8,7 +8,10 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
+#include <utility>
 
+#include "core/neighbours.hpp"
 #include "gpu/pipeline/pack.hpp"
 #include "gpu/pipeline/stream_work.hpp"
 #include "gpu/solve/input/ridge.hpp"
@@ -55,14 +58,20 @@ struct ResultList {
 template <class T>
 class SystemsOnStream {
  public:
-  SystemsOnStream(StreamWork& work, KeptSystems& kept, const SystemArrays& arrays)
+  /// places: of the systems that are solved, ascending; null: all of them.
+  SystemsOnStream(StreamWork& work, KeptSystems& kept, const SystemArrays& arrays,
+                  SystemRoute route, const std::vector<index_t>* places = nullptr)
       : work_(work),
         engine_(work.engine()),
         kept_(kept),
         setup_(*kept.setup),
         arrays_(arrays),
+        route_(route),
+        places_(places),
         sides_(kept.sides),
-        pool_(engine_.memory) {}
+        pool_(engine_.memory) {
+    if (route != kept.plan.route) setup_.is_prepared = false;
+  }
 
   SystemResults run(void* stream) {
     work_.run(stream, "in its work on systems", [&] {
@@ -77,7 +86,7 @@ class SystemsOnStream {
   }
 
  private:
-  index_t systems() const { return arrays_.x.count; }
+  index_t systems() const { return places_ == nullptr ? arrays_.x.count : std::ssize(*places_); }
   bool needs_x() const { return setup_.given.ridge > 0; }
   InputShape shape(index_t count) const {
     return {.systems = count, .sides = sides_, .sides_are_rows = false};
@@ -105,47 +114,70 @@ class SystemsOnStream {
   index_t most_at_once() const {
     MatrixBytes bytes = setup_.bytes(shape(systems()));
     const std::size_t first = setup_.factor_bytes.io.size();
-    if (is_in_place(arrays_.a) && !setup_.makes_a()) bytes.io[0] = 0;
-    if (is_in_place(arrays_.b) && !setup_.makes_b()) bytes.io[first + SystemLayout::b] = 0;
-    if (is_in_place(arrays_.x)) bytes.io[first + SystemLayout::x] = 0;
+    if (are_in_place(arrays_.a) && !setup_.makes_a()) bytes.io[0] = 0;
+    if (are_in_place(arrays_.b) && !setup_.makes_b()) bytes.io[first + SystemLayout::b] = 0;
+    if (are_in_place(arrays_.x)) bytes.io[first + SystemLayout::x] = 0;
     return cut_chunk(setup_.plan.problem, bytes, engine_.info.limits, systems(),
                      std::numeric_limits<std::size_t>::max(), /*most_sets=*/1)
         .matrices;
   }
 
-  static DeviceMatrices part(const DeviceMatrices& all, index_t first, index_t count) {
-    return slice(all, first, count, sizeof(T));
+  bool are_in_place(const DeviceMatrices& all) const {
+    return places_ == nullptr && is_in_place(all);
   }
-  static Buffer in_place(const DeviceMatrices& some) {
-    if (some.data == nullptr || !is_in_place(some)) return {};
+  /// Some of the systems where they are; none where these are not packed.
+  Buffer in_place(const DeviceMatrices& all, index_t first, index_t count) const {
+    const DeviceMatrices some = slice(all, first, count, sizeof(T));
+    if (some.data == nullptr || places_ != nullptr || !is_in_place(some)) return {};
     return Buffer::of_caller(some.data, sizeof(T) * static_cast<std::size_t>(some.entries()));
   }
 
+  /// Calls copy(some of the caller's matrices, their places in packed memory).
+  template <class Copy>
+  void copy_some(const DeviceMatrices& all, const Buffer& packed, index_t first, index_t count,
+                 Copy copy) const {
+    if (all.data == nullptr) return;
+    const auto copy_run = [&](index_t begin, index_t i, index_t run) {
+      const DeviceMatrices some = slice(all, begin, run, sizeof(T));
+      copy(some, slice(packed_in(packed, some), i, run, sizeof(T)));
+    };
+    if (places_ == nullptr) return copy_run(first, 0, count);
+    const auto places = std::span(*places_).subspan(static_cast<std::size_t>(first),
+                                                    static_cast<std::size_t>(count));
+    for_neighbours(places, [&](index_t i, index_t run) {
+      copy_run(places[static_cast<std::size_t>(i)], i, run);
+    });
+  }
+
   void enqueue(index_t first, index_t count) {
-    const DeviceMatrices a = part(arrays_.a, first, count), b = part(arrays_.b, first, count),
-                         x = part(arrays_.x, first, count), se = part(arrays_.se, first, count);
-    const GivenArrays given{in_place(a), in_place(b), in_place(x), in_place(se)};
+    const GivenArrays given{in_place(arrays_.a, first, count), in_place(arrays_.b, first, count),
+                            in_place(arrays_.x, first, count), in_place(arrays_.se, first, count)};
     PlacedSystems placed =
         place_systems(setup_, shape(count), /*set=*/0, engine_.pool, pool_, given);
     const SystemInput::Arrays& input = placed.input.uploaded;
-    const auto pack = [&](const DeviceMatrices& from, const Buffer& is_given, const Buffer& to) {
-      if (!is_given) enqueue_copy(engine_, element_type<T>, from, packed_in(to, from));
+    const auto pack = [&](const DeviceMatrices& all, const Buffer& is_given, const Buffer& to) {
+      if (is_given) return;
+      copy_some(all, to, first, count, [&](const auto& theirs, const auto& ours) {
+        enqueue_copy(engine_, element_type<T>, theirs, ours);
+      });
     };
-    const auto unpack = [&](const Buffer& from, const Buffer& is_given, const DeviceMatrices& to) {
-      if (!is_given && to.data != nullptr)
-        enqueue_copy(engine_, element_type<T>, packed_in(from, to), to);
+    const auto unpack = [&](const Buffer& from, const Buffer& is_given, const DeviceMatrices& all) {
+      if (is_given) return;
+      copy_some(all, from, first, count, [&](const auto& theirs, const auto& ours) {
+        enqueue_copy(engine_, element_type<T>, ours, theirs);
+      });
     };
-    pack(a, given.a, input.a);
-    pack(b, given.b, input.b);
+    pack(arrays_.a, given.a, input.a);
+    pack(arrays_.b, given.b, input.b);
     enqueue_ridge(engine_, kept_.problem, placed.input, placed.shape);
     const index_t m = setup_.posed.m;
     enqueue_systems(setup_, placed,
                     system_shape(setup_.posed, count, sides_, VectorPlaces::columns(m, sides_),
                                  VectorPlaces::columns(kept_.problem.n, sides_)),
-                    kept_.plan.route, pool_);
+                    route_, pool_);
     setup_.is_prepared = true;
-    unpack(placed.system.x, given.x, x);
-    unpack(placed.system.se, given.se, se);
+    unpack(placed.system.x, given.x, arrays_.x);
+    unpack(placed.system.se, given.se, arrays_.se);
     read(placed.system.errors, errors_, first, count);
     read(placed.system.findings, findings_, first, count);
     read(placed.wide.least_norms, least_norms_, first, count);
@@ -192,6 +224,8 @@ class SystemsOnStream {
   KeptSystems& kept_;
   SystemSetup& setup_;
   const SystemArrays& arrays_;
+  SystemRoute route_;
+  const std::vector<index_t>* places_;
   index_t sides_;
   SystemPool pool_;
   ResultList<SolutionErrors> errors_ = {};
@@ -199,6 +233,20 @@ class SystemsOnStream {
   ResultList<double> least_norms_ = {};
   ResultList<T> x_ = {};
 };
+
+/// Solves the refused systems again, and puts what was found in its place.
+template <class T>
+void solve_refused(SystemsOnStream<T> some, void* stream, index_t sides, SystemResults& results) {
+  const SystemResults again = some.run(stream);
+  const std::vector<index_t> places = std::exchange(results.refused, {});
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto from = static_cast<std::ptrdiff_t>(i) * sides, to = places[i] * sides;
+    std::copy_n(again.reports.begin() + from, sides, results.reports.begin() + to);
+    std::copy_n(again.findings.begin() + from, sides, results.findings.begin() + to);
+  }
+  for (const index_t i : again.refused)
+    results.refused.push_back(places[static_cast<std::size_t>(i)]);
+}
 
 }  // namespace
 
@@ -214,7 +262,14 @@ SystemResults solve_on_stream(StreamEngine& engine, void* stream, const SolvePro
     work.kept = std::move(made);
   }
   if (!kept->setup) return {.objection = kept->plan.objection};
-  return SystemsOnStream<T>(work, *kept, arrays).run(stream);
+  const SystemRoute route = kept->plan.route;
+  SystemResults results = SystemsOnStream<T>(work, *kept, arrays, route).run(stream);
+  if (!results.refused.empty() && route != SystemRoute::factors) {
+    const std::vector<index_t> refused = results.refused;
+    solve_refused(SystemsOnStream<T>(work, *kept, arrays, SystemRoute::factors, &refused), stream,
+                  kept->sides, results);
+  }
+  return results;
 }
 template SystemResults solve_on_stream<float>(StreamEngine&, void*, const SolveProblem&,
                                               const SystemArrays&,

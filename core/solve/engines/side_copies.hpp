@@ -54,7 +54,7 @@ class SideCopies {
 
   /// Copies the results back to the right sides that they belong to.
   void give_back() {
-    for_neighbours([&](index_t first, index_t end) {
+    for_parts([&](index_t first, index_t end) {
       for (index_t j = 0; j < n_; ++j) {
         for (index_t i = first; i < end; ++i) {
           const index_t to = block_.x_places.start(number(i)) + j * block_.x_places.step;
@@ -85,7 +85,7 @@ class SideCopies {
   /// Calls body(first, end) for parts of the right sides. Neighbours that are columns share lines
   /// of the cache.
   template <class Body>
-  void for_neighbours(Body body) {
+  void for_parts(Body body) {
     constexpr index_t together = 32;
     const index_t count = std::ssize(sides_);
     parallel_for((count + together - 1) / together, threads_, [&](index_t part, int) {
@@ -94,7 +94,7 @@ class SideCopies {
   }
   template <class Number>
   void gather(const Number* from, const VectorPlaces& places, std::vector<Number>& to) {
-    for_neighbours([&](index_t first, index_t end) {
+    for_parts([&](index_t first, index_t end) {
       for (index_t e = 0; e < m_; ++e)
         for (index_t i = first; i < end; ++i)
           to[place(i, m_) + e] = from[places.start(number(i)) + e * places.step];
