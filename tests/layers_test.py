@@ -89,7 +89,7 @@ MOST_LINES = {
     "gpu/pipeline": 3050,
     "gpu/products": 2350,
     "gpu/reflectors": 7800,
-    "gpu/solve": 8950,
+    "gpu/solve": 8900,
     "io": 100,
     "io/checksum": 300,
     "io/csv": 4400,
