@@ -340,7 +340,8 @@ class CudaContext final : public DeviceContext, public CallerArrays {
 
   Buffer allocate(std::size_t bytes) const override {
     const Current current(primary_);
-    bytes = std::max<std::size_t>(bytes, 64);
+    // Whole pieces of 16 bytes: memcheck counts all of a copy that is cut at the end.
+    bytes = std::max<std::size_t>((bytes + 15) / 16 * 16, 64);
     cuda::Pointer memory = 0;
     QRTOOL_CUDA(primary_, allocate, &memory, bytes);
     return {Handle(reinterpret_cast<void*>(memory),

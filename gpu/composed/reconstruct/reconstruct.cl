@@ -459,7 +459,7 @@ __kernel IN_FORM_GROUPS void finish_form(__global const STORED* r, __global STOR
   // Work-items share the pieces of few columns.
   const int item = get_local_id(0), width = min(form.columns, FORM_GROUP);
   const int parts = FORM_GROUP / width;
-  if (parts > 1 && row == 0) {
+  if (parts > 1 && row == 0 && !is_open) {
     shared[item] = sum_pieces(slot, form, item % width, item / width, parts);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
