@@ -42,12 +42,13 @@ index_t most_groups(const Problem& p) {
 
 ElementType computes_in(const Problem& p) { return real_of(p.type); }
 
-/// Householder's variant for the matrices that the guard stops.
+/// The variant by reflectors for the matrices that the guard refuses.
 GpuVariant again(const Problem& p) {
   return is_complex(p.type) ? complex_variant() : reflectors_after_gram(p);
 }
 
-/// SHARED_ROOM, and an entry per warp and per block.
+/// The bytes of local memory of factor_group: SHARED_ROOM, an entry for each warp and one for each
+/// block.
 std::size_t group_local_bytes(const Problem& p, const Limits&) {
   const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
   const index_t shared =
@@ -148,7 +149,7 @@ Slots refused_slots(const Problem& p) {
   return {static_cast<std::size_t>(refused_slot(p).end) * sizeof(double), most_groups(p)};
 }
 
-/// Also the noise of each column, up to whole blocks.
+/// The same with REFUSED, where each column of the blocks has a noise, too.
 std::size_t refused_local_bytes(const Problem& p, const Limits& limits) {
   return group_local_bytes(p, limits) + static_cast<std::size_t>(16 * blocks(p)) * sizeof(double);
 }

@@ -219,8 +219,7 @@ __kernel __attribute__((reqd_work_group_size(ADD_GROUP, 1, 1))) void add_gram_sl
   const int b = pair - TILE_AT(c, 0), entry = part * ADD_GROUP + get_local_id(0);
   const int row = entry / TILE, col = entry % TILE, i = c * TILE + row;
   // form_gram leaves out quadrants above the diagonal, and past column n.
-  const bool is_there =
-      (c != b || row / 32 >= col / 32) && c * TILE + row / 32 * 32 < shape.n;
+  const bool is_there = (c != b || row / 32 >= col / 32) && c * TILE + row / 32 * 32 < shape.n;
   __global const double* from = slot.slabs + pair * (index_t)TILE_ENTRIES + entry;
   double sum = 0;
 #pragma unroll 8
@@ -523,12 +522,12 @@ INLINE float error_of_slot(const Place* at, int n, float share, __local const fl
   return (float)(sqrt(of_x) / root + share / 2 * root * (sqrt(largest * of_x) + sqrt(of_h)));
 }
 
-// Groups: one per matrix. The route of a matrix whose Q is to be measured is that of a second pass,
-// unless probe_q was before: then most_probed, the largest mean of d^2, is not negative.
+// Sets the route of each matrix. A negative most_probed says that Q is measured later: the route is
+// then that of a second pass. Otherwise probe_q has measured Q, and most_probed is the largest mean
+// of d^2 that passes. Groups: one per matrix.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
     __global float* q, __global float* r, __global int* magnitudes, __global int* routes,
-    __global double* work, FactorShape shape, int first, FactorLimits limits,
-    double most_probed) {
+    __global double* work, FactorShape shape, int first, FactorLimits limits, double most_probed) {
   __local double pivots[(SIDE_BLOCKS + 2) * BLOCK_ROOM] __attribute__((aligned(16)));
   __local float plain[MOST_COLUMNS / 16], other[MOST_COLUMNS / 16];
   __local double sums[WARPS], room[32];
@@ -541,18 +540,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
   sync_group();
   // With one square, h is computed only if it is needed.
   const bool has_spread = tiles > 2;
-  double guard = guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums,
-                               &most_spread);
+  double guard =
+      guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums, &most_spread);
   if (!has_spread && !(guard <= limits.most)) {
     spread_square(&at, pivots, slot, r + matrix * shape.n * shape.n, shape.n, 0);
     barrier(CLK_GLOBAL_MEM_FENCE);
-    guard = guard_of_slot(&at, slot, shape.n, true, limits.share, plain, other, sums,
-                          &most_spread);
+    guard = guard_of_slot(&at, slot, shape.n, true, limits.share, plain, other, sums, &most_spread);
   }
   int route = ROUTE_FIRST_PASS;
   if (!(guard <= limits.most)) {
-    const float error =
-        error_of_slot(&at, shape.n, limits.share, plain, other, sums, &most_spread);
+    const float error = error_of_slot(&at, shape.n, limits.share, plain, other, sums, &most_spread);
     if (shape.q_cols > 0) route = ROUTE_SECOND_PASS;
     if (!(error <= limits.most_of_r)) route = ROUTE_REFLECTORS;
   }

@@ -25,8 +25,8 @@ ElementType computes_in(const Problem& p) { return p.type; }
 
 index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_columns); }
 
-/// Of the kernels that take most: form_q with its stages of A and X, factor_whole with its square
-/// and form_panel with two columns of a square.
+/// Local memory of the kernel that takes most: form_q with its stages of A and X, factor_whole with
+/// its square and form_panel with two columns of a square.
 std::size_t local_bytes(const Problem&, const Limits&) {
   constexpr std::size_t real = sizeof(double), tile = tuning::gram_tiles_columns;
   constexpr std::size_t side = 128, block_room = 16 * 18;        // SIDE, BLOCK_ROOM

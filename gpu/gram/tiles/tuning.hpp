@@ -10,7 +10,7 @@
 
 namespace qrtool::tuning {
 
-/// Number of columns of a tile.
+/// Columns of a tile.
 inline constexpr std::int64_t gram_tiles_columns = 64;
 /// Largest number of registers per work-item in the kernels with groups of 256. With 128 registers
 /// two groups fit on a multiprocessor. For R of 5000 matrices of 256 x 128: 112 registers take 1.88

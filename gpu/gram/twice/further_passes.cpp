@@ -124,7 +124,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "products in float64, at full speed here"};
 }
 
-/// Those of `again`, and the list of the matrices.
+/// The work buffers of `again`, then one for the list of matrices.
 std::vector<std::size_t> workspace(const Problem& p) {
   std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
   bytes.push_back(sizeof(int));

@@ -58,7 +58,7 @@ double most_departure_in_one_pass(const Problem& p, index_t terms) {
   return d > expected ? d * d : 0;
 }
 
-/// The first Q is in Q, or in a buffer of `again`, or else in the slot.
+/// Whether Q of the first pass fits the result Q or a buffer of `again`; else it is in the slot.
 bool has_place_of_first_q(const Problem& p) {
   return p.wants_q() || borrowed_buffer(reflectors_after_gram(p), p) > 0;
 }
@@ -92,7 +92,7 @@ Slots slots(const Problem& p) {
   return {bytes, std::max<index_t>(1, most)};
 }
 
-/// Matrices first .. first + count - 1, one slot each.
+/// Factors matrices first .. first + count - 1, each in a slot of its own.
 class Wave {
  public:
   Wave(const FactorJob& job, Launcher& launch, index_t first, index_t count)

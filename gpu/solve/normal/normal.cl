@@ -49,11 +49,11 @@
   (NORMAL_PARTS * TILE_ROWS > NORMAL_TEAM ? NORMAL_PARTS * TILE_ROWS : NORMAL_TEAM)
 
 typedef struct {
-  __local double *tiles, *tile;         // NORMAL_TILE_ENTRIES: of all teams, of this one
-  __local double *all_b, *b;            // TILE_ROWS: b, then b - A x
+  __local double *tiles, *tile;  // NORMAL_TILE_ENTRIES: of all teams, of this one
+  __local double *all_b, *b;     // TILE_ROWS: b, then b - A x
   NormalRoom normal;
-  __local double* x;                    // NORMAL_WIDTH
-  __local double* partial;              // PARTIAL_ENTRIES
+  __local double* x;        // NORMAL_WIDTH
+  __local double* partial;  // PARTIAL_ENTRIES
 } SolveRoom;
 
 // ---- tiles of rows
@@ -112,7 +112,7 @@ INLINE void clear_owned(double own[NORMAL_OWNED]) {
   for (int t = 0; t < NORMAL_OWNED; ++t) own[t] = 0;
 }
 
-// own += the part of tile' b.
+// own += the entries of tile' b that belong to this work-item.
 INLINE void add_owned(const SolveRoom room, double own[NORMAL_OWNED]) {
 #pragma unroll
   for (int t = 0; t < NORMAL_OWNED; ++t) {

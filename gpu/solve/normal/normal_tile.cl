@@ -77,7 +77,7 @@ INLINE void hold_vector(const Warp* at, __local double* to, const double own[OWN
   }
 }
 
-// A'A for the block rows in registers, and y := A'b.
+// Sums A'A in the blocks of G that the warp has in registers, and y := A'b.
 INLINE void form_system(const Warp* at, Tile* tile, Shared room, __local double* rows,
                         __local double* y, __global const STORED* a, __global const STORED* b,
                         Layout layout, Size* largest) {
@@ -168,9 +168,8 @@ INLINE void subtract_slab_product(const Warp* at, __local double* rows, __local 
 
 // y := A'(b - A x), beginning with the last slabs, which may still be in local memory.
 INLINE void form_tile_gradient(const Warp* at, Shared room, __local double* rows,
-                               __local const double* x, __local double* y,
-                               __global const STORED* a, __global const STORED* b, Layout layout,
-                               bool is_loaded) {
+                               __local const double* x, __local double* y, __global const STORED* a,
+                               __global const STORED* b, Layout layout, bool is_loaded) {
   const int slab_count = SLABS(layout.m);
   double own[OWNED_COLUMNS];
 #pragma unroll

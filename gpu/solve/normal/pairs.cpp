@@ -27,7 +27,7 @@ std::size_t bytes_of(index_t entries, std::size_t of_one) {
   return static_cast<std::size_t>(entries) * of_one;
 }
 
-/// Of `count` right sides; `terms`: of of_w and of of_b.
+/// The bytes of the buffers for `count` right sides; of_w and of_b take `terms` each.
 struct SideBytes {
   std::size_t scaled, terms, gram, right;
 };
