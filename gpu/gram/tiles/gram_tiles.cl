@@ -205,7 +205,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   }
 }
 
-#define ADD_GROUP 256
 #define ADD_PARTS (TILE_ENTRIES / ADD_GROUP)
 
 // Groups: ADD_PARTS for each tile of a matrix, with an entry for each work-item.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "gpu/check/device_check.hpp"
+#include "gpu/gram/steps/sizes.clh"
 #include "gpu/gram/tiles/gram_tiles.hpp"
 #include "gpu/gram/tiles/tuning.hpp"
 #include "gpu/host/program_cache.hpp"
@@ -71,10 +72,9 @@ index_t pairs(const Problem& p) { return tiles(p) * (tiles(p) + 1) / 2; }
 
 /// The slabs of rows whose Gram matrices are summed side by side (slot.clh).
 index_t gram_slabs(const Problem& p) {
-  constexpr index_t groups = 528, least_rows = 2048;  // GRAM_GROUPS, LEAST_SLAB_ROWS
   if (tiles(p) <= 2) return 1;
-  return std::clamp<index_t>(ceil_divide(groups, pairs(p)), 1,
-                             std::max<index_t>(p.m / least_rows, 1));
+  return std::clamp<index_t>(ceil_divide(index_t{GRAM_GROUPS}, pairs(p)), 1,
+                             std::max<index_t>(p.m / LEAST_SLAB_ROWS, 1));
 }
 
 /// One matrix in flight, as slot_entries of the kernels: N x N tiles, those of a square's factor,
@@ -97,8 +97,8 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
   const index_t slabs = gram_slabs(job.problem);
   launch("form_gram", count * pairs(job.problem) * slabs, group_size, job.a, work, shape, first);
   if (slabs > 1) {
-    constexpr index_t add_group = 256, entries = 64 * 64;  // ADD_GROUP, TILE_ENTRIES
-    launch("add_gram_slabs", count * pairs(job.problem) * entries / add_group, add_group, work,
+    constexpr index_t entries = 64 * 64;  // TILE_ENTRIES
+    launch("add_gram_slabs", count * pairs(job.problem) * entries / ADD_GROUP, ADD_GROUP, work,
            shape);
   }
   for (int b = 0; b < squares; ++b) {
@@ -115,8 +115,7 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
 
 /// strips_of in probe.clh.
 index_t probe_strips(const Problem& p) {
-  constexpr index_t rows = 16, most = 500;  // PROBE_ROWS, MOST_STRIPS
-  return std::min(most, ceil_divide(p.m, rows));
+  return std::min(index_t{MOST_STRIPS}, ceil_divide(p.m, index_t{PROBE_ROWS}));
 }
 
 /// When Q is measured where the guard leaves it in doubt (probe.clh): before the guard, for all

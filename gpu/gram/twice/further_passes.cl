@@ -62,7 +62,6 @@
 #include "gpu/gram/twice/rows.clh"
 #include "gpu/gram/twice/big_groups.clh"
 
-#define FURTHER_GROUP 256
 #define FURTHER_ROWS (FURTHER_GROUP / TILE)  // rows that a group reads at a time
 
 // The columns and the rows of a group of measure_refused or spread_refused.
@@ -97,10 +96,7 @@ __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void list_al
   magnitudes[matrix] = MAGNITUDE_ZERO;
 }
 
-// Entries of a matrix that a group looks at.
-#define LOOKED_ENTRIES 65536
-
-// Their magnitudes. Groups: for each matrix one for every LOOKED_ENTRIES entries.
+// The magnitudes of the matrices. Groups: for each matrix one for every LOOKED_ENTRIES entries.
 __kernel __attribute__((reqd_work_group_size(FURTHER_GROUP, 1, 1))) void measure_all(
     __global const STORED* a, __global int* magnitudes, FactorShape shape) {
   __local int codes[FURTHER_GROUP];

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "gpu/check/device_check.hpp"
+#include "gpu/gram/steps/sizes.clh"
 #include "gpu/gram/twice/gram_twice.hpp"
 #include "gpu/gram/twice/passes.hpp"
 #include "gpu/gram/twice/tuning.hpp"
@@ -83,7 +84,7 @@ void enqueue_wave(const FurtherJob& job, PassRange range, Launcher& launch, inde
   const int most = further_pass_counts(job.problem).most;
   if (range.first == 0) {
     for (const char* kernel : {"measure_refused", "spread_refused"}) {
-      launch(kernel, count * further.pieces * twice.tiles, further_group_size, job.a, job.list,
+      launch(kernel, count * further.pieces * twice.tiles, FURTHER_GROUP, job.a, job.list,
              job.slots, shape, twice, further);
     }
     begin_pass();
@@ -96,11 +97,11 @@ void enqueue_wave(const FurtherJob& job, PassRange range, Launcher& launch, inde
     if (++twice.pass < most) begin_pass();
   }
   if (job.problem.wants_q()) {
-    launch("finish_rows", count * ceil_divide(job.problem.m, further.stored_rows),
-           further_group_size, job.a, job.q, job.list, job.slots, shape, twice, further);
+    launch("finish_rows", count * ceil_divide(job.problem.m, further.stored_rows), FURTHER_GROUP,
+           job.a, job.q, job.list, job.slots, shape, twice, further);
   }
-  launch("finish_factor", count * ceil_divide(real.n, further.stored_rows), further_group_size,
-         job.a, job.r, job.list, job.routes, job.slots, shape, twice, further);
+  launch("finish_factor", count * ceil_divide(real.n, further.stored_rows), FURTHER_GROUP, job.a,
+         job.r, job.list, job.routes, job.slots, shape, twice, further);
 }
 
 void enqueue_refused(const FurtherJob& job, PassRange range, Launcher& launch) {
@@ -137,14 +138,13 @@ Slots slots(const Problem& p) {
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
-  constexpr index_t looked_entries = 65536;  // LOOKED_ENTRIES
   const Buffer &routes = job.work.front(), &list = job.work.back();
   const Problem real = real_form(job.problem);
   const FactorShape shape = factor_shape(real, job.count);
-  launch("list_all", ceil_divide(job.count, index_t{further_group_size}), further_group_size, list,
-         routes, job.magnitudes, shape);
-  launch("measure_all", job.count * ceil_divide(real.m * real.n, looked_entries),
-         further_group_size, job.a, job.magnitudes, shape);
+  launch("list_all", ceil_divide(job.count, index_t{FURTHER_GROUP}), FURTHER_GROUP, list, routes,
+         job.magnitudes, shape);
+  launch("measure_all", job.count * ceil_divide(real.m * real.n, index_t{LOOKED_ENTRIES}),
+         FURTHER_GROUP, job.a, job.magnitudes, shape);
   enqueue_refused(
       {job.problem, job.params, job.count, list, job.a, job.q, job.r, routes, job.slots},
       {0, further_pass_counts(job.problem).most}, launch);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/gram/steps/sizes.clh"
 #include "gpu/gram/twice/tuning.hpp"
 #include "gpu/host/program_cache.hpp"
 
@@ -12,11 +13,8 @@ namespace {
 
 constexpr int warps = 4;
 constexpr int square_warps = 8;
-constexpr int big_warps = 16;            // BIG_WARPS
 constexpr index_t tile = 64;             // TILE
 constexpr index_t side = 128;            // SIDE
-constexpr int sum_group_size = 256;      // SLAB_GROUP
-constexpr index_t sum_parts = 8;         // SUM_PARTS
 constexpr index_t states = 16;           // STATES
 constexpr std::size_t block_room = 288;  // BLOCK_ROOM
 
@@ -108,7 +106,7 @@ TwicePasses::TwicePasses(const Problem& problem, const Params& params, const Buf
       big_strips_(ceil_divide(problem.m, side)),
       group_size_(warps * warp_lanes(params)),
       square_group_size_(square_warps * warp_lanes(params)),
-      big_group_size_(big_warps * warp_lanes(params)) {}
+      big_group_size_(BIG_WARPS * warp_lanes(params)) {}
 
 void TwicePasses::sum(const TwiceShape& twice, const Rows& x) const {
   const index_t tiles = twice.tiles, pairs = tiles * (tiles + 1) / 2;
@@ -119,11 +117,11 @@ void TwicePasses::sum(const TwiceShape& twice, const Rows& x) const {
   launch_(is_big ? "sum_squares" : "sum_slab", is_big ? square_pairs : count_ * twice.slabs * pairs,
           is_big ? big_group_size_ : group_size_, x.buffer, x.shape, slots_, shape_, twice);
   if (twice.slabs > 1) {
-    const index_t sums = tile * tile / sum_group_size * (twice.slabs < sum_parts ? 1 : sum_parts);
-    launch_("add_slabs", count_ * pairs * sums, sum_group_size, slots_, twice);
+    const index_t sums = tile * tile / SLAB_GROUP * (twice.slabs < SUM_PARTS ? 1 : SUM_PARTS);
+    launch_("add_slabs", count_ * pairs * sums, SLAB_GROUP, slots_, twice);
   }
-  if (is_complex_) launch_("fold_gram", count_ * pairs, sum_group_size, slots_, twice);
-  launch_("settle_gram", count_ * pairs, sum_group_size, slots_, shape_, twice);
+  if (is_complex_) launch_("fold_gram", count_ * pairs, SLAB_GROUP, slots_, twice);
+  launch_("settle_gram", count_ * pairs, SLAB_GROUP, slots_, shape_, twice);
 }
 
 void TwicePasses::factor(const TwiceShape& twice) const {

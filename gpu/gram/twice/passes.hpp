@@ -22,7 +22,6 @@ TwiceShape twice_shape(const Problem& problem, bool has_rows);
 Params twice_params(const Problem& problem, const Limits& limits);
 std::size_t twice_local_bytes(const Problem& problem);
 inline constexpr int twice_group_size = 256;
-inline constexpr int further_group_size = 256;  // FURTHER_GROUP
 
 /// The steps of a pass over `count` matrices, one slot each.
 class TwicePasses {
