@@ -67,15 +67,9 @@ struct FactorChunk {
     if (of_tau != nullptr) of_tau->read(first, interleaved(tau.view().slice(to, count)));
     if (of_p == nullptr) return;
     of_p->read(first, p.view().slice(to, count));
-    const auto n = static_cast<std::size_t>(inputs.problem.n);
-    for (index_t i = 0; i < count; ++i) {
-      std::vector<index_t>& order = orders[static_cast<std::size_t>(to + i)];
-      order = permutation_of({p.view()[to + i].data, n});
-      if (order.size() != n)
-        throw InputError(fmt::format("{}: P of matrix {} does not hold each of 0 to {} once",
-                                     escape(inputs.factors.file), first + i, n - 1),
-                         "its numbers count the columns from 0");
-    }
+    for (index_t i = 0; i < count; ++i)
+      orders[static_cast<std::size_t>(to + i)] = permutation_of(
+          p.view()[to + i].data, inputs.problem.n, escape(inputs.factors.file) + ": P", first + i);
   }
   AppliedFactors<S> given(const ApplyProblem& problem, index_t i) const {
     AppliedFactors<S> f;
@@ -123,23 +117,14 @@ struct ApplySteps {
       shared.allocate(inputs, 1);
       shared.read(inputs, 0, 0, 1);
     }
-    // What lies together is read at once.
-    const auto for_runs = [&](index_t step, index_t SidePlace::*number, auto read_run) {
-      for (index_t i = 0, run = 1; i < chunk.count; i += run) {
-        const index_t first = place_of(chunk.first + i).*number;
-        run = 1;
-        while (i + run < chunk.count &&
-               place_of(chunk.first + i + run).*number == first + run * step)
-          ++run;
-        read_run(i, first, run);
-      }
-    };
+    const auto a_of = [&](index_t i) { return place_of(chunk.first + i).a; };
+    const auto b_of = [&](index_t i) { return place_of(chunk.first + i).in_b; };
     if (!shares_a)
-      for_runs(1, &SidePlace::a, [&](index_t i, index_t first, index_t count) {
+      for_runs(chunk.count, 1, a_of, [&](index_t i, index_t first, index_t count) {
         chunk.factors.read(inputs, first, i, count);
       });
     if (of_b == 0) return;
-    for_runs(of_b, &SidePlace::in_b, [&](index_t i, index_t first, index_t count) {
+    for_runs(chunk.count, of_b, b_of, [&](index_t i, index_t first, index_t count) {
       read_numbers(*inputs.b, first, count * of_b, chunk.b.view()[i].data);
     });
   }

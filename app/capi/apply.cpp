@@ -76,10 +76,7 @@ struct Worker {
     if (p.has_reflectors) f.tau = tau.matrix(of_factor).data;
     if (call.p != nullptr) {
       f.p = call.p + of_factor * p.n;
-      const std::vector<double> numbers(f.p, f.p + p.n);
-      if (std::ssize(permutation_of(numbers)) != p.n)
-        throw InputError(
-            fmt::format("p of matrix {} does not hold each of 0 to {} once", of_factor, p.n - 1));
+      permutation_of(f.p, p.n, "p", of_factor);
     }
     apply_factors<S>(p, f, b.matrix(call.b.count == 1 ? 0 : place), x.view()[0], reports, threads);
   }

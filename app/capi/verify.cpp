@@ -129,12 +129,8 @@ struct Worker {
  private:
   MatrixView<const T> permuted(const Given& g, index_t b) {
     const index_t n = g.a.columns;
-    const std::vector<double> numbers(g.p + b * n, g.p + (b + 1) * n);
-    const std::vector<index_t> permutation = permutation_of(numbers);
-    if (std::ssize(permutation) != n)
-      throw InputError(fmt::format("p of matrix {} does not hold each of 0 to {} once", b, n - 1));
     const MatrixView<T> matrix = a.copied(b);
-    permute_columns<T>(matrix, permutation);
+    permute_columns<T>(matrix, permutation_of(g.p + b * n, n, "p", b));
     return matrix;
   }
 };

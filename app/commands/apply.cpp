@@ -71,34 +71,26 @@ std::vector<NumberDataset> columns_of(const ApplyInputs& inputs) {
 
 OutputSpec output_spec(const ApplyOptions& o, const ApplyInputs& inputs, int threads) {
   const auto name = [](const std::string& file) { return file.substr(file.rfind('/') + 1); };
-  Dims leading = inputs.sides.x_dims;
-  MatrixDataset x{.name = "X", .type = inputs.type, .rows = 1, .cols = leading.back()};
-  leading.pop_back();
-  x.is_vector = inputs.sides.as_rows || leading.empty();
-  if (!x.is_vector) {
-    x.rows = leading.back();
-    leading.pop_back();
-  }
-  x.leading = leading;
   const Source& b = inputs.b->source();
-  OutputSpec spec{.path = o.output,
-                  .force = o.force,
-                  .leading = {},
-                  .datasets = {x},
-                  .complex_form = b.complex_form,
-                  .attributes = {{"format", "qrtool"},
-                                 {"format_version", "1.2"},
-                                 {"qrtool_version", QRTOOL_VERSION},
-                                 {"command", "apply"},
-                                 {"source_file", name(inputs.factors.file)},
-                                 {"right_side_file", name(b.file)},
-                                 {"right_side_dataset", b.dataset},
-                                 {"with", std::string(name_of(o.product))},
-                                 {"rows", std::string(name_of(inputs.sides.rows))},
-                                 {"precision", inputs.problem.is_single ? "single" : "double"},
-                                 {"backend", "cpu"},
-                                 {"eps", inputs.problem.precision.u}},
-                  .threads = threads};
+  OutputSpec spec{
+      .path = o.output,
+      .force = o.force,
+      .leading = {},
+      .datasets = {array_dataset("X", inputs.type, inputs.sides.x_dims, inputs.sides.as_rows)},
+      .complex_form = b.complex_form,
+      .attributes = {{"format", "qrtool"},
+                     {"format_version", "1.2"},
+                     {"qrtool_version", QRTOOL_VERSION},
+                     {"command", "apply"},
+                     {"source_file", name(inputs.factors.file)},
+                     {"right_side_file", name(b.file)},
+                     {"right_side_dataset", b.dataset},
+                     {"with", std::string(name_of(o.product))},
+                     {"rows", std::string(name_of(inputs.sides.rows))},
+                     {"precision", inputs.problem.is_single ? "single" : "double"},
+                     {"backend", "cpu"},
+                     {"eps", inputs.problem.precision.u}},
+      .threads = threads};
   if (!is_standard_output(o.output)) spec.numbers = columns_of(inputs);
   return spec;
 }

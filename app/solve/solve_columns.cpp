@@ -43,18 +43,8 @@ std::vector<NumberDataset> fit_columns(const Dims& of_solutions, const FitWishes
 }
 
 MatrixDataset dataset_of(const char* name, const char* description, const SolveInputs& inputs) {
-  Dims leading = inputs.sides.fit_dims;
-  MatrixDataset dataset{
-      .name = name, .type = inputs.fits.type, .rows = 1, .description = description};
-  dataset.cols = leading.back();
-  leading.pop_back();
-  if (leading.empty()) {
-    dataset.is_vector = true;
-  } else {
-    dataset.rows = leading.back();
-    leading.pop_back();
-  }
-  dataset.leading = leading;
+  MatrixDataset dataset = array_dataset(name, inputs.fits.type, inputs.sides.fit_dims);
+  dataset.description = description;
   return dataset;
 }
 

@@ -27,18 +27,9 @@
 namespace qrtool {
 namespace {
 
-/// Describes the dataset X or se. Right sides that are rows in the file give rows of n; the last
-/// two dimensions of all others are written as a matrix.
+/// Right sides that are rows in the file give rows of n.
 MatrixDataset solutions_dataset(const char* name, const RightSides& sides, ElementType type) {
-  Dims leading = sides.x_dims;
-  const index_t cols = leading.back();
-  leading.pop_back();
-  if (sides.as_rows || leading.empty())
-    return {
-        .name = name, .type = type, .rows = 1, .cols = cols, .is_vector = true, .leading = leading};
-  const index_t rows = leading.back();
-  leading.pop_back();
-  return {.name = name, .type = type, .rows = rows, .cols = cols, .leading = leading};
+  return array_dataset(name, type, sides.x_dims, sides.as_rows);
 }
 
 std::string text_of(double number) { return fmt::format("{}", number); }

@@ -91,11 +91,13 @@ class GroupSteps {
     }
     const SolveProblem& p = job_.problem;
     const index_t size = p.m * job_.plan.group_size;
+    const auto a_of = [&](index_t i) { return place_of(chunk.first + i).a; };
+    const auto b_of = [&](index_t i) { return place_of(chunk.first + i).in_b; };
     if (chunk.a.view().data != nullptr && p.m * p.n > 0)
-      for_runs(chunk, 1, &SidePlace::a, [&](index_t i, index_t first, index_t count) {
+      for_runs(chunk.count, 1, a_of, [&](index_t i, index_t first, index_t count) {
         job_.inputs.a->read(first, interleaved(chunk.a.view().slice(i, count)));
       });
-    for_runs(chunk, size, &SidePlace::in_b, [&](index_t i, index_t first, index_t count) {
+    for_runs(chunk.count, size, b_of, [&](index_t i, index_t first, index_t count) {
       if (size == 0) return;
       read_numbers(*job_.inputs.b, first, count * size, chunk.b.view()[i].data);
       if (!has_own_weights()) return;
@@ -166,22 +168,6 @@ class GroupSteps {
   /// Returns the place of the first right side of a group.
   SidePlace place_of(index_t group) const {
     return job_.inputs.sides.place(group * job_.plan.group_size);
-  }
-
-  /// Calls read(place in the chunk, first number, count) for runs of groups whose places are `step`
-  /// apart in a file.
-  template <class Read>
-  void for_runs(const GroupChunk<T>& chunk, index_t step, index_t SidePlace::*number,
-                Read read) const {
-    for (index_t i = 0; i < chunk.count;) {
-      const index_t first = place_of(chunk.first + i).*number;
-      index_t count = 1;
-      while (i + count < chunk.count &&
-             place_of(chunk.first + i + count).*number == first + count * step)
-        ++count;
-      read(i, first, count);
-      i += count;
-    }
   }
 
   RightSideBlock<T> block_of(GroupChunk<T>& chunk) const {

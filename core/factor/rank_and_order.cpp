@@ -2,12 +2,15 @@
 // rank_and_order.cpp: pivots R by Eigen's Householder QR, which follows geqp3.
 #include "core/factor/rank_and_order.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/eigen/householder.hpp"
+#include "core/error.hpp"
 #include "core/machine/parallel.hpp"
 #include "core/report/ratios.hpp"
 
@@ -23,19 +26,26 @@ void permute_columns(MatrixView<T> a, std::span<const index_t> permutation) {
   }
 }
 
-std::vector<index_t> permutation_of(std::span<const double> numbers) {
-  const auto count = static_cast<double>(numbers.size());
-  std::vector<bool> is_taken(numbers.size());
+template <class Number>
+std::vector<index_t> permutation_of(const Number* numbers, index_t n, const std::string& p,
+                                    index_t matrix) {
+  std::vector<bool> is_free(static_cast<std::size_t>(n), true);
   std::vector<index_t> permutation;
-  for (const double number : numbers) {
-    if (!(number >= 0 && number < count) || number != std::floor(number)) return {};
-    const auto place = static_cast<std::size_t>(number);
-    if (is_taken[place]) return {};
-    is_taken[place] = true;
-    permutation.push_back(static_cast<index_t>(number));
+  for (const Number number : std::span(numbers, is_free.size())) {
+    const auto place =
+        number >= 0 && number < static_cast<Number>(n) ? static_cast<index_t>(number) : -1;
+    if (place < 0 || static_cast<Number>(place) != number || !is_free[place])
+      throw InputError(
+          fmt::format("{} of matrix {} does not hold each of 0 to {} once", p, matrix, n - 1),
+          "its numbers count the columns from 0; MATLAB, Octave, Julia and R count from 1");
+    is_free[place] = false;
+    permutation.push_back(place);
   }
   return permutation;
 }
+template std::vector<index_t> permutation_of(const double*, index_t, const std::string&, index_t);
+template std::vector<index_t> permutation_of(const std::int64_t*, index_t, const std::string&,
+                                             index_t);
 
 template <class S>
 struct RankAndOrder<S>::Pivoted {

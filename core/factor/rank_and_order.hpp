@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/batch.hpp"
@@ -25,9 +26,11 @@ namespace qrtool {
 template <class T>
 void permute_columns(MatrixView<T> a, std::span<const index_t> permutation);
 
-/// Returns a permutation from its stored numbers, which count from 0, or nothing if they are no
-/// permutation.
-std::vector<index_t> permutation_of(std::span<const double> numbers);
+/// Returns a permutation from its n numbers, which count from 0; they are of float64 or int64.
+/// Errors: InputError, which names `p` of the matrix, if they are no permutation.
+template <class Number>
+std::vector<index_t> permutation_of(const Number* numbers, index_t n, const std::string& p,
+                                    index_t matrix);
 
 /// Pivots R of one matrix after another, in ranking_bytes(problem) of memory; S is float64 or
 /// complex128. Not thread-safe: each thread needs its own object.

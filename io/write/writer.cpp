@@ -8,6 +8,19 @@
 
 namespace qrtool {
 
+MatrixDataset array_dataset(std::string name, ElementType type, std::vector<index_t> dims,
+                            bool are_vectors) {
+  MatrixDataset dataset{.name = std::move(name), .type = type, .rows = 1, .cols = dims.back()};
+  dims.pop_back();
+  dataset.is_vector = are_vectors || dims.empty();
+  if (!dataset.is_vector) {
+    dataset.rows = dims.back();
+    dims.pop_back();
+  }
+  dataset.leading = std::move(dims);
+  return dataset;
+}
+
 MatrixDataset without_vectors(MatrixDataset dataset) {
   if (!dataset.is_vector || !dataset.leading || dataset.leading->empty()) return dataset;
   dataset.rows = dataset.leading->back();

@@ -42,6 +42,11 @@ inline MatrixDataset in_real_numbers(MatrixDataset dataset) {
   return dataset;
 }
 
+/// Returns the dataset of an array of these dimensions. The last two are a matrix, unless there is
+/// one, or `are_vectors` says that the last one is a vector.
+MatrixDataset array_dataset(std::string name, ElementType type, std::vector<index_t> dims,
+                            bool are_vectors = false);
+
 /// Returns the dataset for text, which has rows but no arrays of one dimension. Vectors with
 /// leading dimensions of their own become rows of matrices; other datasets are unchanged.
 MatrixDataset without_vectors(MatrixDataset dataset);

@@ -224,14 +224,7 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
 
 std::vector<index_t> stored_permutation(const FactoredInput& input, const double* numbers,
                                         index_t matrix) {
-  const auto n = static_cast<std::size_t>(input.a.source().n);
-  std::vector<index_t> permutation = permutation_of({numbers, n});
-  if (permutation.size() != n)
-    throw InputError(fmt::format("{}: P of matrix {} does not hold each of 0 to {} once",
-                                 escape(input.factors.file), matrix, n - 1),
-                     "its numbers count the columns from 0; MATLAB, Octave, Julia and R count "
-                     "from 1");
-  return permutation;
+  return permutation_of(numbers, input.a.source().n, escape(input.factors.file) + ": P", matrix);
 }
 
 index_t work_of(const FactoredInput& input, const MeasurePlan& plan) {

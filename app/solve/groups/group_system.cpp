@@ -23,6 +23,12 @@ bool GroupSystem::counts(const double* numbers, index_t response) const {
   return !std::isnan(numbers[responses[static_cast<std::size_t>(response)]]) && has_a(numbers);
 }
 
+void GroupSystem::divide(const double* numbers, double* a, double* b) const {
+  if (problem.has_intercept) *a++ = 1;
+  for (const index_t place : others) *a++ = numbers[place];
+  for (const index_t place : responses) *b++ = numbers[place];
+}
+
 bool GroupSystem::has_a(const double* numbers) const {
   return std::ranges::none_of(others, [&](index_t place) { return std::isnan(numbers[place]); });
 }

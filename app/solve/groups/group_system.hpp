@@ -30,6 +30,8 @@ struct GroupSystem {
   /// Whether a row counts for a response: its weight is above zero and, if missing numbers are
   /// skipped, it has none.
   bool counts(const double* numbers, index_t response) const;
+  /// Copies the numbers of A, behind the 1 of an intercept, and those of the responses.
+  void divide(const double* numbers, double* a, double* b) const;
   /// Whether no number of A is missing.
   bool has_a(const double* numbers) const;
 };

@@ -127,11 +127,8 @@ const WindowResults& ExpandingSolver::solve(std::span<const WindowRun> runs) {
 void ExpandingSolver::load(const WindowRun& run, index_t window) {
   index_t i = 0;
   run.rows.visit(run.first, run.count, [&](const double* numbers) {
-    double* to = &a_.view()[0](i, 0);
-    if (problem_.has_intercept) *to++ = 1;
-    for (const index_t place : system_.others) *to++ = numbers[place];
-    to = &b_.view()[0](i++, 0);
-    for (const index_t place : system_.responses) *to++ = numbers[place];
+    system_.divide(numbers, &a_.view()[0](i, 0), &b_.view()[0](i, 0));
+    ++i;
     results_.rows[static_cast<std::size_t>(window)] = static_cast<index_t>(numbers[system_.row]);
     *results_.window(window++) = static_cast<double>(run.group);
   });
@@ -198,21 +195,20 @@ void ExpandingSolver::compare_with_rows(const WindowRun& run, index_t first, ind
     x.insert(x.end(), results_.x(window, response).begin(), results_.x(window, response).end());
   }
   if (checked.empty()) return;
-  const Batch<double> a(1, step, n), b(1, step, 1), w(1, system_.weights < 0 ? 0 : step, 1);
+  const index_t p = system_.count_responses();
+  const Batch<double> a(1, step, n), b(1, step, p), w(1, system_.weights < 0 ? 0 : step, 1);
   std::vector<FitSums> sums = fits_.new_sums(std::ssize(checked));
   index_t rows = 0;
   std::size_t done = 0;  // windows that have all of their rows
   run.rows.visit(0, run.first + checked.back() + 1, [&](const double* numbers) {
     const index_t i = rows++ % step;
-    double* to = &a.view()[0](i, 0);
-    if (problem_.has_intercept) *to++ = 1;
-    for (const index_t place : system_.others) *to++ = numbers[place];
-    b.view()[0](i, 0) = numbers[system_.responses[static_cast<std::size_t>(response)]];
+    system_.divide(numbers, &a.view()[0](i, 0), &b.view()[0](i, 0));
     if (system_.weights >= 0) w.view()[0](i, 0) = numbers[system_.weights];
     if (rows % step != 0) return;
     fits_.add({.a = a.view()[0],
                .count = std::ssize(checked) - static_cast<index_t>(done),
-               .b = b.view().data,
+               .b = b.view().data + response,
+               .row_step = p,
                .w = system_.weights < 0 ? nullptr : w.view().data,
                .x = x.data() + static_cast<index_t>(done) * n},
               std::span(sums).subspan(done));

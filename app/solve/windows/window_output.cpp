@@ -17,18 +17,15 @@
 namespace qrtool {
 namespace {
 
-constexpr index_t windows_at_once = 4096;
+constexpr index_t windows_of_a_write = 4096;
 
 /// Returns numbers for each response of each row; x of several responses is a matrix.
 MatrixDataset dataset_of(const char* name, const KeyedInput& input, bool has_terms) {
-  MatrixDataset dataset{.name = name, .type = ElementType::float64, .rows = 1};
   const bool has_dims = !input.window_dims.empty();
-  const index_t n = input.system.terms(), p = input.system.count_responses();
-  dataset.rows = has_terms && has_dims ? n : 1;
-  dataset.cols = has_terms && !has_dims ? n : has_dims ? p : input.source.m;
-  dataset.is_vector = !(has_terms && has_dims);
-  dataset.leading = has_terms || has_dims ? Dims{input.source.m} : Dims{};
-  return dataset;
+  Dims dims{input.source.m};
+  if (has_terms) dims.push_back(input.system.terms());
+  if (has_dims) dims.push_back(input.system.count_responses());
+  return array_dataset(name, ElementType::float64, dims, !(has_terms && has_dims));
 }
 
 }  // namespace
@@ -92,7 +89,7 @@ OutputSpec WindowOutput::arrays() const {
 
 std::size_t WindowOutput::memory_bytes() const {
   const auto numbers = static_cast<std::size_t>(2 * input_.system.terms());
-  return static_cast<std::size_t>(windows_at_once * input_.system.count_responses()) *
+  return static_cast<std::size_t>(windows_of_a_write * input_.system.count_responses()) *
          (numbers * sizeof(double) + sizeof(WindowLine));
 }
 
@@ -103,11 +100,11 @@ void WindowOutput::add(const WindowResults& results, const double* window) {
   for (index_t j = 0; j < n; ++j) {
     for (index_t r = 0; r < p; ++r) {
       x_.push_back(results.x(window, r)[static_cast<std::size_t>(j)]);
-      se_.push_back(results.se(window, r)[static_cast<std::size_t>(j)]);
+      if (input_.table.has_se) se_.push_back(results.se(window, r)[static_cast<std::size_t>(j)]);
     }
   }
   for (index_t r = 0; r < p; ++r) lines_.push_back(results.line(window, r));
-  if (std::ssize(lines_) >= windows_at_once * p) write_arrays();
+  if (std::ssize(lines_) >= windows_of_a_write * p) write_arrays();
 }
 
 void WindowOutput::add_line(const WindowResults& results, const double* window) {

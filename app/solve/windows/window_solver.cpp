@@ -95,10 +95,7 @@ void WindowSolver::load(std::span<const WindowRun> runs) {
     const index_t before = std::min(run.first, rows_ - 1), end = run.first + run.count;
     index_t in_group = run.first - before;
     run.rows.visit(in_group, end - in_group, [&](const double* numbers) {
-      double *to_a = a(row), *to_b = b(row);
-      if (problem_.has_intercept) *to_a++ = 1;
-      for (const index_t place : system_.others) *to_a++ = numbers[place];
-      for (const index_t place : system_.responses) *to_b++ = numbers[place];
+      system_.divide(numbers, a(row), b(row));
       if (has_weights_) *w(row) = numbers[system_.weights];
       if (in_group >= run.first) {
         windows_.push_back({.place = row, .present = std::min(rows_, in_group + 1)});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/plan/ranking_bytes.hpp"
 
@@ -126,10 +127,13 @@ TEST(RankedBackend, WithoutItsProblemsDoesNothing) {
 }
 
 TEST(RankAndOrder, KnowsPermutations) {
-  EXPECT_EQ(permutation_of(std::vector<double>{2, 0, 1}), (std::vector<index_t>{2, 0, 1}));
+  const auto permutation = [](const std::vector<double>& numbers) {
+    return permutation_of(numbers.data(), std::ssize(numbers), "P", 0);
+  };
+  EXPECT_EQ(permutation({2, 0, 1}), (std::vector<index_t>{2, 0, 1}));
   for (const std::vector<double>& wrong : std::vector<std::vector<double>>{
            {1, 2, 3}, {0, 0, 1}, {-1, 0, 1}, {0.5, 0, 1}, {not_measured, 0, 1}, {1e300, 0, 1}})
-    EXPECT_TRUE(permutation_of(wrong).empty());
+    EXPECT_THROW(permutation(wrong), InputError);
 }
 
 }  // namespace
