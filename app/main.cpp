@@ -84,6 +84,7 @@ ExitCode run(const SolveOptions& options, Comm&) {
   if (is_standard_output(options.output)) keep_stdout_free();
   return run_solve(options);
 }
+ExitCode run(const AppendOptions& options, Comm&) { return run_append(options); }
 ExitCode run(const ApplyOptions& options, Comm&) {
   if (is_standard_output(options.output)) keep_stdout_free();
   return run_apply(options);

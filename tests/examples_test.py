@@ -79,7 +79,7 @@ class Runner:
         self.failures = []
         self.count = self.left_out = 0
         for sample in [*(root / "tests/data").iterdir(), *(root / "samples").iterdir()]:
-            if sample.suffix in (".h5", ".csv", ".mat", ".mtx"):
+            if sample.suffix in (".h5", ".csv", ".mat", ".mtx", ".sh"):
                 shutil.copy(sample, self.folder)
         folder = pathlib.Path(qrtool).resolve().parent
         self.environment = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}",

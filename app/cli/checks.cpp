@@ -195,6 +195,20 @@ void check_by(const SolveOptions& o) {
   refuse_with(name, refused);
 }
 
+/// Refuses options that do not exist for a state. Errors: UsageError.
+void check_state(const SolveOptions& o) {
+  if (!o.state) return;
+  if (is_standard_output(o.output) || !format_of_output(o.output).own_order.empty())
+    throw UsageError(fmt::format("--state is a group of HDF5, which '{}' is not", escape(o.output)),
+                     "let the name of OUT end in .h5");
+  const std::pair<bool, std::string_view> refused[] = {
+      {!o.by.empty() || !o.groups.empty(), "--by and --groups: their output is a table"},
+      {o.window.are_given(), "--window: windows leave rows behind"},
+      {o.leverage, "--leverage: further rows change it"},
+      {o.system.ridge.value_or(0) > 0, "--ridge: its rows would be appended each time"}};
+  refuse_with("--state", refused);
+}
+
 /// Checks what solving by groups writes, and where it may keep rows. Errors: UsageError,
 /// OutputError.
 void check_places_of_groups(const SolveOptions& o) {
@@ -215,6 +229,7 @@ void check(SolveOptions& o) {
   check_taken(o.taken, o.into, o.force);
   o.into.empty() ? place_words(o) : place_words_into(o);
   check_places_of_groups(o);
+  check_state(o);
   if (o.basic && s.least_norm)
     throw UsageError("--basic and --least-norm contradict each other", "leave one of them away");
   if (o.covariance && o.no_se)
@@ -241,6 +256,13 @@ void check(SolveOptions& o) {
     throw UsageError("--confidence needs standard errors, which --no-se and --ridge leave out",
                      "leave one of them away");
   refuse_two_standard_inputs({o.a, o.b, s.weights, o.groups});
+}
+void check(AppendOptions& o) {
+  if (o.b.empty())
+    throw UsageError("append: OUT is missing", "qrtool append STATE NEW OUT, or STATE A B OUT");
+  if (o.output.empty()) o.output = std::exchange(o.b, "");
+  refuse_standard_output(o.output);
+  refuse_two_standard_inputs({o.before, o.a, o.b, o.system.weights});
 }
 void check(ApplyOptions& o) {
   choose_stream(o);
@@ -345,6 +367,7 @@ void check_options(Options& options) {
 
 template void check_options(FactorOptions&);
 template void check_options(SolveOptions&);
+template void check_options(AppendOptions&);
 template void check_options(ApplyOptions&);
 template void check_options(VerifyOptions&);
 template void check_options(GenerateOptions&);

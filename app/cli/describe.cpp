@@ -291,6 +291,14 @@ void describe(CommandLine& line, FactorOptions& o) {
   add_report_options(line, o);
 }
 
+void add_weights(CommandLine& line, SystemOptions& o) {
+  line.value("--weights", "W",
+             "FILE, or a column of the table: weights of the squared residuals, m numbers or as "
+             "many as B; 0 leaves a row out",
+             [&o](const std::string& text) { o.weights = text; });
+  line.choice("--rows", o.rows, "which dimension of B is that of A's rows", rows_words);
+}
+
 /// The options of `solve` and of `verify` for solutions.
 void add_system_options(CommandLine& line, SystemOptions& o) {
   line.list("--response", "LIST",
@@ -310,11 +318,7 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
               parse_polynomial(text);
               o.polynomial = text;
             });
-  line.value("--weights", "W",
-             "FILE, or a column of the table: weights of the squared residuals, m numbers or as "
-             "many as B; 0 leaves a row out",
-             [&o](const std::string& text) { o.weights = text; });
-  line.choice("--rows", o.rows, "which dimension of B is that of A's rows", rows_words);
+  add_weights(line, o);
   line.choice("--missing", o.skips_missing,
               "what becomes of a problem that holds NaN; skip: it "
               "loses these rows",
@@ -401,6 +405,7 @@ void describe(CommandLine& line, SolveOptions& o) {
              });
   line.flag("--covariance", o.covariance,
             "the covariance of the entries of every x, n x n, beside their standard errors");
+  line.flag("--state", o.state, "what append needs, too: R, Q'b and sums of all rows; OUT is HDF5");
   line.flag("--residuals", o.residuals,
             "the residuals b - A x, too, in the shape and type of B; NaN where a row is missing");
   line.flag("--fitted", o.fitted,
@@ -420,6 +425,18 @@ void describe(CommandLine& line, SolveOptions& o) {
   line.choice("--format", o.format, "of OUT -", stream_formats);
   add_into(line, o, "every word behind A is a B; with --response every word is a table");
   line.flag("-f,--force", o.force, "replace existing files");
+}
+
+void describe(CommandLine& line, AppendOptions& o) {
+  line.positional("STATE", o.before, "an output of solve --state, of append, or R alone");
+  line.positional("NEW", o.a, "the rows of A, or the table, as for solve or for factor");
+  line.optional_positional("B", o.b, "the right sides of these rows; not where NEW is a table");
+  line.optional_positional("OUT", o.output, "HDF5; of R alone also by its ending, as for factor");
+  add_weights(line, o.system);
+  add_layout_options(line, o);
+  add_resource_options(line, o);
+  add_dry_run(line, o.dry_run);
+  line.flag("-f,--force", o.force, "replace an existing OUT");
 }
 
 void describe(CommandLine& line, ApplyOptions& o) {
@@ -555,6 +572,7 @@ void describe_options(CommandLine& line, Options& options) {
 
 template void describe_options(CommandLine&, FactorOptions&);
 template void describe_options(CommandLine&, SolveOptions&);
+template void describe_options(CommandLine&, AppendOptions&);
 template void describe_options(CommandLine&, ApplyOptions&);
 template void describe_options(CommandLine&, VerifyOptions&);
 template void describe_options(CommandLine&, GenerateOptions&);

@@ -26,6 +26,7 @@ Factors every matrix of a file by QR, or solves with it, and checks each result.
 
   qrtool factor a.h5 q.h5       A -> Q, R and an error report, for every matrix
   qrtool solve a.h5 b.h5 x.h5   x that minimises ||A x - b||, for every b
+  qrtool append x.h5 a.h5 b.h5 y.h5     further rows, without those before
   qrtool apply q.h5 b.h5 x.h5   Q'b of stored factors, also Qb, R^-1 b, R^-H b
   qrtool verify a.h5 q.h5       measures the errors again, from the files alone
   qrtool info FILE              what is in a file, or what a run left there
@@ -72,6 +73,14 @@ error, and writes X and a report. The first word of a list is the default.
   qrtool solve a.npy b.npy x.npz
   qrtool solve table.csv out.csv --response y --intercept
   qrtool solve a.npy b1.npy b2.npy --into results
+)";
+constexpr std::string_view append_about =
+    R"(Appends rows to R of factor --mode r, or to the state of solve --state, without
+reading the rows before them. OUT is again such a file.
+
+  qrtool append year.h5 today.csv new.h5      a table with the same columns
+  qrtool append state.h5 a.npy b.npy new.h5   rows of A and of B
+  qrtool append r.h5 a.npy new.h5             R alone
 )";
 constexpr std::string_view apply_about =
     R"(Multiplies B by stored factors, checks every product by the inverse one, and
@@ -128,6 +137,7 @@ struct CommandText {
 
 constexpr CommandText<FactorOptions> factor_text{"factor", "IN OUT", factor_about};
 constexpr CommandText<SolveOptions> solve_text{"solve", "A B OUT", solve_about};
+constexpr CommandText<AppendOptions> append_text{"append", "STATE NEW [B] OUT", append_about};
 constexpr CommandText<ApplyOptions> apply_text{"apply", "FACTORS B OUT", apply_about};
 constexpr CommandText<VerifyOptions> verify_text{"verify", "IN OUT", verify_about};
 constexpr CommandText<GenerateOptions> generate_text{"generate", "--shape BxMxN OUT",
@@ -186,6 +196,7 @@ constexpr CommandEntry entry_of(std::string_view about) {
 const CommandEntry commands[] = {
     entry_of<FactorOptions, factor_text>("Q, R and an error report of every matrix"),
     entry_of<SolveOptions, solve_text>("least squares"),
+    entry_of<AppendOptions, append_text>("further rows of a result"),
     entry_of<ApplyOptions, apply_text>("products with stored factors"),
     entry_of<VerifyOptions, verify_text>("measures the errors again"),
     entry_of<GenerateOptions, generate_text>("test matrices"),

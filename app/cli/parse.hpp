@@ -18,9 +18,9 @@ struct VersionRequest {
   bool json = false;
 };
 
-using Command =
-    std::variant<FactorOptions, SolveOptions, ApplyOptions, VerifyOptions, GenerateOptions,
-                 DevicesOptions, InfoOptions, BenchOptions, HelpRequest, VersionRequest>;
+using Command = std::variant<FactorOptions, SolveOptions, AppendOptions, ApplyOptions,
+                             VerifyOptions, GenerateOptions, DevicesOptions, InfoOptions,
+                             BenchOptions, HelpRequest, VersionRequest>;
 
 /// The program names itself by argv[0]. Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);

@@ -12,6 +12,7 @@ namespace qrtool {
 /// if only standard output failed. Every rank of `comm` calls it.
 ExitCode run_factor(const FactorOptions& options, Comm& comm);
 ExitCode run_solve(const SolveOptions& options);
+ExitCode run_append(const AppendOptions& options);
 ExitCode run_apply(const ApplyOptions& options);
 ExitCode run_verify(const VerifyOptions& options);
 ExitCode run_generate(const GenerateOptions& options);

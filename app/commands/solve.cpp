@@ -106,6 +106,8 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
   inputs.fits = {.fitted = o.fitted,
                  .residuals = o.residuals,
                  .type = is_complex(of_b) ? complex_of(of_fits) : of_fits};
+  if (o.state) require_state(inputs, o);
+  if (!o.before.empty()) append_to_state(o.before, inputs);
   return inputs;
 }
 
@@ -160,7 +162,8 @@ ExitCode run_solve(const SolveOptions& given) {
   start_device(o.backend);
   const SolveInputs inputs = open_inputs_of(o, limits);
   if (o.dry_run) {
-    print_costs(o, "solve", o.output, {cost_of(o, inputs, limits, laps)});
+    print_costs(o, o.before.empty() ? "solve" : "append", o.output,
+                {cost_of(o, inputs, limits, laps)});
     return ExitCode::good;
   }
   return print(o, outcome_of(o, solve_inputs(o, inputs, limits, laps, &backend_until_exit())));

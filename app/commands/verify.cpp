@@ -17,6 +17,7 @@
 #include "app/run/measure/measure.hpp"
 #include "app/run/verdict/outcome.hpp"
 #include "app/run/verdict/verdict_text.hpp"
+#include "app/solve/solve_columns.hpp"
 #include "app/verify/verify_solutions.hpp"
 #include "core/join.hpp"
 #include "core/machine/host.hpp"
@@ -216,13 +217,19 @@ bool holds_solutions(const std::string& file) {
          recorded_attributes(file, {"command"}).front() == "solve";
 }
 
-/// Refuses an output of `apply`. Errors: UsageError.
-void refuse_products(const std::string& file) {
-  if (read_recorded_input(file).file.empty() ||
-      recorded_attributes(file, {"command"}).front() != "apply")
-    return;
-  throw UsageError(fmt::format("{}: holds products, which qrtool apply has checked", escape(file)),
-                   "verify takes an output of factor or solve, and before it what it is of");
+/// Refuses an output of `apply`, and one of `append` beside the new rows alone. Errors: UsageError.
+void refuse_others(const std::string& file, const std::string& input) {
+  if (read_recorded_input(file).file.empty()) return;
+  const std::vector<std::string> record =
+      recorded_attributes(file, {"command", appended_to_name, "source_file"});
+  if (record[0] == "apply")
+    throw UsageError(
+        fmt::format("{}: holds products, which qrtool apply has checked", escape(file)),
+        "verify takes an output of factor or solve, and before it what it is of");
+  if (!record[1].empty() && without_directory(split_location(input).file) == record[2])
+    throw UsageError(fmt::format("{}: goes on from {}, and rows before were not read", escape(file),
+                                 escape(record[1])),
+                     "give all rows, in one file of another name");
 }
 
 /// If OUT holds solutions, returns the options completed for their check: with A and B, or with the
@@ -315,7 +322,7 @@ ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& 
 
 ExitCode run_verify(const VerifyOptions& o) {
   require_own_report(o.solutions.empty() ? o.factors : o.solutions);
-  refuse_products(o.solutions.empty() ? o.factors : o.solutions);
+  refuse_others(o.solutions.empty() ? o.factors : o.solutions, o.input);
   if (!o.solutions.empty()) return verify_solutions(o);
   if (const auto table = with_table(o)) return verify_solutions(*table);
   if (!o.report.empty()) check_report(o);

@@ -47,6 +47,7 @@ std::string objection_to_devices(const SystemsShape& shape, const SolveProblem& 
   if (std::string why = work_of_systems(problem, 1, 1).objection_to_devices(); !why.empty())
     return why;
   if (problem.wants_covariance) return "covariances are asked for";
+  if (problem.wants_state) return "the state is asked for";
   if (is_shared(shape, problem, plan)) return {};
   if (!makes_own_systems(shape, problem)) {
     if (shape.sides.shares_a()) return "one A serves few right sides";

@@ -108,6 +108,10 @@ Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const 
   const Problem factored = with_type(problem.type, [&](auto zero) {
     return SystemEngine<decltype(zero)>::factored_problem(problem, systems, p);
   });
+  // The route tall takes systems of any size, and those of many rows a few rows at a time.
+  for (const Variant& each : cpu_variants())
+    if (problem.wants_state && each.row_state_bytes != nullptr && each.takes(factored, limits).ok)
+      forced = each.name;
   const bool is_free = forced.empty() && pays_as_pack(problem, systems, p);
   Limits own = limits;
   own.host_bytes = (limits.host_bytes + tree_bytes(factored, limits)) / 2;
@@ -127,13 +131,14 @@ SolvePlan plan_solve(const SystemsShape& shape, const SolveProblem& problem, con
   const bool are_single = sides.shares_a() && sides.as_rows && (shares || plan.splits);
   plan.groups = are_single ? all : sides.items();
   plan.group_size = are_single ? 1 : sides.p;
-  const bool is_shared = (shares && (!has_own_weights || takes_own_weights(problem))) ||
-                         (!plan.splits && pays_as_shared(problem.n, sides.p));
+  const bool is_shared =
+      !problem.wants_state && ((shares && (!has_own_weights || takes_own_weights(problem))) ||
+                               (!plan.splits && pays_as_shared(problem.n, sides.p)));
   plan.route = is_shared ? SolveRoute::shared : SolveRoute::each;
   const auto plan_systems = [&](index_t p) { return plan_factor(problem, all, p, limits, forced); };
   if (!is_shared) {
     plan.factor = plan_systems(plan.system_size());
-    if (plan.factor.variant->row_state_bytes != nullptr) {
+    if (problem.wants_state || plan.factor.variant->row_state_bytes != nullptr) {
       plan.route = SolveRoute::tall;
       plan.host_bytes = plan.factor.host_bytes;
       return plan;

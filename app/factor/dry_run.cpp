@@ -27,6 +27,8 @@ BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limit
   }
 }
 
+}  // namespace
+
 RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all, Laps& laps) {
   const Limits limits = limits_beside_files(o, input, all);
   const Source& source = input.source();
@@ -60,8 +62,6 @@ RunCost cost_of(const FactorOptions& o, Reader& input, const Limits& all, Laps& 
   enter_output(output, cost);
   return cost;
 }
-
-}  // namespace
 
 std::vector<RunCost> costs_of_factor(const FactorOptions& o) {
   Limits limits = host_limits(o.memory_bytes, o.threads);

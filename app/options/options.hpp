@@ -106,6 +106,8 @@ struct SolveOptions : PrintOptions {
   bool basic = false, no_se = false, covariance = false;
   bool residuals = false, fitted = false;  // are written in the shape of B
   bool leverage = false;                   // of the rows of A
+  bool state = false;                      // is written, so that rows can be appended
+  std::string before;                      // `append`: the file of the state; empty: none
   double confidence = 0;                   // of the limits of a table's coefficients; 0: none
   StreamFormat format = StreamFormat::automatic;
   std::string by;       // the columns of a table that are keys; empty: none
@@ -118,6 +120,9 @@ struct SolveOptions : PrintOptions {
   std::vector<std::string> inputs;  // with --into: every B, or every table
   InputsOfRun taken;                // of these
 };
+
+/// A and B, or the table A, are the rows that are appended.
+struct AppendOptions : SolveOptions {};
 
 struct ApplyOptions : PrintOptions {
   std::string factors, b, output;

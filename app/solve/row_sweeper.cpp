@@ -29,11 +29,15 @@ void RowSweeper<T>::read_weights(index_t first, index_t rows, Real<T>* w) {
 }
 
 /// Rows are visited leaf by leaf, so that the bits do not depend on how many leaves are in memory.
+/// The rows of a state are no numbers of b, whose sums it holds.
 template <class T>
-void RowSweeper<T>::add_spreads(MatrixView<const T> b, const RowFactors& factors) {
-  const MatrixView<const Real<T>> parts = interleaved(b);
-  for (index_t i = 0; i < b.rows; i += shape_.leaf_rows()) {
-    const index_t rows = std::min(shape_.leaf_rows(), b.rows - i);
+void RowSweeper<T>::add_spreads(const TallRows<T>& part, const RowFactors& factors) {
+  const MatrixView<const Real<T>> parts = interleaved(part.b);
+  const index_t of_state = job_.problem.state_rows - part.first;
+  for (index_t leaf = 0; leaf < parts.rows; leaf += shape_.leaf_rows()) {
+    const index_t i = std::max(leaf, of_state);
+    const index_t rows = std::min(leaf + shape_.leaf_rows(), parts.rows) - i;
+    if (rows <= 0) continue;
     for (index_t c = 0; c < parts.cols; ++c)
       merge(spreads_[c],
             spread_of<Real<T>>({&parts(i, c), rows, 1, parts.ld},
@@ -43,6 +47,7 @@ void RowSweeper<T>::add_spreads(MatrixView<const T> b, const RowFactors& factors
 
 template <class T>
 void RowSweeper<T>::bring_into_range() {
+  if (job_.problem.wants_state) return;  // which has sums of b as it is
   bool is_in = true;
   for (index_t c = 0; c < p_; ++c) {
     const Spread spread = spread_of_side(c);
@@ -75,7 +80,7 @@ void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFind
                          .b = {chunk.b.view().data, rows, p_, p_}};
   const RowFactors factors =
       factors_of_rows(p, part, job_.inputs.w ? chunk.w.view().data : nullptr);
-  if (!has_spreads_) add_spreads(part.b, factors);
+  if (!has_spreads_) add_spreads(part, factors);
   pack_tall_rows(p, part, factors, scales, chunk.ab.view()[0].row_block(0, chunk.count), found);
 }
 
@@ -114,6 +119,7 @@ void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
   seconds_.read += seconds.read;
   seconds_.overlap += seconds.read;
   found_ = steps.found;
+  found_.rows_used += static_cast<index_t>(before_.used) - job_.problem.state_rows;
   has_spreads_ = true;
   in_memory_ = count == 1 && is_plain && !has_zeros;
 }

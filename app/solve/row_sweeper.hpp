@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/engine/tall_rows.hpp"
 #include "app/run/pipeline/pipeline.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/solve/engines/tall_system.hpp"
@@ -43,6 +44,8 @@ class RowSweeper {
     place_ = job_.inputs.sides.place(group * job_.plan.group_size + first_column);
     found_ = {};
     in_memory_ = false;
+    before_ = job_.inputs.before ? job_.inputs.before->sums_of(place_.a)
+                                 : StateSums{.spreads = std::vector<Spread>(parts_of<T> * p_)};
     spread_exponents_.assign(static_cast<std::size_t>(p_), 0);
     forget_spreads();
   }
@@ -51,13 +54,19 @@ class RowSweeper {
   /// Returns R^2 of right side c, whose x has this report and is judged by it, after a sweep.
   /// Squares that leave the range of float64 need one sweep more.
   FitReport fit_of(index_t c, SolutionReport& report);
+  /// Returns the counts and sums of the rows, and of those for which a state stands.
+  StateSums sums() const {
+    return {.rows = before_.rows + static_cast<double>(job_.problem.m - job_.problem.state_rows),
+            .used = static_cast<double>(found_.rows_used),
+            .spreads = spreads_};
+  }
 
  private:
   void read(RowsChunk<T>& chunk);
   void read_weights(index_t first, index_t rows, Real<T>* w);
-  void add_spreads(MatrixView<const T> b, const RowFactors& factors);
+  void add_spreads(const TallRows<T>& rows, const RowFactors& factors);
   void forget_spreads() {
-    spreads_.assign(static_cast<std::size_t>(parts_of<T> * p_), {});
+    spreads_ = before_.spreads;
     has_spreads_ = false;
   }
   Spread spread_of_side(index_t c) const {
@@ -77,6 +86,7 @@ class RowSweeper {
   SidePlace place_;  // of the first right side
   TallShape shape_;
   StageSeconds& seconds_;
+  StateSums before_;
   std::vector<RowsChunk<T>> chunks_;
   SweepFindings found_;
   std::vector<Spread> spreads_;  // how the parts of right sides times 2^exponent spread

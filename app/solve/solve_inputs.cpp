@@ -427,6 +427,7 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .has_weights = inputs.w != nullptr,
           .weighs_each = inputs.w != nullptr && !inputs.w_is_shared,
           .skips_missing = options.skips_missing.value_or(false),
+          .state_rows = inputs.before ? inputs.before->rows : 0,
           .takes_few_rows = options.least_norm};
 }
 

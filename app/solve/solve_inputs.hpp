@@ -9,6 +9,7 @@
 
 #include "app/engine/solve_plan.hpp"
 #include "app/options/options.hpp"
+#include "app/solve/state.hpp"
 #include "core/problem/problem.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/results/fit.hpp"
@@ -22,14 +23,18 @@ namespace qrtool {
 struct SolveInputs {
   std::unique_ptr<Reader> a, b, w;  // w: null without weights
   RightSides sides;
-  bool b_is_column = false;            // the last two stored dimensions of B are columns x rows
-  bool w_is_shared = false;            // m weights for all right sides
-  bool w_is_column = false;            // of the table
-  index_t added_columns = 0;           // ones and powers, to an A that is no table
-  int weight_exponent = 0;             // `w` reads the weights divided by 2^weight_exponent; even
-  std::vector<std::string> names;      // of the columns of A; empty: they have none
-  std::vector<std::string> responses;  // of the columns of a table that are B
-  FitWishes fits;                      // what is written beside X; `solve` alone sets it
+  bool b_is_column = false;             // the last two stored dimensions of B are columns x rows
+  bool w_is_shared = false;             // m weights for all right sides
+  bool w_is_column = false;             // of the table
+  index_t added_columns = 0;            // ones and powers, to an A that is no table
+  int weight_exponent = 0;              // `w` reads the weights divided by 2^weight_exponent; even
+  std::vector<std::string> names;       // of the columns of A; empty: they have none
+  std::vector<std::string> responses;   // of the columns of a table that are B
+  FitWishes fits;                       // what is written beside X; `solve` alone sets it
+  std::shared_ptr<StoredState> before;  // of which A and B begin with the rows; null: they do not
+
+  /// Describes A with all rows, also those of which only a state is left.
+  const Source& all_rows() const { return before ? before->all_rows : a->source(); }
 
   /// Returns the shapes that a plan depends on.
   SystemsShape shape() const;

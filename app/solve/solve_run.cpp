@@ -86,7 +86,7 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
       limits_(limits),
       laps_(laps),
       problem_(solve_problem(inputs, options.system, type_of(inputs, options.precision))),
-      result_{.a = inputs.a->source(),
+      result_{.a = inputs.all_rows(),
               .b = inputs.b->source(),
               .sides = inputs.sides,
               .type = problem_.type,
@@ -104,6 +104,7 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
         "without spare rows nothing says how large the errors of b are; leave --confidence away");
   if (options.leverage) require_one_leverage(inputs, problem_);
   problem_.wants_covariance = options.covariance;
+  problem_.wants_state = options.state;
   if (options.covariance && problem_.m <= problem_.n)
     throw InputError(
         fmt::format("{}: --covariance needs more rows than columns, and A is {}x{}",
@@ -127,6 +128,9 @@ std::vector<MatrixDataset> SolveRun::datasets() const {
   for (MatrixDataset& dataset : fit_datasets(inputs_)) all.push_back(std::move(dataset));
   if (options_.leverage)
     all.push_back(leverage_dataset(inputs_.sides.a_leading, inputs_.m(), problem_.type));
+  if (problem_.wants_state)
+    for (MatrixDataset& dataset : state_datasets(inputs_, problem_))
+      all.push_back(std::move(dataset));
   return all;
 }
 
@@ -226,6 +230,10 @@ OutputSpec SolveRun::output_spec() const {
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
   if (options_.leverage) spec.numbers.push_back(leverage_column(inputs_.sides.a_leading, problem_));
+  if (problem_.wants_state) {
+    spec.numbers.push_back(state_column(inputs_, problem_));
+    spec.attributes.emplace_back("state", "yes");
+  }
   if (!has_report()) spec.numbers.clear();
   if (is_table()) spec.coefficients = coefficients();
   if (options_.system.rows != RowsOfB::automatic) spec.stated.emplace_back("rows");
@@ -387,7 +395,11 @@ void SolveRun::run_typed() {
           },
       .keep_fits = [&](index_t first, auto fits) { keep_fits(first, fits); },
       .keep_fitted = [&](index_t first, index_t count, const void* residuals,
-                         const void* fitted) { write_fits(first, count, residuals, fitted); }};
+                         const void* fitted) { write_fits(first, count, residuals, fitted); },
+      .keep_state =
+          [&](index_t group, const SystemState<T>& state) {
+            write_state(group, problem_.n, state, *output_);
+          }};
   result_.times.start = laps_.lap();
   const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
                                                 .problem = problem_,

@@ -238,6 +238,28 @@ class GroupSteps {
   double fit_seconds_ = 0;  // beside the engine, where no device solves
 };
 
+/// Returns the state of a system that was solved. A solution is not good if its R is not.
+template <class T>
+SystemState<T> state_of(const SolveJob& job, index_t group, const TallSystem<T>& system,
+                        const RowSweeper<T>& sweeper, std::span<SolutionReport> reports) {
+  const index_t width = system.shape().n();
+  SystemState<T> state{.r = Batch<T>(1, width, width),
+                       .gram = Batch<Wide<T>>(1, width, width),
+                       .sums = sweeper.sums()};
+  system.put_state(state.r.view()[0], state.gram.view()[0]);
+  if (job.inputs.before) {
+    const Batch<Wide<T>> before(1, width, width);
+    read_numbers(*job.inputs.before->gram, group * width * width, width * width,
+                 before.view().data);
+    for (index_t i = 0; i < width * width; ++i) state.gram.view().data[i] += before.view().data[i];
+  }
+  state.error = state_error<T>(state.r.view()[0], state.gram.view()[0]);
+  if (!(state.error <= state_bar(job.inputs, job.problem)))
+    for (SolutionReport& report : reports)
+      if (report.status == Status::ok) report.status = Status::above_bar;
+  return state;
+}
+
 /// Solves one tall system after another.
 template <class T>
 SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
@@ -279,6 +301,7 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
            .findings = std::span(findings).subspan(place, count),
            .covariance = p.wants_covariance ? covariance.data() + first * p.n * p.n : nullptr});
       for (index_t c = 0; c < size; ++c) fits[place + c] = sweeper->fit_of(c, reports[place + c]);
+      if (p.wants_state) sink.keep_state(g, state_of(job, g, system, *sweeper, std::span(reports)));
     }
     if (sink.keep_fits && job.inputs.fits.any()) {
       sweeper.reset();

@@ -29,6 +29,8 @@ struct SolveSink {
   /// Receives residuals and fitted values, in the order of B, each null if it is not wanted.
   std::function<void(index_t first, index_t count, const void* residuals, const void* fitted)>
       keep_fitted = {};
+  /// Receives the state of each group. It is called only if the problem wants states.
+  std::function<void(index_t group, const SystemState<T>& state)> keep_state = {};
 };
 
 /// The work of a run. x: the solutions that `verify` checks; null for `solve`, which writes them.

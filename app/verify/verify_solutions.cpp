@@ -50,9 +50,9 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// Returns the options of the command line, completed by the options that OUT records.
-SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
-  SystemOptions options = o.system;
+/// Completes the options of the command line.
+SystemOptions options_of(SystemOptions options, const std::string& solutions,
+                         const Recorded& recorded) {
   // b of a table is a column, whatever B was.
   if (options.rows == RowsOfB::automatic && options.response.empty())
     for (const RowsOfB rows : {RowsOfB::first, RowsOfB::last, RowsOfB::matrix})
@@ -64,7 +64,7 @@ SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   if (recorded.intercept == "yes") options.intercept = true;
   if (options.a.empty()) options.a = recorded.a;
   if (options.polynomial.empty()) options.polynomial = recorded.polynomial;
-  const std::string file = escape(o.solutions);
+  const std::string file = escape(solutions);
   if (!recorded.window.empty())
     throw UsageError(fmt::format("{}: was made with --window {}, whose solutions verify does not "
                                  "measure again",
@@ -269,6 +269,10 @@ Json to_json(const VerifyOptions& o, const Verdict& verdict, const SolveInputs& 
 
 }  // namespace
 
+SystemOptions completed_options(const SystemOptions& options, const std::string& solutions) {
+  return options_of(options, solutions, read_recorded(solutions));
+}
+
 ExitCode verify_solutions(const VerifyOptions& o) {
   const Stopwatch watch;
   if (!o.report.empty())
@@ -277,7 +281,7 @@ ExitCode verify_solutions(const VerifyOptions& o) {
     throw UsageError("--criteria is for factors", "there is one bar for solutions");
   const Limits all = host_limits(o.memory_bytes, o.threads);
   const Recorded recorded = read_recorded(o.solutions);
-  const SystemOptions options = options_of(o, recorded);
+  const SystemOptions options = options_of(o.system, o.solutions, recorded);
   const SolveFiles files = files_of(o);
   SolveInputs inputs = open_inputs(o, files, options, all);
   if (!o.quiet) print_doubts(o, files, inputs);

@@ -14,6 +14,10 @@ namespace qrtool {
 /// options.input is A, or a table; options.factors is B; options.solutions holds X.
 ExitCode verify_solutions(const VerifyOptions& options);
 
+/// Returns the options completed by those that a file of solutions records. Errors: UsageError if
+/// it has weights, or a response, that must be given.
+SystemOptions completed_options(const SystemOptions& options, const std::string& solutions);
+
 /// The most failures that the text lists; --all lists everything.
 inline constexpr std::size_t listed_failures = 10;
 

@@ -29,6 +29,8 @@ struct SolveProblem {
   bool skips_missing = false;  // a row with NaN in A or b is left out of that problem
   bool wants_se = false;
   bool wants_covariance = false;  // with wants_se
+  bool wants_state = false;       // further rows may be appended: see system_state.hpp
+  index_t state_rows = 0;         // the first of the m rows, which are those of a state
   bool only_checks = false;       // X is given
   /// Whether x is the solution of least norm, not NaN, if the rows that count do not determine it.
   bool takes_few_rows = false;

@@ -11,13 +11,14 @@ import unittest
 
 import hint_sources
 from tool import FOLLOWED
+from append_hints_test import AppendHints
 from apply_hints_test import ApplyHints
 from file_hints_test import FileHints
 from hints_test import Hints
 from messages_test import Messages
 from shell_hints_test import ShellHints, is_there
 
-CASES = (ApplyHints, Hints, FileHints, Messages, ShellHints)
+CASES = (AppendHints, ApplyHints, Hints, FileHints, Messages, ShellHints)
 
 # Hints that cannot be followed here, each with the reason.
 NO_OPENCL = "only a program that was built without OpenCL says so"

@@ -17,7 +17,8 @@ from tool import QRTOOL, FolderTest, has_device
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 QRTOOL_MPI = QRTOOL + "-mpi"
 DIGITS = str(ROOT / "samples/digits.h5") + ":/images"
-COMMANDS = ("factor", "solve", "apply", "verify", "generate", "info", "devices", "bench")
+COMMANDS = ("factor", "solve", "append", "apply", "verify", "generate", "info", "devices",
+            "bench")
 RED = "\x1b[31m"
 
 

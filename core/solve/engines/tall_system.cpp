@@ -34,7 +34,9 @@ TallSystem<T>::TallSystem(const SolveProblem& problem, index_t p, int threads, S
       threads_(threads),
       shape_(problem.packed_rows(), problem.n + p),
       sweep_(std::move(sweep)),
-      found_(found) {}
+      found_(found),
+      factors_(1, shape_.k(), shape_.n()),
+      gram_(problem.wants_state ? shape_.n() : 0) {}
 
 template <class T>
 std::size_t TallSystem<T>::workspace_bytes(const SolveProblem& problem, index_t p, int threads) {
@@ -49,7 +51,13 @@ LeafOutcome TallSystem<T>::factor(bool by_reflectors, MatrixView<T> r) {
   // Leaves that could form Q are factored by reflectors.
   CpuLeaves<T> leaves(shape_, threads_, /*needs_q=*/by_reflectors);
   LeafOutcome outcome;
+  const bool wants_gram = problem_.wants_state && !by_reflectors;
+  if (wants_gram) {
+    gram_ = GramSum<T>(shape_.n());
+    gram_scale_ = scales_.a;
+  }
   sweep_(scales_, [&](index_t first_row, MatrixView<const T> ab) {
+    if (wants_gram) add_gram(first_row, ab);
     const index_t first = first_row / shape_.leaf_rows();
     const index_t count = (ab.rows + shape_.leaf_rows() - 1) / shape_.leaf_rows();
     outcome.include(leaves.factor(ab, tree.nodes(first, count)));
@@ -95,6 +103,34 @@ void TallSystem<T>::add_residual(index_t first, MatrixView<const S> x, ResidualS
   });
 }
 
+/// Leaves are summed apart, so that the bits depend neither on the visits nor on the threads. The
+/// rows of a state are not counted: it holds the G of the rows for which they stand.
+template <class T>
+void TallSystem<T>::add_gram(index_t first_row, MatrixView<const T> ab) {
+  const index_t height = shape_.leaf_rows(), leaves = (ab.rows + height - 1) / height;
+  std::vector<GramSum<T>> parts(static_cast<std::size_t>(leaves), GramSum<T>(shape_.n()));
+  for_each_in_team(leaves, threads_, [&](index_t leaf, int) {
+    const index_t first = std::max(leaf * height, problem_.state_rows - first_row);
+    const index_t rows = std::min((leaf + 1) * height, ab.rows) - first;
+    if (rows > 0) parts[leaf].add(ab.row_block(first, rows));
+  });
+  for (const GramSum<T>& part : parts) gram_.add(part.sum().data());
+}
+
+template <class T>
+void TallSystem<T>::put_state(MatrixView<T> r, MatrixView<S> gram) const {
+  const MatrixView<const T> all = factors_.view()[0];
+  for (index_t i = 0; i < r.rows; ++i) {
+    for (index_t j = 0; j < r.cols; ++j) {
+      const index_t side = j - problem_.n;
+      const bool is_finite = found_.a_is_finite && (side < 0 || found_.b_is_finite[side] != 0);
+      const int scale = side < 0 ? scales_.a : scales_.b[side];
+      r(i, j) = !is_finite ? not_a_number<T>() : i >= all.rows ? T(0) : scaled_by(all(i, j), scale);
+      gram(i, j) = scaled_by(gram_.sum()[i * r.cols + j], 2 * gram_scale_);
+    }
+  }
+}
+
 template <class T>
 void TallSystem<T>::add_precise_residual(index_t, const S*, std::vector<S>&, double&) {}
 
@@ -103,6 +139,7 @@ bool TallSystem<T>::factor_again(index_t j, MatrixView<S> r, S* z) {
   const Batch<T> factors(1, shape_.k(), shape_.n());
   const MatrixView<T> all = factors.view()[0];
   if (!factor(/*by_reflectors=*/true, all).r_fits) return false;
+  std::copy_n(all.data, all.rows * all.cols, factors_.view().data);
   for (index_t i = 0; i < r.rows; ++i) {
     for (index_t c = 0; c < r.cols; ++c) r(i, c) = static_cast<S>(all(i, c));
     z[i] = static_cast<S>(all(i, problem_.n + j));
@@ -133,9 +170,9 @@ template <class T>
 SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
   const index_t n = problem_.n, k = problem_.k();
   scales_ = {0, std::vector<int>(p_, 0), std::vector<char>(p_, 0)};
-  const Batch<T> factors(1, shape_.k(), shape_.n()), solution(1, n, p_);
+  const Batch<T> solution(1, n, p_);
   const Batch<Real<T>> errors(1, n, p_);
-  const MatrixView<T> r = factors.view()[0];
+  const MatrixView<T> r = factors_.view()[0];
   const auto start = Clock::now();
   const bool is_good = factor_in_range(r).r_fits;
   SolveSeconds seconds{.factor = seconds_since(start)};

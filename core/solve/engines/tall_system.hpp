@@ -9,6 +9,7 @@
 #include "core/cpu/tall/tall.hpp"
 #include "core/problem/tall_shape.hpp"
 #include "core/solve/engines/system_engine.hpp"
+#include "core/solve/engines/system_state.hpp"
 #include "core/solve/packing.hpp"
 
 namespace qrtool {
@@ -52,6 +53,9 @@ class TallSystem final : private SystemRows<Wide<T>> {
 
   /// Solves for the p right sides of the block.
   SolveSeconds run(const RightSideBlock<T>& block);
+  /// After run() of a problem that wants its state: R of [A B], n + p rows, and G of the rows that
+  /// are no rows of a state. Columns that are not finite are NaN.
+  void put_state(MatrixView<T> r, MatrixView<S> gram) const;
 
  private:
   LeafOutcome factor(bool by_reflectors, MatrixView<T> r);
@@ -61,6 +65,7 @@ class TallSystem final : private SystemRows<Wide<T>> {
                             double& r_squares) override;
   bool factor_again(index_t j, MatrixView<S> r, S* z) override;
   void choose_scales(MatrixView<T> r);
+  void add_gram(index_t first_row, MatrixView<const T> ab);
 
   const SolveProblem& problem_;
   index_t p_;
@@ -69,6 +74,9 @@ class TallSystem final : private SystemRows<Wide<T>> {
   SweepRows<T> sweep_;
   const SweepFindings& found_;
   RowScales scales_;  // of the sweeps that check
+  Batch<T> factors_;  // R of [A B], scaled so
+  GramSum<T> gram_;
+  int gram_scale_ = 0;  // of the rows in it
 };
 
 }  // namespace qrtool

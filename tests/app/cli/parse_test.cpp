@@ -19,7 +19,7 @@ using test::read_text;
 using test::run_tool;
 using test::ToolResult;
 
-const std::vector<std::string> command_names{"factor", "apply", "verify", "generate"};
+const std::vector<std::string> command_names{"factor", "append", "apply", "verify", "generate"};
 
 template <class Options>
 Options parse(std::vector<const char*> arguments) {
@@ -167,7 +167,8 @@ struct Mistake {
 const std::string factor_hint = "\nhint: qrtool factor --help lists the options\n";
 const std::string generate_hint = "\nhint: qrtool generate --help lists the options\n";
 const std::string commands_hint =
-    "\nhint: the commands are factor, solve, apply, verify, generate, info, devices, bench, help\n";
+    "\nhint: the commands are factor, solve, append, apply, verify, generate, info, devices, "
+    "bench, help\n";
 
 const std::vector<Mistake> mistakes{
     {{"factro", "a", "b"}, "unknown command 'factro'; did you mean 'factor'?" + commands_hint},
@@ -273,6 +274,7 @@ TEST(Help, IsAsked) {
 TEST(Help, FitsATerminal) {
   for (const auto& arguments : std::vector<std::vector<std::string>>{{"help"},
                                                                      {"help", "factor"},
+                                                                     {"help", "append"},
                                                                      {"help", "apply"},
                                                                      {"help", "verify"},
                                                                      {"help", "generate"}}) {
@@ -336,8 +338,8 @@ TEST(Completion, OffersExactlyTheOptionsOfTheHelp) {
 
 TEST(Completion, OffersCommandsAndValues) {
   EXPECT_EQ(complete("qrtool"),
-            (std::set<std::string>{"factor", "solve", "apply", "verify", "generate", "info",
-                                   "devices", "bench", "help", "--help", "--version"}));
+            (std::set<std::string>{"factor", "solve", "append", "apply", "verify", "generate",
+                                   "info", "devices", "bench", "help", "--help", "--version"}));
   EXPECT_EQ(complete("qrtool factor --mode"),
             (std::set<std::string>{"reduced", "complete", "r", "raw"}));
   std::set<std::string> kinds{"haar"};
