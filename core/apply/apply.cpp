@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/eigen/householder.hpp"
+#include "core/eigen/row_sum.hpp"
 #include "core/machine/parallel.hpp"
 
 namespace qrtool {
@@ -14,41 +15,9 @@ namespace {
 
 using householder::Complex128;
 template <class S>
-using Rows = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Rows = RowMajor<S>;
 template <class S>
 using Given = Eigen::Map<const Rows<S>, 0, Eigen::OuterStride<>>;
-
-template <class S>
-Eigen::Map<Rows<S>, 0, Eigen::OuterStride<>> mapped(const MatrixView<S>& a) {
-  return {a.data, a.rows, a.cols, Eigen::OuterStride<>(a.ld)};
-}
-template <class S>
-Given<S> mapped(const MatrixView<const S>& a) {
-  return {a.data, a.rows, a.cols, Eigen::OuterStride<>(a.ld)};
-}
-
-/// The terms of a plain sum. If rows are alike, every addition may round the same way.
-constexpr index_t run_rows = 32;
-
-/// A sum over rows: runs are added to the sum of a tile, and tiles by Kahan's method.
-template <class S>
-struct RowSum {
-  RowSum(index_t rows, index_t cols) : sum(Rows<S>::Zero(rows, cols)), lost(sum), tile(sum) {}
-  /// Calls add_run(first, count) for each run of rows; it adds to `tile`.
-  template <class Add>
-  void add(index_t rows, Add add_run) {
-    for (index_t i = 0; i < rows; i += run_rows) {
-      add_run(i, std::min(run_rows, rows - i));
-      if ((i + run_rows) % rows_at_once != 0 && i + run_rows < rows) continue;
-      tile -= lost;
-      lost = sum + tile;  // the next sum
-      sum = (lost - sum) - tile;
-      sum.swap(lost);
-      tile.setZero();
-    }
-  }
-  Rows<S> sum, lost, tile;
-};
 
 /// Rounds to the type in which x is stored.
 template <class S>

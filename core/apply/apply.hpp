@@ -2,9 +2,10 @@
 // apply.hpp: products of the stored factors of one matrix with right sides b, in float64 or
 // complex128. Each is measured by the inverse product.
 //
-//   qt     x = Q^H b         error ||Q^H (b - Q x)|| / ||b||, and ||b - Q x|| / ||b|| for a square
-//   Q q      x = Q b           error ||b - Q^H x|| / ||b|| rinv   x = P R^-1 b      error ||b - R
-//   P' x|| / (||R|| ||x||) rinvt  x = R^-H P' b     error ||P' b - R^H x|| / (||R|| ||x||)
+//     qt     x = Q^H b         error ||Q^H (b - Q x)|| / ||b||; for a square Q ||b - Q x|| / ||b||
+//     q      x = Q b           error ||b - Q^H x|| / ||b||
+//     rinv   x = P R^-1 b      error ||b - R P' x|| / (||R|| ||x||)
+//     rinvt  x = R^-H P' b     error ||P' b - R^H x|| / (||R|| ||x||)
 //
 // With Q it is the larger of this and what norms say of a Q that is not orthonormal: for qt
 // | ||b||^2 - ||x||^2 - ||b - Q x||^2 | / ||b||^2, for q | ||x||^2 - ||b||^2 | / ||b||^2. By itself
@@ -31,7 +32,7 @@ inline bool uses_q(Product product) { return product == Product::qt || product =
 
 /// The right sides, and the rows of Q, that are computed together. Numbers have the same bits in
 /// whatever parts they come, if these parts are multiples of both.
-inline constexpr index_t sides_at_once = 64, rows_at_once = 256;
+inline constexpr index_t sides_at_once = 64, rows_at_once = 256;  // a tile of RowSum
 
 struct ApplyProblem {
   Product product = Product::qt;

@@ -195,20 +195,20 @@ void ExpandingSolver::compare_with_rows(const WindowRun& run, index_t first, ind
     x.insert(x.end(), results_.x(window, response).begin(), results_.x(window, response).end());
   }
   if (checked.empty()) return;
-  const index_t p = system_.count_responses();
-  const Batch<double> a(1, step, n), b(1, step, p), w(1, system_.weights < 0 ? 0 : step, 1);
+  const Batch<double> a(1, step, n), b(1, step, 1), w(1, system_.weights < 0 ? 0 : step, 1);
+  std::vector<double> responses(system_.responses.size());
   std::vector<FitSums> sums = fits_.new_sums(std::ssize(checked));
   index_t rows = 0;
   std::size_t done = 0;  // windows that have all of their rows
   run.rows.visit(0, run.first + checked.back() + 1, [&](const double* numbers) {
     const index_t i = rows++ % step;
-    system_.divide(numbers, &a.view()[0](i, 0), &b.view()[0](i, 0));
+    system_.divide(numbers, &a.view()[0](i, 0), responses.data());
+    b.view()[0](i, 0) = responses[static_cast<std::size_t>(response)];
     if (system_.weights >= 0) w.view()[0](i, 0) = numbers[system_.weights];
     if (rows % step != 0) return;
     fits_.add({.a = a.view()[0],
                .count = std::ssize(checked) - static_cast<index_t>(done),
-               .b = b.view().data + response,
-               .row_step = p,
+               .b = b.view().data,
                .w = system_.weights < 0 ? nullptr : w.view().data,
                .x = x.data() + static_cast<index_t>(done) * n},
               std::span(sums).subspan(done));

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/eigen/row_sum.hpp"
 #include "core/machine/clock.hpp"
 #include "core/solve/engines/team.hpp"
 
@@ -35,8 +36,7 @@ TallSystem<T>::TallSystem(const SolveProblem& problem, index_t p, int threads, S
       shape_(problem.packed_rows(), problem.n + p),
       sweep_(std::move(sweep)),
       found_(found),
-      factors_(1, shape_.k(), shape_.n()),
-      gram_(problem.wants_state ? shape_.n() : 0) {}
+      factors_(1, shape_.k(), shape_.n()) {}
 
 template <class T>
 std::size_t TallSystem<T>::workspace_bytes(const SolveProblem& problem, index_t p, int threads) {
@@ -53,11 +53,11 @@ LeafOutcome TallSystem<T>::factor(bool by_reflectors, MatrixView<T> r) {
   LeafOutcome outcome;
   const bool wants_gram = problem_.wants_state && !by_reflectors;
   if (wants_gram) {
-    gram_ = GramSum<T>(shape_.n());
+    gram_ = std::make_shared<RowSum<S>>(shape_.n(), shape_.n());
     gram_scale_ = scales_.a;
   }
   sweep_(scales_, [&](index_t first_row, MatrixView<const T> ab) {
-    if (wants_gram) add_gram(first_row, ab);
+    if (wants_gram) add_rows(first_row, ab);
     const index_t first = first_row / shape_.leaf_rows();
     const index_t count = (ab.rows + shape_.leaf_rows() - 1) / shape_.leaf_rows();
     outcome.include(leaves.factor(ab, tree.nodes(first, count)));
@@ -106,15 +106,18 @@ void TallSystem<T>::add_residual(index_t first, MatrixView<const S> x, ResidualS
 /// Leaves are summed apart, so that the bits depend neither on the visits nor on the threads. The
 /// rows of a state are not counted: it holds the G of the rows for which they stand.
 template <class T>
-void TallSystem<T>::add_gram(index_t first_row, MatrixView<const T> ab) {
+void TallSystem<T>::add_rows(index_t first_row, MatrixView<const T> ab) {
   const index_t height = shape_.leaf_rows(), leaves = (ab.rows + height - 1) / height;
-  std::vector<GramSum<T>> parts(static_cast<std::size_t>(leaves), GramSum<T>(shape_.n()));
+  std::vector<RowSum<S>> parts(static_cast<std::size_t>(leaves), {shape_.n(), shape_.n()});
   for_each_in_team(leaves, threads_, [&](index_t leaf, int) {
     const index_t first = std::max(leaf * height, problem_.state_rows - first_row);
     const index_t rows = std::min((leaf + 1) * height, ab.rows) - first;
-    if (rows > 0) parts[leaf].add(ab.row_block(first, rows));
+    if (rows > 0) qrtool::add_gram<T>(ab.row_block(first, rows), parts[leaf]);
   });
-  for (const GramSum<T>& part : parts) gram_.add(part.sum().data());
+  for (const RowSum<S>& part : parts) {
+    gram_->tile = part.sum;
+    gram_->end_tile();
+  }
 }
 
 template <class T>
@@ -126,7 +129,7 @@ void TallSystem<T>::put_state(MatrixView<T> r, MatrixView<S> gram) const {
       const bool is_finite = found_.a_is_finite && (side < 0 || found_.b_is_finite[side] != 0);
       const int scale = side < 0 ? scales_.a : scales_.b[side];
       r(i, j) = !is_finite ? not_a_number<T>() : i >= all.rows ? T(0) : scaled_by(all(i, j), scale);
-      gram(i, j) = scaled_by(gram_.sum()[i * r.cols + j], 2 * gram_scale_);
+      gram(i, j) = scaled_by(gram_->sum(i, j), 2 * gram_scale_);
     }
   }
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/cpu/tall/tall.hpp"
@@ -65,7 +66,7 @@ class TallSystem final : private SystemRows<Wide<T>> {
                             double& r_squares) override;
   bool factor_again(index_t j, MatrixView<S> r, S* z) override;
   void choose_scales(MatrixView<T> r);
-  void add_gram(index_t first_row, MatrixView<const T> ab);
+  void add_rows(index_t first_row, MatrixView<const T> ab);
 
   const SolveProblem& problem_;
   index_t p_;
@@ -75,7 +76,7 @@ class TallSystem final : private SystemRows<Wide<T>> {
   const SweepFindings& found_;
   RowScales scales_;  // of the sweeps that check
   Batch<T> factors_;  // R of [A B], scaled so
-  GramSum<T> gram_;
+  std::shared_ptr<RowSum<S>> gram_;
   int gram_scale_ = 0;  // of the rows in it
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/eigen/householder.hpp"
+#include "core/eigen/row_sum.hpp"
 #include "core/machine/parallel.hpp"
 #include "core/measure/strips.hpp"
 #include "core/solve/ranked/rows.hpp"
@@ -21,8 +22,6 @@ namespace {
 using strips::CompensatedSum;
 template <class S>
 using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
-template <class S>
-using RowMajor = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// The columns of A by powers of two to norms in [1/2, 1), which changes no digit of them; a column
 /// of zeros stays.
