@@ -86,8 +86,14 @@ template <class T>
 void run(const qrtool_context& context, const ApplyCall& call, const Strided<T>& x,
          Solutions& lines) {
   using S = Wide<T>;
+  const ApplyProblem& p = call.problem;
+  const index_t sides = call.b.columns, of_factor = call.factor.rows * call.factor.columns;
   const int all = context.limits.threads, inner = call.count < all ? all : 1;
-  const int threads = inner > 1 ? 1 : all;
+  const int threads = threads_in_memory(
+      context.limits, inner > 1 ? 1 : all,
+      static_cast<std::size_t>(of_factor + (p.b_rows + p.x_rows) * sides) * sizeof(S) +
+          p.workspace_bytes(sides, sizeof(S)),
+      fmt::format("applying {} x {} factors", call.factor.rows, call.factor.columns));
   std::vector<Worker<S>> workers;
   for (int i = 0; i < threads; ++i) workers.emplace_back(call);
   std::atomic<bool> are_good = true;

@@ -46,6 +46,15 @@ const Plan& PlannedBackend::plan_for(const Problem& problem) {
   return *plan;
 }
 
+int threads_in_memory(const Limits& limits, int threads, std::size_t bytes,
+                      const std::string& doing) {
+  const std::size_t fitting = limits.host_bytes / std::max<std::size_t>(bytes, 1);
+  if (fitting == 0)
+    throw LimitError(
+        fmt::format("{} needs {} bytes; the limit is {}", doing, bytes, limits.host_bytes));
+  return static_cast<int>(std::min<std::size_t>(fitting, static_cast<std::size_t>(threads)));
+}
+
 }  // namespace qrtool::capi
 
 using namespace qrtool;

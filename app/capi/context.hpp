@@ -100,6 +100,11 @@ struct qrtool_context {
 
 namespace qrtool::capi {
 
+/// Returns how many of `threads` threads can have `bytes` of memory each. Errors: LimitError if
+/// none can; `doing` says what needs them.
+int threads_in_memory(const Limits& limits, int threads, std::size_t bytes,
+                      const std::string& doing);
+
 /// A call on a context, in the process that opened it.
 template <class Body>
 int on_context(qrtool_context* context, Body body) noexcept {

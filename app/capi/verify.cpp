@@ -144,12 +144,8 @@ std::pair<int, int> threads_for(const Given& g, Check check, const Limits& limit
   const ErrorFinder::Shape& s = shape.sizes;
   const auto entries = static_cast<std::size_t>(s.m * s.n + s.m * s.q_cols + s.r_rows * s.n);
   const std::size_t bytes = FactorsMeter<T>::workspace_bytes(shape, check) + entries * sizeof(T);
-  const std::size_t fitting = limits.host_bytes / std::max<std::size_t>(bytes, 1);
-  if (fitting == 0)
-    throw LimitError(fmt::format("measuring one {} x {} matrix needs {} bytes; the limit is {}",
-                                 s.m, s.n, bytes, limits.host_bytes));
-  return {static_cast<int>(std::min<std::size_t>(fitting, static_cast<std::size_t>(most))),
-          sharing};
+  const std::string what = fmt::format("measuring one {} x {} matrix", s.m, s.n);
+  return {threads_in_memory(limits, most, bytes, what), sharing};
 }
 
 /// `number`: of the first matrix that was given with this one.

@@ -276,6 +276,8 @@ class Qr(unittest.TestCase):
         qrtool.open_device("cpu", memory=1 << 20)
         with self.assertRaisesRegex(qrtool.MemoryLimitError, r"raise memory in open_device\(\)$"):
             qrtool.qr(np.ones((3000, 3000)), device="cpu")
+        with self.assertRaisesRegex(qrtool.MemoryLimitError, "applying 400 x 400 factors"):
+            qrtool.apply(np.ones((400, 1)), q=np.eye(400))
         qrtool.open_device("cpu")
 
     def test_no_argument_is_without_effect(self):
