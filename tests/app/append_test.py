@@ -15,9 +15,7 @@ import unittest
 import h5py
 import numpy as np
 
-from tool import FolderTest, hint_of, limited, peak_kib, run
-
-ASIDE = ("state", "report/state_error", "report/tries")
+from tool import FolderTest, hint_of, kill_runs, limited, peak_kib, run
 
 
 def contents(path):
@@ -63,7 +61,8 @@ class Chain:
                 np.save("w.npy", weights[i])
                 more = ["--weights", "w.npy"]
             if i == 0:
-                run("solve", "a.npy", "b.npy", "s0.h5", "-f", "--state", *options, *more)
+                run("solve", "a.npy", "b.npy", "s0.h5", "-f", "--state", "--rows", "matrix",
+                    *options, *more)
             else:
                 run("append", f"s{i - 1}.h5", "a.npy", "b.npy", f"s{i}.h5", "-f", *more)
         self.last = f"s{len(self.parts) - 1}.h5"
@@ -280,6 +279,15 @@ class Append(FolderTest):
                 preexec_fn=limited(most))
             self.assertEqual(pathlib.Path(chain.last).read_bytes(), before)
         self.assertEqual(sorted(os.listdir(".")), ["a.npy", "b.npy", "s0.h5", "s1.h5"])
+
+    def test_a_killed_run_leaves_the_old_state_or_the_new_one(self):
+        a, b = self.random.standard_normal((40000, 30)), self.random.standard_normal((40000, 1))
+        Chain(a, b, [100])
+        new = pathlib.Path("s1.h5").read_bytes()
+        pathlib.Path("s1.h5").write_bytes(b"old")
+        self.assertGreater(kill_runs(
+            lambda: self.assertIn(pathlib.Path("s1.h5").read_bytes(), (b"old", new)),
+            "append", "s0.h5", "a.npy", "b.npy", "s1.h5", "-f"), 2)
 
     # ---- checks
 

@@ -28,6 +28,21 @@ def limited(most_bytes):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
 
+def kill_runs(look, *args):
+    """Runs the program again and again, kills each run after a longer time until one ends by itself,
+    and calls look() after each. Returns how many were killed."""
+    for killed in range(40):
+        with subprocess.Popen([QRTOOL, *args], stdout=subprocess.DEVNULL) as process:
+            try:
+                process.wait(0.01 * 1.2**killed)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        look()
+        if process.returncode == 0:
+            return killed
+    raise AssertionError(args)
+
+
 def run(*args, status=0, **options):
     """Runs the program, which must end with `status`; `options` are those of subprocess.run."""
     options = {"capture_output": True, "text": True, "timeout": 300, **options}

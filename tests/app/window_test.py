@@ -18,7 +18,7 @@ from fractions import Fraction
 import h5py
 import numpy as np
 
-from tool import FolderTest, hint_of, run
+from tool import FolderTest, hint_of, kill_runs, limited, run
 
 LAST = ["rank", "r2", "condition", "status"]
 
@@ -478,6 +478,25 @@ class Window(FolderTest):
         said = run("solve", "t.csv", "p.csv", "--dry-run", "--response", "y", "--window", "20")
         self.assertIn("windows of 20 rows in 1 groups of 300 to 300 rows, 3 columns", said.stdout)
         self.assertFalse(os.path.exists("p.csv"))
+
+    def test_a_full_disk_and_a_kill_leave_what_was_there(self):
+        random = np.random.default_rng(7)
+        table = random.standard_normal((20000, 3))
+        np.savetxt("t.csv", table, delimiter=",", header="t,u,y", comments="")
+        for window in ("40", "expanding"):
+            for out in ("o.h5", "o.csv"):
+                with self.subTest(window=window, out=out):
+                    line = ("solve", "t.csv", out, "--response", "y", "--window", window)
+                    run(*line)
+                    new = pathlib.Path(out).read_bytes()
+                    write(out, "old")
+                    for most in (0, 4096, 1 << 20):
+                        run(*line, "-f", status=5, preexec_fn=limited(most))
+                        self.assertEqual(pathlib.Path(out).read_bytes(), b"old")
+                    self.assertGreater(kill_runs(
+                        lambda: self.assertIn(pathlib.Path(out).read_bytes(), (b"old", new)),
+                        *line, "-f"), 2)
+                    os.remove(out)
 
     def refused(self, message, *args, status=2, hint=None, table="t.csv"):
         said = run("solve", table, "p.csv", "--response", "y", *args, status=status).stderr
