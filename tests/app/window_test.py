@@ -498,6 +498,15 @@ class Window(FolderTest):
                         *line, "-f"), 2)
                     os.remove(out)
 
+    def test_the_dry_run_of_expanding_windows_does_not_take_them_for_whole_problems(self):
+        for rows in (1000, 4000):
+            np.savetxt(f"{rows}.csv", self.random.standard_normal((rows, 3)), delimiter=",",
+                       header="t,u,y", comments="")
+        seconds = [json.loads(run("solve", f"{rows}.csv", "o.csv", "--response", "y", "--window",
+                                  "expanding", "--dry-run", "--json").stdout)
+                   ["runs"][0]["seconds"]["compute"] for rows in (1000, 4000)]
+        self.assertAlmostEqual(seconds[1] / seconds[0], 4)
+
     def refused(self, message, *args, status=2, hint=None, table="t.csv"):
         said = run("solve", table, "p.csv", "--response", "y", *args, status=status).stderr
         self.assertIn(message, said)
