@@ -198,9 +198,6 @@ void check_by(const SolveOptions& o) {
 /// Refuses options that do not exist for a state. Errors: UsageError.
 void check_state(const SolveOptions& o) {
   if (!o.state) return;
-  if (is_standard_output(o.output) || !format_of_output(o.output).own_order.empty())
-    throw UsageError(fmt::format("--state is a group of HDF5, which '{}' is not", escape(o.output)),
-                     "let the name of OUT end in .h5");
   const std::pair<bool, std::string_view> refused[] = {
       {!o.by.empty() || !o.groups.empty(), "--by and --groups: their output is a table"},
       {o.window.are_given(), "--window: windows leave rows behind"},

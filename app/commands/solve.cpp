@@ -22,6 +22,8 @@
 #include "core/machine/host.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/text_output.hpp"
+#include "io/open/formats.hpp"
 #include "io/open/output.hpp"
 
 namespace qrtool {
@@ -95,6 +97,9 @@ SolveInputs open_inputs_of(const SolveOptions& o, const Limits& limits) {
   for (const std::string& input : {o.a, o.b, o.system.weights})
     if (!input.empty()) refuse_same_file(input, o.output);
   require_named_device(o.backend);
+  if (o.state && (is_standard_output(o.output) || !format_of_output(o.output).own_order.empty()))
+    throw UsageError(fmt::format("a state is a group of HDF5, which '{}' is not", escape(o.output)),
+                     "let the name of OUT end in .h5");
   check_output_names(o.output, /*report=*/"", o.force);
   if (!o.system.response.empty()) check_table_names(o.output, o.force);
   SolveInputs inputs = open_solve_inputs(

@@ -75,8 +75,8 @@ WindowResults results_of(const KeyedInput& input) {
   return {input.system.count_responses(), input.system.terms()};
 }
 
-/// Returns the time for `lines` windows: beside R of each fixed one, or with R that grows. Measured
-/// with 2, 5 and 20 columns (2 cores of an AMD EPYC, 2026-12-01): within a quarter.
+/// Returns the time for `lines` windows: beside R of each fixed one, or with R that grows. It is
+/// within a quarter of the processor time with 2, 5 and 20 columns (AMD EPYC, 2026-12-01).
 double window_seconds(const WindowOptions& window, index_t lines, index_t terms, int threads) {
   const auto n = static_cast<double>(terms);
   const double each = window.expands ? 3.5e-6 + 0.8e-6 * n + 0.03e-6 * n * n : 2e-6;

@@ -397,7 +397,11 @@ class Append(FolderTest):
         np.save("rows.npy", np.ones((5, 30)))
         np.save("two.npy", np.ones((30, 2)))
         for out in ("x.npz", "x.csv", "-"):
-            self.refused("--state is a group of HDF5", "solve", "a.npy", "b.npy", out, "--state")
+            self.refused("a state is a group of HDF5", "solve", "a.npy", "b.npy", out, "--state")
+        run("solve", "a.npy", "b.npy", "s.h5", "--state")
+        self.refused("a state is a group of HDF5", "append", "s.h5", "a.npy", "b.npy", "x.npz")
+        for out in ("-", "x.csv"):
+            run("append", "s.h5", "a.npy", "b.npy", out, status=2)
         for more in (["--ridge", "1"], ["--leverage"], ["--window", "9"]):
             self.refused("--state contradicts " + more[0], "solve", "a.npy", "b.npy", "x.h5",
                          "--state", *more)
