@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/engine/tall_rows.hpp"
+#include "app/process/stopwatch.hpp"
 #include "app/solve/side_numbers.hpp"
 
 namespace qrtool {
@@ -114,7 +115,16 @@ void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
   steps.found.b_is_finite.assign(static_cast<std::size_t>(p_), 1);
   // The findings must be known when the visitor asks for them, after the sweep.
   const index_t count = (shape_.m() + rows_at_once_ - 1) / rows_at_once_;
-  const StageSeconds seconds = run_stages(count, chunks_, steps);
+  StageSeconds seconds;
+  if (count == 1) {  // nothing overlaps, and threads would take longer than small systems
+    const Stopwatch watch;
+    steps.begin(chunks_[0], 0);
+    steps.read(chunks_[0]);
+    seconds.read = watch.seconds();
+    steps.work(chunks_[0]);
+  } else {
+    seconds = run_stages(count, chunks_, steps);
+  }
   // The steps of the solver that visit the rows count the wall time of this one.
   seconds_.read += seconds.read;
   seconds_.overlap += seconds.read;

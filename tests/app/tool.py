@@ -29,8 +29,8 @@ def limited(most_bytes):
 
 
 def kill_runs(look, *args):
-    """Runs the program again and again, kills each run after a longer time until one ends by itself,
-    and calls look() after each. Returns how many were killed."""
+    """Runs the program again and again, kills each run after a longer time until one ends by
+    itself, and calls look() after each. Returns how many were killed."""
     for killed in range(40):
         with subprocess.Popen([QRTOOL, *args], stdout=subprocess.DEVNULL) as process:
             try:
