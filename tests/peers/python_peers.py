@@ -166,7 +166,7 @@ def overhead_seconds(rounds=7, calls=100):
     options = qrtool._factor_options("reduced", None, "full", False, False, False)
     out = _library.Factors(_library.FACTORS_SIZE)
     out.reports, out.q, out.r = map(_arrays.address_of, (lines, q, r))
-    handle = qrtool._context("cpu").handle
+    handle = qrtool.context_of("cpu").handle
     parts = [ctypes.byref(part) for part in (struct, options, out)]
 
     def whole():

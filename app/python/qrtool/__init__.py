@@ -14,8 +14,6 @@ Every result has been measured; report=True gives the errors and the bars that t
 import ctypes
 import functools
 import math
-import operator
-import os
 import warnings
 from collections import namedtuple
 
@@ -24,9 +22,9 @@ import numpy as np
 from . import _device, _library
 from ._arrays import (TYPES, address_of, array_of, is_masked, keep, matrices_of, memory_of,
                       new_array, records_in, stack_of)
+from ._contexts import context_of, last_run, open_device, opened_work, release, whole_number
 from ._device import DeviceArray, stay_untraced
-from ._library import (KINDS, STATUS_NAMES, CallError, Context, DeviceError, Error,
-                       MemoryLimitError)
+from ._library import KINDS, STATUS_NAMES, CallError, DeviceError, Error, MemoryLimitError
 
 __version__ = _library.VERSION
 __all__ = ["AccuracyWarning", "CallError", "DeviceArray", "DeviceError", "Error", "KINDS",
@@ -43,98 +41,9 @@ ABOVE_BAR, NON_FINITE, OVERFLOWS, TOO_FEW_ROWS = 1, 2, 3, 5
 REPORT = np.dtype(_library.REPORT)
 SOLUTION = np.dtype(_library.SOLUTION)
 
-_contexts = {}
-_settings = {}  # of open_device()
-_of_torch = {}  # contexts whose work memory is PyTorch's
-_latest = {}  # of several contexts for a device the one that was used last
-# A child has neither the threads nor the driver of its parent's contexts, and must not free them.
-_left_to_parents = []
-
-
-def _leave_to_parent():
-    for contexts in (_contexts, _of_torch):
-        _left_to_parents.extend(contexts.values())
-        contexts.clear()
-    _latest.clear()
-
-
-os.register_at_fork(after_in_child=_leave_to_parent)
-
 
 class AccuracyWarning(UserWarning):
     """A result has an error above its bar, or is too large for its type."""
-
-
-def _whole_number(number, most, name):
-    try:
-        number = operator.index(number)
-    except TypeError:
-        raise CallError(f"{name} is {number!r}; it must be a whole number") from None
-    if not 0 <= number <= most:
-        raise CallError(f"{name} is {number}; it may be 0 to {most}")
-    return number
-
-
-def _name_of(device):
-    """A device may be given by its index."""
-    if isinstance(device, (int, np.integer)) and not isinstance(device, bool):
-        return str(device)
-    if not isinstance(device, str):
-        raise CallError(f"device is {device!r}; it must be a text, or the index of a device")
-    return device
-
-
-def open_device(device="auto", threads=0, memory=0):
-    """Opens a device, or opens it again with as many threads (0: all cores) and bytes of memory
-    (0: half of what is free). The functions open what they need without it."""
-    device = _name_of(device)
-    settings = (_whole_number(threads, 4096, "threads"),
-                _whole_number(memory, 2**63 - 1, "memory"))
-    _contexts[device] = Context(device, *settings)
-    _settings[device] = settings
-    _of_torch.pop(device, None)
-    _latest.pop(device, None)
-
-
-def _context(device):
-    context = _contexts.get(device) if isinstance(device, str) else None
-    if context is None:
-        device = _name_of(device)
-        if device not in _contexts:
-            open_device(device)
-        context = _contexts[device]
-    if _latest:
-        _latest.pop(device, None)
-    return context
-
-
-def _work_on(device, **arrays):
-    """The work of a call on arrays of a GPU, and its context; None where all are on the host."""
-    work = _device.work_on(device, arrays)
-    if work is None:
-        return None
-    device = f"cuda:{work.ordinal}"
-    if work.kind.allocator is None:
-        work.context = _context(device)
-        return work
-    work.context = _of_torch.get(device)
-    if work.context is None:
-        work.context = _of_torch[device] = Context(
-            device, *_settings.get(device, (0, 0)), *work.kind.allocator(work.ordinal))
-    _latest[device] = work.context
-    return work
-
-
-def release():
-    """Gives back the memory that is kept for later calls."""
-    for context in (*_contexts.values(), *_of_torch.values()):
-        context.call(_library.LIBRARY.qrtool_release)
-
-
-def last_run(device="auto"):
-    """How the last call on a device was done: backend, device, variant, arithmetic, reason and
-    threads."""
-    return (_latest.get(device) or _context(device)).last_run()
 
 
 def _word(words, word, name):
@@ -200,13 +109,13 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, condition=False, check="
     stay_untraced()
     if condition and not report:
         raise CallError("condition is a part of the report: give report=True, too")
-    work = None if type(a) is np.ndarray else _work_on(device, a=a)
+    work = None if type(a) is np.ndarray else opened_work(device, a=a)
     try:
         if work is None:
             options = _factor_options(mode, sign, check, mixed, pivoting, condition)
             array = _matrices(a, "a")
             struct, kept = matrices_of(array)
-            dtype, new, call = kept.dtype, new_array, _context(device).call
+            dtype, new, call = kept.dtype, new_array, context_of(device).call
         else:
             goes_on = work.kind.keeps_order and check == "none" and not (
                 report or pivoting or condition)
@@ -288,7 +197,7 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
     if r is None:
         raise CallError("r is missing; verify(a, None, r) checks R alone")
     work = None if type(a) is type(r) is np.ndarray and (q is None or type(q) is np.ndarray) \
-        else _work_on(device, a=a, q=q, r=r)
+        else opened_work(device, a=a, q=q, r=r)
     structs, kept, shape = [], [], None
     try:
         for values, name in ((a, "a"), (q, "q"), (r, "r")):
@@ -317,7 +226,7 @@ def verify(a, q, r=None, *, p=None, criteria="standard", check="full", mixed=Fal
             _word({"standard": 0, "m-eps": 1}, criteria, "criteria"), bool(mixed), 0,
             work and work.stream)
         lines = memory_of(shape[:-2], REPORT, not report)
-        are_good = (work or _context(device)).call(
+        are_good = (work or context_of(device)).call(
             _library.LIBRARY.qrtool_verify, structs[0], given, options, address_of(lines), 0)
     finally:
         if work is not None:
@@ -446,7 +355,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
         0 if rank_tolerance is None else rank_tolerance, ridge, bool(intercept), bool(basic),
         _word({"nan": 0, "error": 0, "skip": 1}, missing, "missing"), bool(least_norm))
     work = None if type(a) is type(b) is np.ndarray and (
-        weights is None or type(weights) is np.ndarray) else _work_on(
+        weights is None or type(weights) is np.ndarray) else opened_work(
             device, a=a, b=b, weights=weights)
     try:
         structs, kept, batch, n, p, dtype, is_vector, weighs_each = _systems(
@@ -465,7 +374,7 @@ def lstsq(a, b, weights=None, *, ridge=0.0, intercept=False, rank_tolerance=None
             standard_errors.append(array)
         if work is not None:
             options.stream = work.stream
-        are_good = (work or _context(device)).call(
+        are_good = (work or context_of(device)).call(
             _library.LIBRARY.qrtool_solve, *structs, options, out)
         del kept  # the structs pointed there
         if work is not None:
@@ -542,7 +451,7 @@ def apply(b, product="qt", *, q=None, r=None, p=None, h=None, tau=None, report=F
     memory = memory_of((*batch, sides.shape[-1]), SOLUTION)
     lines, out.solutions = records_in(memory, SOLUTION), address_of(memory)
     options = _library.ApplyOptions(ctypes.sizeof(_library.ApplyOptions), number)
-    if not _context("cpu").call(_library.LIBRARY.qrtool_apply, factors, structs[1], options, out):
+    if not context_of("cpu").call(_library.LIBRARY.qrtool_apply, factors, structs[1], options, out):
         _warn(lines["status"], "products")
     del kept  # the structs pointed there
     if is_vector:
@@ -553,8 +462,8 @@ def apply(b, product="qt", *, q=None, r=None, p=None, h=None, tau=None, report=F
 def _shape_and_type(shape, dtype):
     """The shape [..., m, n] and the type of matrices that are described."""
     try:
-        *batch, m, n = (_whole_number(size, 2**63 - 1, "a size of shape") for size in shape)
-    except (TypeError, ValueError) as trouble:
+        *batch, m, n = (whole_number(size, 2**63 - 1, "a size of shape") for size in shape)
+    except (TypeError, ValueError):
         raise CallError(f"shape is {shape!r}; it must be whole numbers, the last two those of a "
                         f"matrix") from None
     dtype = np.dtype(dtype)
@@ -573,7 +482,7 @@ def workspace(shape, dtype="float64", mode="reduced", *, sign=None, pivoting=Fal
     Where there is less, it works in parts."""
     matrices = _described(*_shape_and_type(shape, dtype))
     size = ctypes.c_uint64()
-    _context(device).call(
+    context_of(device).call(
         _library.LIBRARY.qrtool_workspace, matrices,
         _factor_options(mode, sign, check, mixed, pivoting, condition), size)
     return size.value
@@ -595,15 +504,15 @@ def matrices(kind, shape, dtype="float64", seed=0, device="cpu", *, cond=None):
     shape, dtype = _shape_and_type(shape, dtype)
     options = _library.GenerateOptions(
         ctypes.sizeof(_library.GenerateOptions), 0 if cond is None else cond,
-        _whole_number(seed, 2**63 - 1, "seed"))
+        whole_number(seed, 2**63 - 1, "seed"))
     place = _library.Place()
     if device == "cpu":
         array, place.data = new_array(shape, dtype)
     elif isinstance(device, str) and device.startswith("cuda:") and device[5:].isdecimal():
-        array, place.data = _device.new_on(_context(device), int(device[5:]), shape, dtype)
+        array, place.data = _device.new_on(context_of(device), int(device[5:]), shape, dtype)
     else:
         raise CallError(f"device is {device!r}; it may be 'cpu' or 'cuda:N'")
-    _context(device).call(_library.LIBRARY.qrtool_generate, kind.encode(),
+    context_of(device).call(_library.LIBRARY.qrtool_generate, kind.encode(),
                           _described(shape, dtype), options, place)
     return array
 

@@ -343,7 +343,7 @@ def work_on(device, arrays):
 
 _rules = None  # of torch.compile, which know this package
 _FILES = {str(pathlib.Path(__file__).with_name(f"{name}.py"))
-          for name in ("__init__", "_arrays", "_device", "_dlpack", "_library")}
+          for name in ("__init__", "_arrays", "_contexts", "_device", "_dlpack", "_library")}
 
 
 def stay_untraced():

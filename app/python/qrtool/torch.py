@@ -212,7 +212,6 @@ def _normal_backward(ctx, of_z):
 def _normal_vmap(info, in_dims, a, weights, g, rank):
     if in_dims[2] is None:
         g, in_dims = g.expand(info.batch_size, *g.shape), (*in_dims[:2], 0, in_dims[3])
-    most = g.dim() - 1
     a, weights, g = _in_front(in_dims[:3], a, weights, g)
     if in_dims[3] is not None:
         rank = rank.movedim(in_dims[3], 0)

@@ -632,7 +632,7 @@ class DeviceArrays(unittest.TestCase):
             gc.collect()
             self.assertEqual(DRIVER.bytes_in_use(), before)
         gift = qrtool._device.Gift  # that nobody imports, or not to its end
-        work = qrtool._work_on("auto", a=ByDlpack(a))
+        work = qrtool.opened_work("auto", a=ByDlpack(a))
         first, second, third = (gift(work, (2, 3), np.dtype("f4")) for _ in range(3))
         capsules = first.__dlpack__(), second.__dlpack__(max_version=(1, 0))
         del first, second, third, capsules, work
@@ -768,7 +768,7 @@ class DeviceArrays(unittest.TestCase):
     def test_a_hint_names_who_holds_the_memory(self):
         def fail(*_):
             raise qrtool.MemoryLimitError("no memory")
-        work = qrtool._work_on("auto", a=ByDlpack(np.ones((3, 2))))
+        work = qrtool.opened_work("auto", a=ByDlpack(np.ones((3, 2))))
         work.kind = type("", (), {"memory_hint": "XLA_PYTHON_CLIENT_PREALLOCATE"})
         work.context = type("", (), {"call": fail})()
         with self.assertRaisesRegex(qrtool.MemoryLimitError, "no memory; XLA_PYTHON_CLIENT"):
