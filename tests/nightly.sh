@@ -10,7 +10,8 @@
 #   no-mpi       a build without MPI
 #   long         the release's tests with the labels `long` and `seldom`, which tests/run.sh leaves out, always or often
 #   portable     the release's tests of gpu with the kernel bodies of any device
-#   torch        tests of the Python package and examples with the package index's PyTorch, JAX, Dask and NumPy, some GB
+#   torch        tests of the Python package and examples with the package index's PyTorch, JAX, Numba, Dask and NumPy,
+#                and CuPy where there is a GPU of NVIDIA, some GB
 #
 # Without a name it takes all of them. It goes on after a failure, says at the end what failed and what was skipped,
 # and returns 1 if anything failed. QRTOOL_NIGHTLY_STEP=configure or =build stops after that step.
@@ -33,8 +34,9 @@ configure() {
     long) cmake --preset release -B build/long -DQRTOOL_TESTS=ON ;;
     portable) cmake --preset release -B build/portable -DQRTOOL_TESTS=ON ;;
     torch)
+      cupy=$(command -v nvidia-smi >/dev/null && echo cupy-cuda13x)
       python3 -m venv build/torch-python &&
-        build/torch-python/bin/pip install --quiet torch setuptools jax "dask[array]" xarray h5py pandas tables &&
+        build/torch-python/bin/pip install --quiet torch setuptools jax numba "dask[array]" xarray h5py pandas tables ${cupy:+"$cupy"} &&
         cmake --preset release -B build/torch -DQRTOOL_TESTS=ON "-DQRTOOL_PYTHON=$PWD/build/torch-python/bin/python"
       ;;
     *) echo "nightly.sh: there is no $1" >&2 && return 2 ;;
