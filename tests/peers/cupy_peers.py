@@ -60,9 +60,9 @@ def wide(cp, matrices):
 
 
 class DxRun:
-    """One kernel on one batch."""
+    """One kernel on one batch of matrices, by chance unless they are given."""
 
-    def __init__(self, cp, path, batch):
+    def __init__(self, cp, path, batch, a=None):
         self.cp, self.batch = cp, batch
         self.record = record = json.loads(path.read_text(encoding="utf-8"))
         self.m, self.n, precision = record["m"], record["n"], record["precision"]
@@ -72,7 +72,7 @@ class DxRun:
             self.module = cp.RawModule(path=cubin)
             self.kernel = self.module.get_function("run")
         self.kernel.max_dynamic_shared_size_bytes = record["shared_bytes"]
-        self.a = random_matrices(cp, (batch, self.m, self.n), precision)
+        self.a = random_matrices(cp, (batch, self.m, self.n), precision) if a is None else a
         self.q = cp.zeros_like(self.a) if record["work"] == "qr" else self.a[:1].copy()
         self.r = cp.zeros((batch, self.n, self.n), self.a.dtype)
         self.right = random_matrices(cp, (batch, self.m, max(1, record["sides"])), precision)

@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The QR of other programs before qrtool.verify, on all matrices of qrtool.matrices.
 
-    referee.py LIBQRTOOL [--programs numpy,scipy,torch,jax,cupy,qrtool] [--places cpu,gpu]
+    referee.py LIBQRTOOL [--programs numpy,scipy,torch,jax,cupy,dx,qrtool] [--places cpu,gpu]
                [--shapes 100x64x32,...] [--kinds KIND,...] [--types float32,float64] [--seeds 1]
-               [--json FILE]
+               [--dx FOLDER of dx_kernels.py] [--json FILE]
 
 Prints a table: of every program the worst error in units of its bar and, where one is above, how
 many matrices fail. What no program fails is one line. Left out is a kind that R of its shape would
 overflow. "poisson" are counts of mean 0.4, which no generator of qrtool makes. Programs that are
 not installed, and GPUs that they do not see, are left out; on a GPU the arrays stay there. SciPy
-takes one matrix at a time. The usual shapes take 10 minutes on a CPU. No test: what other programs
-do is no claim of this one.
+takes one matrix at a time, and cuSolverDx ("dx") the shapes of FOLDER alone. The usual shapes take
+10 minutes on a CPU. No test: what other programs do is no claim of this one.
 """
 import argparse
+import functools
 import importlib
 import json
 import os
@@ -67,30 +68,52 @@ def jax_qr(place):
     return version_of(jax), lambda a: jax.device_put(a, device), jax.numpy.linalg.qr
 
 
+def cupy_of(place):
+    cupy = importlib.import_module("cupy") if place == "gpu" else None
+    if not cupy or not cupy.cuda.is_available():
+        raise ImportError
+    return cupy
+
+
 def cupy_qr(place):
-    if place == "cpu":
-        raise ImportError
-    cupy = importlib.import_module("cupy")
-    if not cupy.cuda.is_available():
-        raise ImportError
+    cupy = cupy_of(place)
     return version_of(cupy), cupy.asarray, cupy.linalg.qr
+
+
+def dx_qr(folder, place):
+    if not folder:
+        raise ImportError
+    cupy, peers = cupy_of(place), importlib.import_module("cupy_peers")
+
+    def qr(a):
+        precision = "single" if a.dtype == np.float32 else "double"
+        name = f"qr-{a.shape[1]}x{a.shape[2]}-{precision}-*.json"
+        path = min(pathlib.Path(folder).glob(name), default=None)
+        if path is None:
+            raise NotImplementedError
+        run = peers.DxRun(cupy, path, len(a), a)
+        run.call()
+        return run.q, run.r
+
+    return importlib.import_module("dx_kernels").VERSION, cupy.asarray, qr
 
 
 PROGRAMS = {"numpy": numpy_qr, "scipy": scipy_qr, "torch": torch_qr, "jax": jax_qr,
             "cupy": cupy_qr}
 
 
-def contestants(qrtool, names, places):
+def contestants(qrtool, programs, names, places):
     """(name, a function that moves an array of NumPy there, its QR)."""
     for name in names:
         for place in places:
             if name == "qrtool":  # on a GPU on arrays of the first program that is there
-                moves = [move for _, where, move, _ in contestants(qrtool, list(PROGRAMS), [place])]
+                moves = [move for _, where, move, _ in contestants(
+                    qrtool, programs, list(programs), [place])]
                 if moves:
                     yield f"qrtool {qrtool.__version__}", place, moves[0], qrtool.qr
                 continue
             try:
-                title, move, qr = PROGRAMS[name](place)
+                title, move, qr = programs[name](place)
             except ImportError:
                 continue
             yield title, place, move, qr
@@ -108,9 +131,12 @@ def overflows(a):
 
 
 def judged(qrtool, a, there, qr):
-    """How many matrices fail, and the worst error in bars; a text where the program gave up."""
+    """How many matrices fail, and the worst error in bars; a text where the program gave up; None
+    where it does not offer this shape."""
     try:
         q, r = qr(there)
+    except NotImplementedError:
+        return None
     except Exception as trouble:  # of whatever kind the program has
         return str(trouble) or type(trouble).__name__
     report = qrtool.verify(there, q, r, report=True)[1]
@@ -154,19 +180,21 @@ def table(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("library")
-    parser.add_argument("--programs", default=",".join([*PROGRAMS, "qrtool"]))
+    parser.add_argument("--programs", default=",".join([*PROGRAMS, "dx", "qrtool"]))
     parser.add_argument("--places", default="cpu,gpu")
     parser.add_argument("--shapes", default=SHAPES)
     parser.add_argument("--kinds")
     parser.add_argument("--types", default="float32,float64")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--dx")
     parser.add_argument("--json")
     args = parser.parse_args()
     os.environ["QRTOOL_LIBRARY"] = os.path.abspath(args.library)
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "app/python"))
     qrtool = importlib.import_module("qrtool")
     kinds = args.kinds.split(",") if args.kinds else [*qrtool.KINDS, POISSON]
-    those = list(contestants(qrtool, args.programs.split(","), args.places.split(",")))
+    programs = {**PROGRAMS, "dx": functools.partial(dx_qr, args.dx)}
+    those = list(contestants(qrtool, programs, args.programs.split(","), args.places.split(",")))
     print("\n".join(f"{title}, {place}" for title, place, _, _ in those), file=sys.stderr)
     results = []
     for shape in args.shapes.split(","):
@@ -178,10 +206,13 @@ def main():
                     if overflows(a):
                         continue
                     for title, place, move, qr in those:
+                        result = judged(qrtool, a, move(a), qr)
+                        if result is None:
+                            continue
                         results.append({
                             "program": f"{title}, {place}", "type": dtype, "shape": shape,
                             "kind": kind if args.seeds == 1 else f"{kind}, seed {seed}",
-                            "result": judged(qrtool, a, move(a), qr)})
+                            "result": result})
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
     print("\n".join(table(results)))
