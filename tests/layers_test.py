@@ -84,7 +84,7 @@ MOST_LINES = {
     "gpu/composed": 1900,
     "gpu/estimate": 450,
     "gpu/gram": 8600,
-    "gpu/host": 3900,
+    "gpu/host": 3925,
     "gpu/model": 700,
     "gpu/pipeline": 3050,
     "gpu/products": 2350,

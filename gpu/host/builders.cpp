@@ -17,6 +17,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <system_error>
 
 #include "gpu/host/session.hpp"
@@ -74,8 +75,8 @@ std::optional<std::string> read_text(int from) {
   return text;
 }
 
-/// Starts a process that has `input` as standard input and no other file of this process. -1: it
-/// could not be started.
+/// Starts a process that has `input` as standard input and no other file of this process, of which
+/// some may be closed meanwhile. -1: it could not be started.
 pid_t start_process(std::vector<std::string> command, int input) {
   std::vector<char*> arguments;
   for (std::string& argument : command) arguments.push_back(argument.data());
@@ -85,7 +86,11 @@ pid_t start_process(std::vector<std::string> command, int input) {
   posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  std::error_code no_files;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", no_files)) {
+    const int file = std::stoi(entry.path().filename());
+    if (file > STDERR_FILENO) posix_spawn_file_actions_addclose(&actions, file);
+  }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;

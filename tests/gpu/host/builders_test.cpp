@@ -3,6 +3,7 @@
 // beside it.
 #include "gpu/host/builders.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -104,13 +105,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"takes_too_long", shell("printf r >&0; exec cat >&2", 100ms)}),
     [](const auto& used) { return std::string(used.param.name); });
 
-TEST(Builders, BuildJobsForTheCaller) {
+TEST(Builders, BuildJobsForTheCallerWithoutItsFiles) {
+  const int file = fcntl(STDERR_FILENO, F_DUPFD, 50);
   const std::vector<BuildJob> list = jobs(8);
   const std::size_t bytes = 16 + list[0].options.size() + list[0].text.size();  // with two lengths
-  const std::string line = "printf r >&0; while head -c " + std::to_string(bytes) +
+  const std::string line = "test ! -e /proc/$$/fd/" + std::to_string(file) +
+                           " || exit; printf r >&0; while head -c " + std::to_string(bytes) +
                            " | tail -c 1 | grep -q ''; do printf r >&0; done";
   Builders builders(list, shell(line), 0);
   const Had had = take_all(builders, 300ms);
+  close(file);
   EXPECT_EQ(had.jobs.size(), 8U);
   EXPECT_GT(had.built, 0);
 }
