@@ -24,7 +24,7 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends /tmp/qrtool_*.deb >/dev/null
 cd /tmp
-qrtool --version
+test "$(qrtool --version | cut -d ' ' -f 2)" = "$(dpkg-query -W -f '${Version}' qrtool)"
 qrtool --help
 qrtool factor /usr/share/qrtool/samples/digits.h5:/images q.npz
 qrtool verify /usr/share/qrtool/samples/digits.h5:/images q.npz
@@ -49,6 +49,8 @@ fish -c 'complete -C "qrtool factor --sign "' | grep -q '^lapack'
 fish -c 'complete -C "qrtool-mpi fac"' | grep -q '^factor'
 zsh -c 'fpath=(/usr/share/zsh/vendor-completions $fpath); autoload -Uz compinit && compinit -u -d /tmp/zc
         [[ "${_comps[qrtool]}" == _qrtool && "${_comps[qrtool-mpi]}" == _qrtool ]]'
+apt-get remove -y -qq qrtool >/dev/null
+if command -v qrtool qrtool-mpi; then exit 1; fi
 # The tarball holds a tree that configures, without git.
 tar -xzf /tmp/qrtool-*.tar.gz && test -x qrtool-*/install-deps.sh
 EOF

@@ -4,6 +4,7 @@
 and calls by chance. `qrtool_test.py installed - [DRAWS]` tests the package that Python finds."""
 import os
 import pathlib
+import re
 import signal
 import sys
 import threading
@@ -509,6 +510,17 @@ class Qr(unittest.TestCase):
             own_q, own_r = np.linalg.qr(np.zeros(shape))
             self.assertEqual((q.shape, r.shape), (own_q.shape, own_r.shape))
         self.assertEqual(qrtool.lstsq(np.zeros((0, 5, 2)), np.zeros((0, 5, 1))).x.shape, (0, 2, 1))
+
+
+@unittest.skipIf(sys.argv[1] == "installed", "the sources are not there")
+class Version(unittest.TestCase):
+    def test_the_wheel_has_that_of_the_library_and_the_package(self):
+        project, cmake, readme = ((pathlib.Path(sys.argv[2]) / file).read_text() for file in (
+            "pyproject.toml", "CMakeLists.txt", "README.md"))
+        rule = re.search("regex = '(.*)'", project)[1]
+        version = re.search(rule, cmake)["value"]
+        self.assertEqual(version, qrtool.__version__)
+        self.assertIn(f"qrtool_{version}_amd64.deb", readme)
 
 
 if __name__ == "__main__":
