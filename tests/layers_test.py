@@ -58,6 +58,7 @@ MOST_LINES = {
     "app/factor": 900,
     "app/info": 950,
     "app/options": 300,
+    "app/package": 25,
     "app/process": 1000,
     "app/python": 2000,
     "app/ranks": 500,

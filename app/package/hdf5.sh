@@ -23,5 +23,5 @@ mkdir build && cd build
 ../hdf5-*/configure --prefix="$prefix" --enable-build-mode=production --disable-shared --enable-static --with-pic \
   --disable-hl --disable-tools --disable-tests --with-szlib CFLAGS="-O2 -w" > configure.log
 make -j"$(nproc)" > make.log
-make install > install.log
+make install > install.log 2>&1
 cp ../hdf5-*/COPYING "$prefix/COPYING"
