@@ -47,6 +47,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME qrtool)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/app/package/prerm)
 set(CPACK_COMPONENT_UNSPECIFIED_DESCRIPTION
 "qrtool reads a file of matrices (HDF5, NumPy, CSV, Matrix Market), factors
 every matrix into Q and R or solves least squares with it, and writes the
