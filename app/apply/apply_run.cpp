@@ -13,6 +13,7 @@
 #include "core/factor/rank_and_order.hpp"
 #include "core/machine/host.hpp"
 #include "core/machine/parallel.hpp"
+#include "core/runs.hpp"
 #include "core/text.hpp"
 #include "io/file/transpose.hpp"
 

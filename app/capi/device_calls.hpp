@@ -14,7 +14,7 @@
 #include "app/capi/arrays.hpp"
 #include "app/capi/calls.hpp"
 #include "core/backend/backend.hpp"
-#include "core/neighbours.hpp"
+#include "core/runs.hpp"
 #include "gpu/pipeline/stream_engine.hpp"
 
 namespace qrtool::capi {
@@ -110,8 +110,8 @@ class HostCopies {
   Strided<const T> input(const Strided<const T>& from, std::span<const index_t> places) {
     if (!from.is_there() || from.count == 1) return input(from);
     const Strided<T> to = memory_for<T>(from, std::ssize(places));
-    for_neighbours(places, [&](index_t i, index_t count) {
-      const Strided<const T> some = from.slice(places[static_cast<std::size_t>(i)], count);
+    for_runs(std::ssize(places), 1, at(places), [&](index_t i, index_t first, index_t count) {
+      const Strided<const T> some = from.slice(first, count);
       engine_->read(stream_, element_type<T>, device_matrices(some), to.slice(i, count).data);
     });
     return {to.data, to.count, to.rows, to.cols, to.row_stride, to.col_stride, to.stride};
@@ -129,8 +129,8 @@ class HostCopies {
   Strided<T> output(const Strided<T>& to, std::span<const index_t> places) {
     if (!to.is_there()) return to;
     const Strided<T> from = memory_for<T>(to, std::ssize(places));
-    for_neighbours(places, [&](index_t i, index_t count) {
-      const Strided<T> some = to.slice(places[static_cast<std::size_t>(i)], count);
+    for_runs(std::ssize(places), 1, at(places), [&](index_t i, index_t first, index_t count) {
+      const Strided<T> some = to.slice(first, count);
       outputs_.push_back({element_type<T>, from.slice(i, count).data, device_matrices(some)});
     });
     return from;
@@ -147,6 +147,9 @@ class HostCopies {
     DeviceMatrices to;
   };
 
+  static auto at(std::span<const index_t> places) {
+    return [places](index_t i) { return places[static_cast<std::size_t>(i)]; };
+  }
   template <class T, class U>
   Strided<T> memory_for(const Strided<U>& of) {
     return memory_for<T>(of, of.count);

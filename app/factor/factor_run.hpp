@@ -90,7 +90,8 @@ std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Sour
 /// Returns the datasets that a run writes, without the parts that only the plan knows.
 OutputSpec planned_output(const Source& source, const Problem& problem);
 
-/// Plans, and returns what a run on an open input would need. `laps` as of FactorRun.
+/// Plans a run on an open input, and returns the memory and the time that it would need. `laps` as
+/// in FactorRun.
 RunCost cost_of(const FactorOptions& options, Reader& input, const Limits& all, Laps& laps);
 /// --dry-run: opens the input, plans and returns what the run would need for each dataset. Errors:
 /// those that the run would have before its first matrix; a full disk is a part of the answer.

@@ -19,18 +19,6 @@ PartReader* reader_of_parts(Reader& reader);
 template <class T>
 void read_numbers(Reader& reader, index_t first, index_t count, T* out);
 
-/// Calls read(i, place(i), count) for each run of the items 0 .. all - 1 whose places lie `step`
-/// apart.
-template <class Place, class Read>
-void for_runs(index_t all, index_t step, Place place, Read read) {
-  for (index_t i = 0, count = 1; i < all; i += count) {
-    const index_t first = place(i);
-    for (count = 1; i + count < all && place(i + count) == first + count * step; ++count) {
-    }
-    read(i, first, count);
-  }
-}
-
 /// to (rows x p) := rows `first`, ... of p right sides, the first of which is at `place`, in B or
 /// in weights of its shape.
 template <class T>

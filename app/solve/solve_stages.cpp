@@ -11,6 +11,7 @@
 #include "app/solve/row_sweeper.hpp"
 #include "app/solve/side_numbers.hpp"
 #include "app/solve/tall_fits.hpp"
+#include "core/runs.hpp"
 #include "core/solve/engines/tall_system.hpp"
 
 namespace qrtool {

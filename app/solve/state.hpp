@@ -59,7 +59,7 @@ void append_to_state(const std::string& file, SolveInputs& inputs);
 /// Refuses systems whose right sides do not share the rows that count. Errors: UsageError.
 void require_state(const SolveInputs& inputs, const SolveOptions& options);
 
-/// Return what an output has of a state beside X; the bar of its error.
+/// Return the datasets and the report column of a state, and the bar of its error.
 std::vector<MatrixDataset> state_datasets(const SolveInputs& inputs, const SolveProblem& problem);
 NumberDataset state_column(const SolveInputs& inputs, const SolveProblem& problem);
 double state_bar(const SolveInputs& inputs, const SolveProblem& problem);

@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "core/neighbours.hpp"
+#include "core/runs.hpp"
 #include "gpu/pipeline/pack.hpp"
 #include "gpu/pipeline/stream_work.hpp"
 #include "gpu/solve/input/ridge.hpp"
@@ -142,11 +142,9 @@ class SystemsOnStream {
       copy(some, slice(packed_in(packed, some), i, run, sizeof(T)));
     };
     if (places_ == nullptr) return copy_run(first, 0, count);
-    const auto places = std::span(*places_).subspan(static_cast<std::size_t>(first),
-                                                    static_cast<std::size_t>(count));
-    for_neighbours(places, [&](index_t i, index_t run) {
-      copy_run(places[static_cast<std::size_t>(i)], i, run);
-    });
+    const auto place = [&](index_t i) { return (*places_)[static_cast<std::size_t>(first + i)]; };
+    for_runs(count, 1, place,
+             [&](index_t i, index_t begin, index_t run) { copy_run(begin, i, run); });
   }
 
   void enqueue(index_t first, index_t count) {
