@@ -10,10 +10,12 @@ float32, float64 and both complex ones; autocast changes none. What torch.linalg
 RuntimeError as there. A compiled function has each call in its graph; with mode="reduce-overhead"
 a graph of CUDA ends before it, from PyTorch 2.8 on. torch.func.grad takes no operators of others:
 use torch.autograd."""
+import functools
 from typing import Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from . import LstsqResult, QRResult
 from . import lstsq as _lstsq_of_package
@@ -24,6 +26,7 @@ __all__ = ["lstsq", "qr"]
 if not hasattr(torch.library, "custom_op"):
     raise ImportError(f"qrtool.torch needs PyTorch 2.4 or later; this is {torch.__version__}")
 
+_TENSORS = (Tensor, torch.nn.Parameter)
 _solve_triangular = torch.linalg.solve_triangular
 # A call waits for the device where its errors are measured, which no graph of CUDA can do.
 _TAGS = {"tags": [torch.Tag.cudagraph_unsafe]} if hasattr(torch.Tag, "cudagraph_unsafe") else {}
@@ -41,9 +44,29 @@ def _operator(name, fake, setup_context, backward, vmap):
     return make
 
 
+@functools.lru_cache
+def _plain_keys(device_type):
+    return torch._C._dispatch_keys(torch.empty(0, device=device_type))
+
+
+def _is_plain_call(*tensors):
+    """Whether no gradient, graph, transform or mode has to know of a call, which needs no operator
+    then: one takes as long as a small matrix."""
+    if (not hasattr(torch._C, "_dispatch_keys") or torch.compiler.is_compiling()
+            or torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack()):
+        return False
+    records = torch.is_grad_enabled()
+    return all(type(each) in _TENSORS and not (records and each.requires_grad)
+               and torch._C._dispatch_keys(each) == _plain_keys(each.device.type)
+               for each in tensors if each is not None)
+
+
 def _without_autocast(backward):
     def full_backward(ctx, *gradients):
-        with torch.autocast(ctx.saved_tensors[0].device.type, enabled=False):
+        kind = ctx.saved_tensors[0].device.type
+        if not torch.is_autocast_enabled(kind):
+            return backward(ctx, *gradients)
+        with torch.autocast(kind, enabled=False):
             return backward(ctx, *gradients)
     return full_backward
 
@@ -67,6 +90,9 @@ def _require(call, tensor, name):
                            f"{name}. Got {kind}")
     if tensor.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
         raise RuntimeError(f"qrtool.torch.{call}: Low precision dtypes not supported. Got {kind}")
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:
+        raise NotImplementedError(f"Trying to use forward AD with qrtool.torch.{call} that does not "
+                                  "support it")
 
 
 def _require_matrices(call, tensor, name):
@@ -127,8 +153,10 @@ def _qr_gradient(q, r, of_q, of_r):
         inner = of_r @ r.mH
     if of_q is not None:
         inner = inner - q.mH @ of_q
-    half = inner.triu() - 0.5 * torch.diag_embed(inner.diagonal(dim1=-2, dim2=-1))
-    result = q @ (half + half.mH)
+    upper = inner.triu()
+    hermitian = upper + upper.mH
+    hermitian.diagonal(dim1=-2, dim2=-1).mul_(0.5)
+    result = q @ hermitian
     if of_q is not None:
         result = result + of_q
     return _solve_triangular(r.mH, result, upper=False, left=False)
@@ -138,12 +166,20 @@ def _qr_vmap(info, in_dims, a, *options):
     return _qr(a.movedim(in_dims[0], 0), *options), (0, 0, 0)
 
 
+def _qr_of_plain(a, mode, sign, pivoting, check, mixed):
+    results = _qr_of_package(_plain(a), mode, sign=sign, pivoting=pivoting, check=check,
+                             mixed=mixed)
+    if not isinstance(results, tuple):
+        return _tensor(results)
+    make = getattr(results, "_make", tuple)
+    return make(map(_tensor, results))
+
+
 @_operator("qr", _qr_fake, _qr_setup_context, _qr_backward, _qr_vmap)
 def _qr(a: Tensor, mode: str, sign: Optional[str], pivoting: bool, check: str,
         mixed: bool) -> Tuple[Tensor, Tensor, Tensor]:
-    results = _qr_of_package(_plain(a), mode, sign=sign, pivoting=pivoting, check=check,
-                             mixed=mixed)
-    results = list(map(_tensor, results)) if isinstance(results, tuple) else [_tensor(results)]
+    results = _qr_of_plain(a, mode, sign, pivoting, check, mixed)
+    results = list(results) if isinstance(results, tuple) else [results]
     if mode == "r":
         results.insert(0, a.new_empty((*a.shape[:-2], 0)))
     if not pivoting:
@@ -157,6 +193,8 @@ def qr(a, mode="reduced", *, sign=None, pivoting=False, check="full", mixed=Fals
     Gradients: of Q and R with mode="reduced", of R with mode="r", both for m >= n; where the rank
     is less than n, they are inf or NaN. The rest raises a RuntimeError in backward()."""
     _require_matrices("qr", a, "a")
+    if _is_plain_call(a):
+        return _qr_of_plain(a, mode, sign, pivoting, check, mixed)
     q, r, p = _qr(a, mode, sign, pivoting, check, mixed)
     results = (r,) if mode == "r" else (q, r)
     if pivoting:
@@ -270,12 +308,15 @@ def _lstsq_vmap(info, in_dims, a, b, weights):
     return _lstsq(*_in_front(in_dims, a, b, weights)), (0, 0, 0)
 
 
+def _lstsq_of_plain(a, b, weights):
+    x, residues, rank = _lstsq_of_package(
+        _plain(a), _plain(b), None if weights is None else _plain(weights))
+    return _tensor(x), _tensor(residues), torch.as_tensor(rank, dtype=torch.int32)
+
+
 @_operator("lstsq", _lstsq_fake, _lstsq_setup_context, _lstsq_backward, _lstsq_vmap)
 def _lstsq(a: Tensor, b: Tensor, weights: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
-    results = _lstsq_of_package(
-        _plain(a), _plain(b), None if weights is None else _plain(weights))
-    x, residues, rank = results
-    return _tensor(x), _tensor(residues), torch.as_tensor(rank, dtype=torch.int32)
+    return _lstsq_of_plain(a, b, weights)
 
 
 def lstsq(a, b, weights=None):
@@ -298,7 +339,8 @@ def lstsq(a, b, weights=None):
     b = b.unsqueeze(-1) if is_vector else b
     if weights is not None and (is_vector or weights.dim() == 1):
         weights = weights.unsqueeze(-1)
-    x, residues, rank = _lstsq(a, b, weights)
+    call = _lstsq_of_plain if _is_plain_call(a, b, weights) else _lstsq
+    x, residues, rank = call(a, b, weights)
     if is_vector:
         x, residues = x.squeeze(-1), residues.squeeze(-1)
     return LstsqResult(x, residues, rank)

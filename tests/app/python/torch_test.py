@@ -231,6 +231,33 @@ class Transformed(OfTorch):
         if hasattr(torch.Tag, "cudagraph_unsafe"):
             self.assertIn(torch.Tag.cudagraph_unsafe, torch.ops.qrtool.qr.default.tags)
 
+    def test_a_mode_sees_the_operators(self):
+        seen = []
+
+        class Seeing(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        for device in DEVICES:
+            a = torch.rand(4, 3, device=device)
+            plain, seen[:] = qrtool.torch.qr(a), []
+            with Seeing():
+                watched = qrtool.torch.qr(a)
+                qrtool.torch.lstsq(a, a[:, 0])
+            self.assert_close(plain, watched)
+            self.assertEqual([name for name in seen if name.startswith("qrtool")],
+                             ["qrtool.qr.default", "qrtool.lstsq.default"])
+
+    def test_forward_gradients_are_refused(self):
+        a = torch.rand(4, 3)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(a, a)
+            for call in (lambda: qrtool.torch.qr(dual), lambda: qrtool.torch.lstsq(a, dual[:, 0])):
+                with self.assertRaisesRegex(NotImplementedError, "forward AD"):
+                    call()
+            qrtool.torch.qr(a)
+
     @unittest.skipUnless(hasattr(torch.library, "register_vmap"), "vmap is from PyTorch 2.5 on")
     def test_mapped(self):
         for device in DEVICES:
