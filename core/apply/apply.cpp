@@ -14,10 +14,7 @@ namespace qrtool {
 namespace {
 
 using householder::Complex128;
-template <class S>
-using Rows = RowMajor<S>;
-template <class S>
-using Given = Eigen::Map<const Rows<S>, 0, Eigen::OuterStride<>>;
+static_assert(rows_at_once % rows_of_tile == 0 && rows_at_once % rows_of_run == 0);
 
 /// Rounds to the type in which x is stored.
 template <class S>
@@ -47,61 +44,83 @@ void give_up(Status status, const MatrixView<S>& x, std::span<SideReport> report
   std::fill(reports.begin(), reports.end(), SideReport{.status = status});
 }
 
-/// Reflectors, or R in the order of A's columns, in the type C.
-template <class C>
+/// Reflectors, or R in the order of A's columns.
+template <class S>
 struct InPlace {
-  template <class S>
+  using Matrix = householder::Matrix<S>;
+
   InPlace(const ApplyProblem& problem, const AppliedFactors<S>& f) : p(problem) {
     const index_t k = p.has_reflectors ? std::min(f.v.rows, f.v.cols) : f.r.cols;
     if (uses_q(p.product)) {
-      v = mapped(f.v).leftCols(k).template cast<C>();
-      tau = mapped(MatrixView<const S>{f.tau, 1, k, k}).transpose().template cast<C>();
+      v = mapped(f.v).leftCols(k);
+      tau = mapped(MatrixView<const S>{f.tau, 1, k, k}).transpose();
     } else {
-      v = (p.has_reflectors ? mapped(f.v) : mapped(f.r)).topRows(k).template cast<C>();
+      v = (p.has_reflectors ? mapped(f.v) : mapped(f.r)).topRows(k);
       v.template triangularView<Eigen::StrictlyLower>().setZero();
       order.setIdentity(k);
       if (f.p != nullptr) std::copy_n(f.p, k, order.indices().data());
     }
   }
-  void apply(householder::Matrix<C>& c, bool is_inverse) const {
-    const auto r = v.template triangularView<Eigen::Upper>();
-    if (uses_q(p.product)) {
-      householder::apply(v, tau, (p.product == Product::qt) != is_inverse, c);
-    } else if (p.product == Product::rinv) {
-      c = is_inverse ? Matrix(r * (order.transpose() * c)) : Matrix(order * r.solve(c));
-    } else {
-      c = is_inverse ? Matrix(order * (r.adjoint() * c))
-                     : Matrix(r.adjoint().solve(order.transpose() * c));
+  void apply(Matrix& c, bool is_inverse) const {
+    if (uses_q(p.product))
+      return householder::apply(v, tau, (p.product == Product::qt) != is_inverse, c);
+    // P leaves the product with R^-1 or R^H, and enters those with R or R^-H.
+    const bool leaves = (p.product == Product::rinv) != is_inverse;
+    if (!leaves) c = order.transpose() * c;
+    apply_upper(v, p.product == Product::rinvt, !is_inverse, c);
+    if (leaves) c = order * c;
+  }
+  /// c := the product, or c := given - the inverse product, by reflectors in a wider type.
+  void apply_widely(Matrix& c, const Matrix* given) const {
+    using W = householder::WiderType<S>;
+    const bool is_adjoint = (p.product == Product::qt) == (given == nullptr);
+    std::vector<W> column(static_cast<std::size_t>(c.rows()));
+    for (index_t j = 0; j < c.cols(); ++j) {
+      std::copy_n(c.col(j).data(), c.rows(), column.begin());
+      for (index_t step = 0; step < v.cols(); ++step) {
+        const index_t h = is_adjoint ? step : v.cols() - 1 - step;
+        W sum = column[h];
+        for (index_t i = h + 1; i < c.rows(); ++i) sum += W(conjugate(v(i, h))) * column[i];
+        sum *= W(is_adjoint ? conjugate(tau(h)) : tau(h));
+        column[h] -= sum;
+        for (index_t i = h + 1; i < c.rows(); ++i) column[i] -= W(v(i, h)) * sum;
+      }
+      for (index_t i = 0; i < c.rows(); ++i)
+        c(i, j) = S(given == nullptr ? column[i] : W((*given)(i, j)) - column[i]);
     }
   }
-  using Matrix = householder::Matrix<C>;
+
   ApplyProblem p;
   Matrix v;
-  householder::Vector<C> tau;
+  householder::Vector<S> tau;
   Eigen::PermutationMatrix<Eigen::Dynamic, Eigen::Dynamic, index_t> order;
 };
 
-template <class C, class S>
-void apply_in_place(const ApplyProblem& p, const InPlace<C>& factors, const MatrixView<const S>& b,
-                    const MatrixView<S>& x, std::span<SideReport> reports) {
-  const householder::Matrix<C> given = mapped(b).template cast<C>();
-  householder::Matrix<C> c = given;
-  factors.apply(c, false);
-  mapped(x) = c.template cast<S>();
+template <class S>
+void apply_in_place(const InPlace<S>& factors, const MatrixView<const S>& b, const MatrixView<S>& x,
+                    bool is_wide, std::span<SideReport> reports) {
+  const ApplyProblem& p = factors.p;
+  const householder::Matrix<S> given = mapped(b);
+  householder::Matrix<S> c = given;
+  is_wide ? factors.apply_widely(c, nullptr) : factors.apply(c, false);
+  mapped(x) = c;
   round(p, x);
-  c = mapped(x).template cast<C>();
-  factors.apply(c, true);
-  const double of_r =
-      uses_q(p.product) ? 0 : static_cast<double>(factors.v.reshaped().stableNorm());
+  c = mapped(x);
+  if (is_wide) {
+    factors.apply_widely(c, &given);
+  } else {
+    factors.apply(c, true);
+    c = given - c;
+  }
+  const double of_r = uses_q(p.product) ? 0 : factors.v.reshaped().stableNorm();
   for (index_t j = 0; j < b.cols; ++j) {
-    const auto of_x = static_cast<double>(mapped(x).col(j).stableNorm()),
-               of_b = static_cast<double>(given.col(j).stableNorm());
-    const long double d = (given.col(j) - c.col(j)).stableNorm();
+    const double of_x = mapped(x).col(j).stableNorm(), of_b = given.col(j).stableNorm(),
+                 of_d = c.col(j).stableNorm();
     const double norms = ratio(std::abs(of_x - of_b), of_b) * (1 + ratio(of_x, of_b));
     reports[static_cast<std::size_t>(j)] =
         uses_q(p.product)
-            ? judged(p, std::max(ratio(d, of_b), norms), of_b, mapped(x).col(j).allFinite())
-            : judged(p, ratio(d, of_r * of_x), std::min(of_r, 1.0) * of_x,
+            ? judged(p, std::max(ratio(of_d, of_b), norms), of_b, mapped(x).col(j).allFinite())
+            : judged(p, ratio(of_d, of_r * of_x), std::min(of_r, 1.0) * of_x,
                      mapped(x).col(j).allFinite());
   }
 }
@@ -114,7 +133,7 @@ void apply_others(const ApplyProblem& p, const AppliedFactors<S>& f, const Matri
     return give_up(Status::non_finite, x, reports);
   if (!uses_q(p.product) && (factors.v.diagonal().array() == S(0)).any())
     return give_up(Status::r_overflows, x, reports);
-  apply_in_place(p, factors, b, x, reports);
+  apply_in_place(factors, b, x, false, reports);
   for (std::size_t j = 0; j < reports.size(); ++j) {
     const MatrixView<const S> of_b{b.data + j, b.rows, 1, b.ld};
     const MatrixView<S> of_x{x.data + j, x.rows, 1, x.ld};
@@ -122,7 +141,7 @@ void apply_others(const ApplyProblem& p, const AppliedFactors<S>& f, const Matri
     // The bar of few rows is near the rounding errors of float64.
     if (!uses_q(p.product) || f.v.rows > rows_near_bar || reports[j].status != Status::above_bar)
       continue;
-    apply_in_place(p, InPlace<householder::WiderType<S>>(p, f), of_b, of_x, reports.subspan(j, 1));
+    apply_in_place(factors, of_b, of_x, true, reports.subspan(j, 1));
     reports[j].tries = 2;
   }
 }
@@ -135,15 +154,15 @@ struct QBlock {
   QBlock(const ApplyProblem& problem, index_t sides)
       : p(problem), product(std::min(p.b_rows, p.x_rows), sides), squares(3, sides) {}
 
-  void add_product(const Given<S>& q, const Eigen::Ref<const Rows<S>>& c) {
-    product.add(q.rows(), [&](index_t i, index_t rows) {
-      product.tile.noalias() += q.middleRows(i, rows).adjoint() * c.middleRows(i, rows);
+  void take_product(const MatrixView<const S>& q, const MatrixView<const S>& c) {
+    product.add(q.rows, [&](index_t i, index_t rows) {
+      add_adjoint_product<S>(q.row_block(i, rows), c.row_block(i, rows), view_of(product.tile));
     });
   }
-  void add_squares(Square which, const Eigen::Ref<const Rows<S>>& c) {
-    squares.add(c.rows(), [&](index_t first, index_t rows) {
+  void take_squares(Square which, const MatrixView<const S>& c) {
+    squares.add(c.rows, [&](index_t first, index_t rows) {
       for (index_t i = first; i < first + rows; ++i)
-        for (index_t j = 0; j < c.cols(); ++j)
+        for (index_t j = 0; j < c.cols; ++j)
           squares.tile(which, j) += square_of(householder::WiderType<S>(c(i, j)));
     });
   }
@@ -154,8 +173,8 @@ struct QBlock {
       round(p, all);
       product = {all.rows, all.cols};
     }
-    given = mapped(all);
-    add_squares(p.product == Product::qt ? of_x : of_b, given);
+    given = p.product == Product::qt ? RowMajor<S>(-mapped(all)) : mapped(all);
+    take_squares(p.product == Product::qt ? of_x : of_b, all);
     for (index_t j = 0; j < all.cols; ++j) {
       if (q_is_finite && std::isfinite(squares.sum(of_b, j))) continue;
       squares.sum(of_b, j) = not_measured;
@@ -164,17 +183,19 @@ struct QBlock {
     }
   }
   /// In the second pass: rows of B, or the place for those of X.
-  void measure(const Given<S>& q, const MatrixView<S>& rows) {
+  void measure(const MatrixView<const S>& q, const MatrixView<S>& rows) {
     if (p.product == Product::qt) {
-      const Rows<S> d = mapped(rows) - q * given;
-      add_squares(of_d, d);
-      if (p.b_rows != p.x_rows) add_product(q, d);
+      RowMajor<S> d = mapped(rows);
+      add_product<S>(q, view_of(given), view_of(d));
+      take_squares(of_d, view_of(d));
+      if (p.b_rows != p.x_rows) take_product(q, view_of(d));
       return;
     }
-    mapped(rows).noalias() = q * given;
+    mapped(rows).setZero();
+    add_product<S>(q, view_of(given), rows);
     round(p, rows);
-    add_squares(of_x, mapped(rows));
-    add_product(q, mapped(rows));
+    take_squares(of_x, rows);
+    take_product(q, rows);
   }
   SideReport report(index_t j) const {
     const long double b = squares.sum(of_b, j), x = squares.sum(of_x, j), d = squares.sum(of_d, j);
@@ -188,7 +209,7 @@ struct QBlock {
   }
 
   ApplyProblem p;
-  Rows<S> given;      // X of qt, B of q
+  RowMajor<S> given;  // -X of qt, B of q
   RowSum<S> product;  // Q^H B, Q^H (B - Q X) or Q^H X
   // The squares of each right side, which may exceed the range of double. NaN: no x is found.
   RowSum<long double> squares;
@@ -216,12 +237,12 @@ void apply_by_rows(const ApplyProblem& p, const RowsOfQ<S>& rows, MatrixView<S> 
   bool q_is_finite = true;
   for (index_t i = 0; i < rows.m; i += rows.at_once) {
     const index_t count = std::min(rows.at_once, rows.m - i);
-    const Given<S> q = mapped(rows.q(i, count));
-    q_is_finite = q_is_finite && q.allFinite();
+    const MatrixView<const S> q = rows.q(i, count);
+    q_is_finite = q_is_finite && mapped(q).allFinite();
     if (p.product == Product::qt)
       for_blocks(rows.sides(i, count), [&](QBlock<S>& block, const MatrixView<S>& b) {
-        block.add_product(q, mapped(b));
-        block.add_squares(QBlock<S>::of_b, mapped(b));
+        block.take_product(q, b);
+        block.take_squares(QBlock<S>::of_b, b);
       });
   }
   for_blocks(all, [&](QBlock<S>& block, const MatrixView<S>& x) { block.take(x, q_is_finite); });
@@ -232,7 +253,7 @@ void apply_by_rows(const ApplyProblem& p, const RowsOfQ<S>& rows, MatrixView<S> 
     for_blocks(sides, [&](QBlock<S>& block, const MatrixView<S>& part) {
       for (index_t t = 0; t < count; t += rows_at_once) {
         const index_t tile = std::min(rows_at_once, count - t);
-        block.measure(mapped(q.row_block(t, tile)), part.row_block(t, tile));
+        block.measure(q.row_block(t, tile), part.row_block(t, tile));
       }
     });
     if (p.product == Product::q) rows.write(sides);

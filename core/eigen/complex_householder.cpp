@@ -12,5 +12,8 @@ template void householder::form_q<householder::Complex128>(const Matrix<Complex1
 template void householder::form_q_carefully<householder::Complex128>(const Matrix<Complex128>&,
                                                                      const Vector<Complex128>&,
                                                                      Matrix<Complex128>&);
+template void householder::apply<householder::Complex128>(const Matrix<Complex128>&,
+                                                          const Vector<Complex128>&, bool,
+                                                          Matrix<Complex128>&);
 
 }  // namespace qrtool

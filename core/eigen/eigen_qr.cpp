@@ -17,6 +17,8 @@ template void householder::form_q_carefully<float>(const Matrix<float>&, const V
                                                    Matrix<float>&);
 template void householder::form_q_carefully<double>(const Matrix<double>&, const Vector<double>&,
                                                     Matrix<double>&);
+template void householder::apply<double>(const Matrix<double>&, const Vector<double>&, bool,
+                                         Matrix<double>&);
 
 /// With fewer rows the rounding errors of float32 can exceed the bar of m 2^-23.
 constexpr index_t few_rows = 16;

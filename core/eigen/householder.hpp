@@ -252,7 +252,11 @@ extern template void form_q_carefully<float>(const Matrix<float>&, const Vector<
                                              Matrix<float>&);
 extern template void form_q_carefully<double>(const Matrix<double>&, const Vector<double>&,
                                               Matrix<double>&);
+extern template void apply<double>(const Matrix<double>&, const Vector<double>&, bool,
+                                   Matrix<double>&);
 using Complex128 = std::complex<double>;
+extern template void apply<Complex128>(const Matrix<Complex128>&, const Vector<Complex128>&, bool,
+                                       Matrix<Complex128>&);
 extern template void factor<Complex128>(Matrix<Complex128>&, Vector<Complex128>&);
 extern template void form_q<Complex128>(const Matrix<Complex128>&, const Vector<Complex128>&,
                                         Matrix<Complex128>&);

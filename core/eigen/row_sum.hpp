@@ -22,6 +22,28 @@ Eigen::Map<const RowMajor<S>, 0, Eigen::OuterStride<>> mapped(const MatrixView<c
   return {a.data, a.rows, a.cols, Eigen::OuterStride<>(a.ld)};
 }
 
+template <class S>
+MatrixView<S> view_of(RowMajor<S>& a) {
+  return {a.data(), a.rows(), a.cols(), a.cols()};
+}
+
+// Eigen's products take long to compile: row_sum.cpp has these for float64 and complex128.
+
+/// sum += A B, and sum += A^H B.
+template <class S>
+void add_product(std::type_identity_t<MatrixView<const S>> a,
+                 std::type_identity_t<MatrixView<const S>> b, MatrixView<S> sum);
+template <class S>
+void add_adjoint_product(std::type_identity_t<MatrixView<const S>> a,
+                         std::type_identity_t<MatrixView<const S>> b, MatrixView<S> sum);
+
+template <class S>
+using ColumnMajor = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
+/// C := R C for the upper triangle R, or with `solves` R^-1 C; of an adjoint with R^H in place of
+/// R.
+template <class S>
+void apply_upper(const ColumnMajor<S>& r, bool is_adjoint, bool solves, ColumnMajor<S>& c);
+
 /// The terms of a plain sum, and of a tile. If rows are alike, every addition may round the same
 /// way.
 inline constexpr index_t rows_of_run = 32, rows_of_tile = 256;

@@ -12,8 +12,8 @@ namespace qrtool {
 template <class T>
 void add_gram(MatrixView<const T> rows, RowSum<Wide<T>>& gram) {
   gram.add(rows.rows, [&](index_t first, index_t count) {
-    const RowMajor<Wide<T>> run = mapped(rows).middleRows(first, count).template cast<Wide<T>>();
-    gram.tile.noalias() += run.adjoint() * run;
+    RowMajor<Wide<T>> run = mapped(rows.row_block(first, count)).template cast<Wide<T>>();
+    add_adjoint_product(view_of(run), view_of(run), view_of(gram.tile));
   });
 }
 
