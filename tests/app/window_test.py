@@ -10,6 +10,7 @@ import io
 import json
 import os
 import pathlib
+import resource
 import sys
 import tempfile
 import unittest
@@ -441,15 +442,55 @@ class Window(FolderTest):
         x, _, status, _ = self.expanding(0 * a, a[:, 0])
         np.testing.assert_array_equal(x[2:], np.zeros((298, 3)))
 
-    def test_expanding_windows_in_doubt_are_solved_as_groups(self):
-        a = self.random.standard_normal((300, 2))
-        a[:, 1] = a[:, 0] + 1e-11 * a[:, 1]
-        b = a[:, 0] + self.random.standard_normal(300)
-        write_table("t.csv", {"g": ["k"] * 300, "x": a[:, 0], "u": a[:, 1], "y": b})
-        options = "--response", "y", "--by", "g", "--intercept"
-        run("solve", "t.csv", "o.csv", *options, "--window", "expanding")
-        run("solve", "t.csv", "p.csv", *options)
-        self.assertEqual(rows_of("o.csv")[-1], rows_of("p.csv")[0])
+    def hard_columns(self, m):
+        """Columns that depend on others: always, for many rows, nearly, far from 0."""
+        a = np.round(self.random.standard_normal((m, 3)) * 1024) / 1024
+        changed = self.random.standard_normal(m)
+        yield "constant", np.column_stack([np.ones(m), a[:, 0], np.full(m, 0.3)])
+        late = a.copy()
+        late[:m // 2, 2] = late[:m // 2, 0] - late[:m // 2, 1]
+        yield "until half", late
+        yield "offset", np.column_stack([np.ones(m), a[:, 0] + 1e6, a[:, 0] + 1e6 - 7])
+        yield "near", np.column_stack([a[:, :2], a[:, 0] + 1e-9 * changed])
+        yield "nearer", np.column_stack([a[:, :2], a[:, 0] + 1e-11 * changed])
+        far = late + 1e6
+        far[:m // 2, 2] = far[:m // 2, 0]
+        yield "far until half", far
+
+    def test_expanding_windows_of_dependent_columns_are_those_of_groups(self):
+        """The same rank, and a fit that differs by the bar at most, from --by of the same rows."""
+        m, at = 3000, np.array([2, 3, 4, 10, 40, 1499, 1500, 1510, 2000, 2999])
+        for kind, a in self.hard_columns(m):
+            b = self.random.standard_normal(m) + a[:, 1]
+            x, _, status, _ = self.expanding(a, b)
+            with h5py.File("o.h5") as file:
+                rank, error = file["report/rank"][:], file["report/backward_error"][:]
+            np.testing.assert_array_equal(status, [5] * 2 + [0] * (m - 2), kind)
+            rows = np.concatenate([np.arange(i + 1) for i in at])
+            np.save("a.npy", a[rows])
+            np.save("b.npy", b[rows])
+            np.save("g.npy", np.repeat(at, at + 1))
+            run("solve", "a.npy", "b.npy", "p.csv", "-f", "--groups", "g.npy")
+            for i, group in zip(at, rows_of("p.csv")):
+                self.assertEqual(rank[i], int(group["rank"]), (kind, i))
+                used, wanted = a[:i + 1], numbers([group], ["x1", "x2", "x3"])[0]
+                size = np.linalg.norm(np.linalg.norm(used, axis=0) * wanted) + \
+                    np.linalg.norm(b[:i + 1])
+                bar = 2.2e-16 * max(16, min(i + 1, 90))
+                self.assertLessEqual(np.linalg.norm(used @ (x[i] - wanted)), bar * size, (kind, i))
+                self.assertLessEqual(error[i], bar, (kind, i))
+
+    def test_expanding_windows_of_dependent_columns_take_no_more_time_with_more_rows(self):
+        """Solved from all their rows they took 100 times the time of independent ones."""
+        def seconds(a):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.expanding(a, b)
+            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+        b = self.random.standard_normal(10000)
+        usual = seconds(self.random.standard_normal((10000, 3)))
+        for kind, a in self.hard_columns(10000):
+            self.assertLess(seconds(a), 10 * usual, kind)
 
     def test_expanding_bits_depend_on_neither_memory_nor_threads(self):
         m = 20000

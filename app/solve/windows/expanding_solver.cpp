@@ -13,9 +13,6 @@ namespace {
 
 /// One window in so many is measured from its rows.
 constexpr index_t windows_of_a_check = 1000;
-/// Beyond this condition, with columns scaled to norm 1, R that was rotated row by row may not know
-/// the rank.
-constexpr double most_condition = 1e9;
 /// The bytes of problems that have grown, in memory together.
 constexpr std::size_t most_bytes_of_growths = std::size_t{16} << 20;
 
@@ -34,7 +31,7 @@ struct GivenSums final : SystemRows<double> {
 std::size_t bytes_of_growth(const GroupSystem& system) {
   const auto width = static_cast<std::size_t>(system.terms() + 1);
   const WindowResults results(system.count_responses(), system.terms());
-  return (5 * width * width + 4 * width +
+  return (3 * width * width + 4 * width +
           static_cast<std::size_t>(results.width() + system.count_responses())) *
              sizeof(double) +
          256;
@@ -75,10 +72,12 @@ void ExpandingSolver::begin(const WindowRun& run) {
   scales_.assign(places.size(), 0);
   for (std::size_t j = 0; j < places.size(); ++j) std::frexp(largest[j], &scales_[j]);
   std::ranges::fill(growths_, Growth{.system = GrowingSystem(system_.terms())});
+  trees_.assign(growths_.size(), RowTree(system_.terms() + 1));
 }
 
-void ExpandingSolver::add_row(Growth& growth, const double* numbers, index_t response) {
+void ExpandingSolver::add_row(const double* numbers, index_t response) {
   if (!system_.counts(numbers, response)) return;
+  Growth& growth = growths_[static_cast<std::size_t>(response)];
   const index_t n = system_.terms();
   ++growth.rows;
   const double weight = system_.weights < 0 ? 1 : numbers[system_.weights];
@@ -95,7 +94,7 @@ void ExpandingSolver::add_row(Growth& growth, const double* numbers, index_t res
     growth.is_finite = growth.is_finite && std::isfinite(row[j]);
   }
   if (!growth.is_finite) return;
-  growth.system.add_row(row.data());
+  growth.system.add_row(row.data(), trees_[static_cast<std::size_t>(response)]);
   merge(growth.b,
         {.weight = weight, .mean = b, .b_squares = weight * b * b, .least = b, .most = b});
 }
@@ -113,7 +112,7 @@ const WindowResults& ExpandingSolver::solve(std::span<const WindowRun> runs) {
       grow(run, r);
       parallel_for(run.count, limits_.threads, [&](index_t i, int) {
         const WindowLine line = solve_grown(i, first + i, r);
-        is_in_doubt[static_cast<std::size_t>(i)] |= needs_rows(line);
+        is_in_doubt[static_cast<std::size_t>(i)] |= line.line.report.status == Status::above_bar;
       });
       compare_with_rows(run, first, r, is_in_doubt);
     }
@@ -135,21 +134,11 @@ void ExpandingSolver::load(const WindowRun& run, index_t window) {
 }
 
 void ExpandingSolver::grow(const WindowRun& run, index_t response) {
-  Growth& growth = growths_[static_cast<std::size_t>(response)];
   std::size_t i = 0;
   run.rows.visit(run.first, run.count, [&](const double* numbers) {
-    add_row(growth, numbers, response);
-    grown_[i++] = growth;
+    add_row(numbers, response);
+    grown_[i++] = growths_[static_cast<std::size_t>(response)];
   });
-}
-
-/// Whether a solution is in doubt that R and the moments have given.
-bool ExpandingSolver::needs_rows(const WindowLine& line) const {
-  const Status status = line.line.report.status;
-  if (status == Status::too_few_rows || status == Status::non_finite) return false;
-  const MatrixFindings& found = line.line.findings;
-  return status != Status::ok || found.rank < system_.terms() ||
-         !(found.scaled_condition < most_condition);
 }
 
 /// Solves window `window`, the i-th of a run, from what has grown, and returns its line.

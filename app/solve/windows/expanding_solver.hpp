@@ -12,9 +12,9 @@
 namespace qrtool {
 
 /// Solves windows that only grow, from an R that grows with them
-/// (core/solve/engines/growing_system). Those in doubt are solved again from all their rows:
-/// dependent or nearly dependent columns, an error above its bar, and one in 1,000 if its rows do
-/// not confirm its error. The results depend neither on other groups, nor on threads and memory.
+/// (core/solve/engines/growing_system). Those in doubt are solved again from all their rows: an
+/// error above its bar, and one in 1,000 if its rows do not confirm its error. The results depend
+/// neither on other groups, nor on threads and memory.
 class ExpandingSolver {
  public:
   /// `system` must outlive the solver.
@@ -36,8 +36,7 @@ class ExpandingSolver {
   void begin(const WindowRun& run);
   void load(const WindowRun& run, index_t window);
   void grow(const WindowRun& run, index_t response);
-  void add_row(Growth& growth, const double* numbers, index_t response);
-  bool needs_rows(const WindowLine& line) const;
+  void add_row(const double* numbers, index_t response);
   // The i-th window of a run is window `window` of the results.
   WindowLine solve_grown(index_t i, index_t window, index_t response);
   void compare_with_rows(const WindowRun& run, index_t first, index_t response,
@@ -54,8 +53,9 @@ class ExpandingSolver {
   FitWorker<double> fits_;
   std::vector<int> scales_;      // of the columns of A, and of the responses, in the group
   std::vector<Growth> growths_;  // of the responses
-  std::vector<Growth> grown_;    // at each window of a run
-  Batch<double> a_, b_;          // the last row of each of them
+  std::vector<RowTree> trees_;
+  std::vector<Growth> grown_;  // at each window of a run
+  Batch<double> a_, b_;        // the last row of each of them
   WindowResults results_;
 };
 

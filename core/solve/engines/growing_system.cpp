@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// growing_system.cpp: rotations, and sums in pairs of float64.
+// growing_system.cpp: rotations in a tree, and sums in pairs of float64.
 #include "core/solve/engines/growing_system.hpp"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace qrtool {
 namespace {
 
-/// The rows that are put together before they join R.
-constexpr index_t rows_of_block = 256;
+/// The rows of a block of the tree.
+constexpr index_t rows_of_block = 16;
 
 /// An unevaluated sum of two float64 numbers, the second of which is a rounding error of the first.
 struct Pair {
@@ -33,16 +33,64 @@ struct Pair {
 
 }  // namespace
 
+RowTree::RowTree(index_t width)
+    : width_(width),
+      block_(static_cast<std::size_t>(width * width), 0.0),
+      row_(static_cast<std::size_t>(width)) {}
+
+void RowTree::add_row(const double* row, std::vector<double>& r) {
+  rotate(row, r);
+  rotate(row, block_);
+  if (++rows_ < rows_of_block) return;
+  rows_ = 0;
+  std::size_t level = 0;
+  for (; level < levels_.size() && levels_[level].is_full; ++level) {
+    join(block_, levels_[level].r);
+    block_.swap(levels_[level].r);
+    levels_[level].is_full = false;
+  }
+  if (level == levels_.size()) levels_.emplace_back();
+  const auto before = std::ranges::find_if(levels_, &Level::is_full);
+  if (before == levels_.end()) {
+    r = block_;
+  } else {
+    r = before->of_all;
+    join(block_, r);
+  }
+  levels_[level] = {.is_full = true, .r = block_, .of_all = r};
+  std::ranges::fill(block_, 0.0);
+}
+
+/// r := R of [r; below].
+void RowTree::join(const std::vector<double>& below, std::vector<double>& r) {
+  for (index_t i = 0; i < width_; ++i) rotate(below.data() + i * width_, r);
+}
+
+/// r := R of [r; row].
+void RowTree::rotate(const double* row, std::vector<double>& r) {
+  std::copy_n(row, width_, row_.data());
+  for (index_t i = 0; i < width_; ++i) {
+    if (row_[i] == 0) continue;
+    double* const of_r = r.data() + i * width_;
+    const double norm = std::sqrt(of_r[i] * of_r[i] + row_[i] * row_[i]);
+    if (norm == 0) continue;
+    const double c = of_r[i] / norm, s = row_[i] / norm;
+    of_r[i] = norm;
+    for (index_t j = i + 1; j < width_; ++j) {
+      const double above = of_r[j];
+      of_r[j] = c * above + s * row_[j];
+      row_[j] = c * row_[j] - s * above;
+    }
+  }
+}
+
 GrowingSystem::GrowingSystem(index_t n)
     : n_(n),
       factor_(static_cast<std::size_t>((n + 1) * (n + 1)), 0.0),
-      base_(factor_),
-      block_(factor_),
-      high_(factor_.size(), 0.0),
-      low_(factor_.size(), 0.0),
-      row_(static_cast<std::size_t>(n + 1)) {}
+      high_(factor_),
+      low_(factor_) {}
 
-void GrowingSystem::add_row(const double* ab) {
+void GrowingSystem::add_row(const double* ab, RowTree& tree) {
   const index_t width = n_ + 1;
   for (index_t i = 0; i < width; ++i) {
     for (index_t j = i; j < width; ++j) {
@@ -53,38 +101,7 @@ void GrowingSystem::add_row(const double* ab) {
       low = sum.low;
     }
   }
-  for (std::vector<double>* factor : {&factor_, &block_}) {
-    std::copy_n(ab, width, row_.data());
-    rotate(*factor);
-  }
-  if (++rows_ < rows_of_block) return;
-  // Errors of as many rotations as there are rows would add up.
-  factor_ = base_;
-  for (index_t i = 0; i < width; ++i) {
-    std::copy_n(block_.data() + i * width, width, row_.data());
-    rotate(factor_);
-  }
-  base_ = factor_;
-  std::ranges::fill(block_, 0.0);
-  rows_ = 0;
-}
-
-/// factor := R of [factor; row_].
-void GrowingSystem::rotate(std::vector<double>& factor) {
-  const index_t width = n_ + 1;
-  for (index_t i = 0; i < width; ++i) {
-    if (row_[i] == 0) continue;
-    double* const r = factor.data() + i * width;
-    const double norm = std::sqrt(r[i] * r[i] + row_[i] * row_[i]);
-    if (norm == 0) continue;
-    const double c = r[i] / norm, s = row_[i] / norm;
-    r[i] = norm;
-    for (index_t j = i + 1; j < width; ++j) {
-      const double above = r[j];
-      r[j] = c * above + s * row_[j];
-      row_[j] = c * row_[j] - s * above;
-    }
-  }
+  tree.add_row(ab, factor_);
 }
 
 /// gradient := A'(b - A x), without b if it does not count. Returns ||b - A x||^2, or what the sums

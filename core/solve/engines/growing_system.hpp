@@ -17,13 +17,45 @@
 
 namespace qrtool {
 
-/// A copy keeps the problem of its time. Entries of rows are at most about 1.
+/// R of rows that come one after another. Errors of as many rotations as there are rows would add
+/// up, and hide the rank; so blocks of rows are put together in a tree:
+///
+///   rows     0 .. 15 16 .. 31 32 .. 47 48 .. 63 64 .. 79 80 ..
+///   level 0  .        .        .        .        R
+///   level 1  .                 .                    blocks of the same size are one of
+///   level 2  R                                      the next level
+///
+/// R of a column that depends on those before it is then about 4 2^-52 times its norm: 3.5 in 10^6
+/// rows of 5 kinds, where 12 came of blocks one after another.
+class RowTree {
+ public:
+  /// `width`: the columns of R, which is packed.
+  explicit RowTree(index_t width);
+
+  /// Adds a row to R of all rows before it.
+  void add_row(const double* row, std::vector<double>& r);
+
+ private:
+  /// R of 2^level blocks, and R of these and of all rows before them.
+  struct Level {
+    bool is_full = false;
+    std::vector<double> r, of_all;
+  };
+  void rotate(const double* row, std::vector<double>& r);
+  void join(const std::vector<double>& below, std::vector<double>& r);
+
+  index_t width_, rows_ = 0;         // rows in the block
+  std::vector<double> block_, row_;  // R of the block; a row that is rotated
+  std::vector<Level> levels_;
+};
+
+/// The problem after some rows. Entries of rows are at most about 1.
 class GrowingSystem final : public SystemRows<double> {
  public:
   explicit GrowingSystem(index_t n);
 
-  /// Adds a row [a b] of n + 1 finite numbers, of which only a copy is changed.
-  void add_row(const double* ab);
+  /// Adds a row [a b] of n + 1 finite numbers. `tree` has had all rows before it.
+  void add_row(const double* ab, RowTree& tree);
   /// Returns R (n x n) and z, which are packed in n + 1 columns.
   MatrixView<const double> r() const { return {factor_.data(), n_, n_, n_ + 1}; }
   MatrixView<const double> z() const { return {factor_.data() + n_, n_, 1, n_ + 1}; }
@@ -37,12 +69,8 @@ class GrowingSystem final : public SystemRows<double> {
  private:
   double squares_of(const double* x, bool has_b, double* gradient) const;
 
-  void rotate(std::vector<double>& factor);
-
-  index_t n_, rows_ = 0;                  // rows in the block
-  std::vector<double> factor_;            // of all rows, (n + 1)^2 as all others
-  std::vector<double> base_, block_;      // of all rows before the block, and of the block
-  std::vector<double> high_, low_, row_;  // row_: n + 1
+  index_t n_;
+  std::vector<double> factor_, high_, low_;  // (n + 1)^2
 };
 
 }  // namespace qrtool
