@@ -99,9 +99,7 @@ void run(const qrtool_context& context, const ApplyCall& call, const Strided<T>&
   std::atomic<bool> are_good = true;
   const auto apply = [&](index_t place, Worker<S>& worker) {
     worker.apply(call, place, inner);
-    const Strided<S> found = packed_in(worker.x);
-    copy<S, T>({found.data, 1, found.rows, found.cols, found.row_stride, 1, found.stride},
-               x.slice(place, 1), 1);
+    copy<S, T>(packed_in(worker.x), x.slice(place, 1), 1);
     for (index_t j = 0; j < call.b.columns; ++j) {
       const SideReport& one = worker.reports[static_cast<std::size_t>(j)];
       const SolutionReport line{

@@ -19,6 +19,9 @@ struct Strided {
   T& at(index_t b, index_t i, index_t j) const {
     return data[b * stride + i * row_stride + j * col_stride];
   }
+  operator Strided<const T>() const requires(!std::is_const_v<T>) {
+    return {data, count, rows, cols, row_stride, col_stride, stride};
+  }
   bool is_there() const { return data != nullptr; }
   /// Whether core can use the arrays without a copy.
   bool is_by_rows() const {

@@ -146,9 +146,7 @@ class ChunkFactors {
   static void hand_over(const Strided<T>& place, const Batch<T>& memory, index_t first,
                         index_t count, int threads) {
     if (memory.view().data == nullptr || !place.is_there()) return;
-    const Strided<T> from = packed_in(memory).slice(0, count);
-    copy<T, T>({from.data, count, from.rows, from.cols, from.row_stride, 1, from.stride},
-               place.slice(first, count), threads);
+    copy<T, T>(packed_in(memory).slice(0, count), place.slice(first, count), threads);
   }
 
   const Problem& problem_;

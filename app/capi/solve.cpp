@@ -21,37 +21,26 @@
 namespace qrtool::capi {
 namespace {
 
-/// The arrays of a call, whose shapes fit each other.
-template <class T>
-struct Systems {
-  Strided<const T> a = {}, b = {};
-  Strided<const Real<T>> w = {};  // m x p for each place of the batch, or m x 1 for all
-  Strided<T> x = {};              // n x p
-  Strided<Real<T>> se = {};       // so, too
-  index_t count = 0, p = 0;
-  bool shares_a = false, shares_weights = false;
-
-  /// Return the A and the B of a place. One A, or one B, may serve all places.
-  Strided<const T> a_of(index_t place) const { return a.slice(a.count == 1 ? 0 : place, 1); }
-  Strided<const T> b_of(index_t place) const { return b.slice(b.count == 1 ? 0 : place, 1); }
-};
-
 /// The arrays of a call as they are given.
 template <class T>
 struct GivenSystems {
   Strided<const T> a = {}, b = {};
   Strided<const Real<T>> w = {};
-  Strided<T> x = {};
-  Strided<Real<T>> se = {};
+  Strided<T> x = {};         // n x p
+  Strided<Real<T>> se = {};  // so, too
 };
 
-/// Returns the number of places of a batch to which both belong.
-index_t broadcast(index_t one, index_t other, const char* names) {
-  if (one != other && one != 1 && other != 1)
-    throw UsageError(
-        fmt::format("{}: {} and {} matrices do not belong together", names, one, other));
-  return one == 1 ? other : one;
-}
+/// The same, whose shapes fit each other. Weights are m x p for each place of the batch, or m x 1
+/// for all. One A, or one B, may serve all places.
+template <class T>
+struct Systems : GivenSystems<T> {
+  index_t count = 0, p = 0;
+  bool shares_a = false, shares_weights = false;
+
+  Strided<const T> b_of(index_t place) const {
+    return this->b.slice(this->b.count == 1 ? 0 : place, 1);
+  }
+};
 
 /// Refuses weights that are none. Errors: InputError.
 template <class R>
@@ -90,10 +79,7 @@ Strided<const Real<T>> weights_of(Strided<const Real<T>> w, Systems<T>& systems)
 
 template <class T>
 Systems<T> systems_of(const GivenSystems<T>& given) {
-  Systems<T> systems{.a = given.a, .b = given.b, .x = given.x, .se = given.se};
-  systems.count = given.x.count;
-  systems.p = given.b.cols;
-  systems.shares_a = given.a.count == 1;
+  Systems<T> systems{given, given.x.count, given.b.cols, given.a.count == 1};
   if (given.w.is_there()) systems.w = weights_of(given.w, systems);
   return systems;
 }
@@ -102,7 +88,10 @@ template <class T>
 GivenSystems<T> given_systems(const qrtool_matrices& a, const qrtool_matrices& b,
                               const qrtool_matrices* weights, const qrtool_solutions& out) {
   if (a.rows != b.rows) throw UsageError(fmt::format("a has {} rows and b has {}", a.rows, b.rows));
-  const index_t count = broadcast(a.count, b.count, "a and b");
+  const index_t count = a.count == 1 ? b.count : a.count;
+  if (b.count != count && b.count != 1)
+    throw UsageError(
+        fmt::format("a and b: {} and {} matrices do not belong together", a.count, b.count));
   GivenSystems<T> given{
       .a = strided<T>(a),
       .b = strided<T>(b),
@@ -215,10 +204,8 @@ struct Found {
   void hand_over(const SolveCall<T>& call, index_t first, index_t count) const {
     const int threads = call.context.limits.threads;
     const auto hand = [&]<class E>(const Batch<E>& from, const Strided<E>& to) {
-      const Strided<E> part = packed_in(from).slice(0, count);
       if (to.is_there())
-        copy<E, E>({part.data, count, part.rows, part.cols, part.cols, 1, part.stride},
-                   to.slice(first, count), threads);
+        copy<E, E>(packed_in(from).slice(0, count), to.slice(first, count), threads);
     };
     hand(x, call.systems.x);
     if (call.problem.wants_se) hand(se, call.systems.se);
@@ -526,13 +513,8 @@ class DeviceSystems {
 
   /// What the device refuses goes to the host together.
   void take(const SystemResults& found) {
-    auto refused = found.refused.begin();
-    for (index_t place = 0; place < all_.count; ++place) {
-      if (refused != found.refused.end() && *refused == place)
-        ++refused;
-      else
-        add(found, place);
-    }
+    for (index_t place = 0; place < all_.count; ++place)
+      if (!std::ranges::binary_search(found.refused, place)) add(found, place);
     if (!found.refused.empty()) by_host(found.refused, {});
   }
   void add(const SystemResults& found, index_t place) {
