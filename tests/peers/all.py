@@ -90,6 +90,10 @@ def cpu_pieces(args):
                     "--precisions", precision, *more, "--shapes", shapes, "--json", "{json}",
                     *args.libraries])
     yield Piece("by", [sys.executable, str(HERE / "by_peers.py"), "{build}/app/qrtool", "{json}"])
+    yield Piece("window", [sys.executable, str(HERE / "window_peers.py"), "{build}/app/qrtool",
+                           "{json}"])
+    yield Piece("apply", [sys.executable, str(HERE / "apply_peers.py"),
+                          "{build}/app/capi/libqrtool.so.1", "{json}"])
     yield from shared_pieces("cpu", ["--backend", "cpu"], "64x64", "1000",
                              [("16x4", "100000"), ("64x64", "1000"), ("288x97", "100")])
     for shape in ("20000x64x64", "1x2000x2000", "1x5000x5000"):
@@ -209,7 +213,7 @@ def versions(args):
     found = {"qrtool": said(f"{args.build}/app/qrtool", "--version").splitlines()[0],
              "python": sys.version.split()[0]}
     for package in ("numpy", "scipy", "h5py", "torch", "jax", "cupy-cuda13x",
-                    "polars", "polars-ds", "polars-ols"):
+                    "polars", "polars-ds", "polars-ols", "statsmodels"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

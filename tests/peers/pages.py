@@ -21,6 +21,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MOST_LOAD = 0.05
+OF_PROCESSOR_TIME = ("window", "apply")  # pieces that other programs change little
 MOST_FLOORS = 6
 MOST_GRID_ROWS = 3
 LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
@@ -34,8 +35,8 @@ OPENING = """\
 ![From file to file: how many times as long a script takes as qrtool](samples/benchmarks.svg)
 
 - From file to file a script of h5py and NumPy takes {files} times as long as qrtool on \
-{cpu_files_where},
-  and one of PyTorch or NumPy {gpu_files} times as long on {gpu_files_where}. qrtool checks \
+{cpu_files_where}, \
+and one of PyTorch or NumPy {gpu_files} times as long on {gpu_files_where}. qrtool checks \
 every matrix; scripts do not.
 - Batches of small matrices: Intel MKL, called from C, takes {cpu} times as long on {cpu_where};
   the fastest other program {gpu} times as long on {gpu_where}, and {large} times for large \
@@ -109,7 +110,7 @@ class Results:
         for piece in file["pieces"]:
             if piece["name"] in self.pieces:
                 raise SystemExit(f"{file['path']}: the piece {piece['name']} is there twice")
-            if piece["others"] > MOST_LOAD:
+            if piece["others"] > MOST_LOAD and piece["name"] not in OF_PROCESSOR_TIME:
                 self.left_out.append(piece["name"])
             else:
                 self.pieces[piece["name"]] = piece
@@ -479,6 +480,33 @@ def by_table(results):
     return Table("by", title, (f"{'; '.join(texts)}. {about}", commands), [], [])
 
 
+def going_on_table(results, slow):
+    """Windows, and products of stored factors."""
+    texts, load = [], 0
+    for piece, _, case in results.cases("window"):
+        name = case["window"] if case["window"] == "expanding" else f"of {case['window']} rows"
+        texts.append(f"windows {name}, {case['rows']:,} rows of noise around {case['offset']:,}: " +
+                     ", ".join(f"{peer} {run['error']:.1e} and {figure(run['cpu_seconds'])} s"
+                               for peer, run in case["found"].items()))
+        load = max(load, piece["others"])
+    for piece, _, case in results.cases("apply"):
+        row = (f"Q'B of {case['count']:,} of {case['m']:,} x {case['n']} and {case['sides']} sides "
+               f"{case['type']}")
+        ratio = case["found"]["SciPy"] / case["found"]["qrtool"]
+        texts.append(f"{row}: {figure(1e6 * case['found']['qrtool'] / case['count'])} us, ormqr / "
+                     f"qrtool {figure(ratio)}")
+        if ratio < CLOSE:
+            slow.append(Slow(results.where(1), row, "ormqr of SciPy", ratio))
+        load = max(load, piece["others"])
+    if not texts:
+        return None
+    about, commands = results.about(["window", "apply"])
+    return Table("going on", "Windows: the largest error of x in the last 100, and processor time; "
+                 "products with Q, which qrtool checks by the inverse product",
+                 (f"{'; '.join(texts)}. Other programs used {100 * load:.0f} % of the cores. "
+                  f"{about}", commands), [], [])
+
+
 def first_table(results):
     rows = {}
     for _, result, case in results.cases("first"):
@@ -761,6 +789,7 @@ class Page:
                 first_table(results), grid_table(results, self.far),
                 solve_table(results, self.slow), python_table(results, self.slow),
                 arrays_table(results, self.slow), by_table(results),
+                going_on_table(results, self.slow),
                 energy_table(results), files_table(results, self.slow),
                 device_files_table(results), systems_table(results), disk_table(results)]
 
@@ -832,7 +861,7 @@ class Page:
         for part, title in (("cpu", "On a CPU"), ("gpu", "On a GPU")):
             tables = [table for its_part, table in self.tables if its_part == part]
             if tables:
-                lines += [f"## {title}", "", *(markdown(table) for table in tables), ""]
+                lines += [f"## {title}", *(markdown(table) for table in tables), ""]
         return "\n".join(lines).rstrip("\n") + "\n"
 
     def readme(self, text):

@@ -265,6 +265,22 @@ class PagesTest(unittest.TestCase):
         self.assertIn("qrtool: 3 s of processor time, 2 s, 200 MiB; polars_ds: 3 s of processor "
                       "time, 2 s, 200 MiB, and fails where one group has too few rows. ", page)
 
+    def test_windows_and_products_stand_beside_other_programs_under_load(self):
+        window = {**piece("window", [{"cases": [{
+            "rows": 1000, "offset": 1000000, "window": 60, "found": {
+                "qrtool": {"error": 1e-11, "cpu_seconds": 2, "seconds": 3},
+                "RollingOLS": {"error": 0.01, "cpu_seconds": 30, "seconds": 40}}}]}]),
+                  "others": 0.5}
+        product = piece("apply", [{"cases": [{
+            "type": "float64", "count": 10, "m": 512, "n": 256, "sides": 64,
+            "found": {"qrtool": 2e-2, "SciPy": 1e-2}}]}])
+        page = self.page_of([window, product])
+        self.assertIn("windows of 60 rows, 1,000 rows of noise around 1,000,000: qrtool 1.0e-11 "
+                      "and 2 s, RollingOLS 1.0e-02 and 30 s; Q'B of 10 of 512 x 256 and 64 sides "
+                      "float64: 2,000 us, ormqr / qrtool 0.5. Other programs used 50 %", page)
+        self.assertIn("Q'B of 10 of 512 x 256 and 64 sides float64: ormqr of SciPy 0.5",
+                      page[:page.index("Less than")])
+
     def test_the_slowest_kind_has_a_row(self):
         def kind(name, seconds):
             return {"kind": name, "m": 64, "n": 64, "batch": 10,
