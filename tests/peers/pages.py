@@ -484,13 +484,15 @@ def going_on_table(results, slow):
     """Windows, and products of stored factors."""
     texts, load = [], 0
     for piece, _, case in results.cases("window"):
-        name = case["window"] if case["window"] == "expanding" else f"of {case['window']} rows"
-        texts.append(f"windows {name}, {case['rows']:,} rows of noise around {case['offset']:,}: " +
+        name = ("expanding windows" if case["window"] == "expanding" else
+                f"windows of {case['window']} rows")
+        texts.append(f"{name}, {case['rows']:,} rows of noise around {case['offset']:,}: " +
                      ", ".join(f"{peer} {run['error']:.1e} and {figure(run['cpu_seconds'])} s"
                                for peer, run in case["found"].items()))
         load = max(load, piece["others"])
     for piece, _, case in results.cases("apply"):
-        row = (f"Q'B of {case['count']:,} of {case['m']:,} x {case['n']} and {case['sides']} sides "
+        many = f"{case['count']:,} of " * (case["count"] > 1)
+        row = (f"Q'B of {many}{case['m']:,} x {case['n']} with {counted(case['sides'], 'side')} "
                f"{case['type']}")
         ratio = case["found"]["SciPy"] / case["found"]["qrtool"]
         texts.append(f"{row}: {figure(1e6 * case['found']['qrtool'] / case['count'])} us, ormqr / "

@@ -276,9 +276,9 @@ class PagesTest(unittest.TestCase):
             "found": {"qrtool": 2e-2, "SciPy": 1e-2}}]}])
         page = self.page_of([window, product])
         self.assertIn("windows of 60 rows, 1,000 rows of noise around 1,000,000: qrtool 1.0e-11 "
-                      "and 2 s, RollingOLS 1.0e-02 and 30 s; Q'B of 10 of 512 x 256 and 64 sides "
+                      "and 2 s, RollingOLS 1.0e-02 and 30 s; Q'B of 10 of 512 x 256 with 64 sides "
                       "float64: 2,000 us, ormqr / qrtool 0.5. Other programs used 50 %", page)
-        self.assertIn("Q'B of 10 of 512 x 256 and 64 sides float64: ormqr of SciPy 0.5",
+        self.assertIn("Q'B of 10 of 512 x 256 with 64 sides float64: ormqr of SciPy 0.5",
                       page[:page.index("Less than")])
 
     def test_the_slowest_kind_has_a_row(self):
