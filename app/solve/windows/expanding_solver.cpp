@@ -16,18 +16,6 @@ constexpr index_t windows_of_a_check = 1000;
 /// The bytes of problems that have grown, in memory together.
 constexpr std::size_t most_bytes_of_growths = std::size_t{16} << 20;
 
-/// The sums for one x, which were found before.
-struct GivenSums final : SystemRows<double> {
-  explicit GivenSums(index_t n) : sums(n, 1) {}
-  void add_residual(index_t, MatrixView<const double>, ResidualSums<double>& to) override {
-    to.add(sums);
-  }
-  void add_precise_residual(index_t, const double*, std::vector<double>&, double&) override {}
-  bool factor_again(index_t, MatrixView<double>, double*) override { return false; }
-
-  ResidualSums<double> sums;
-};
-
 std::size_t bytes_of_growth(const GroupSystem& system) {
   const auto width = static_cast<std::size_t>(system.terms() + 1);
   const WindowResults results(system.count_responses(), system.terms());
@@ -204,34 +192,12 @@ void ExpandingSolver::compare_with_rows(const WindowRun& run, index_t first, ind
     if (rows == run.first + checked[done] + 1) ++done;
   });
   for (std::size_t k = 0; k < checked.size(); ++k) {
-    const index_t i = checked[k];
-    double* const of_x = x.data() + static_cast<index_t>(k) * n;
-    SolutionReport report = results_.line(results_.window(first + i), response).line.report;
-    fits_.judge(sums[k], of_x, report);
-    const bool agrees = !fits_.needs_scales(sums[k], report) && report.status == Status::ok &&
-                        passes(sums[k], i, response, of_x);
-    is_in_doubt[static_cast<std::size_t>(i)] |= !agrees;
+    SolutionReport report =
+        results_.line(results_.window(first + checked[k]), response).line.report;
+    fits_.judge(sums[k], x.data() + static_cast<index_t>(k) * n, report);
+    is_in_doubt[static_cast<std::size_t>(checked[k])] |=
+        fits_.needs_scales(sums[k], report) || report.status != Status::ok;
   }
-}
-
-/// Whether x of a window passes by sums over its rows.
-bool ExpandingSolver::passes(const FitSums& sums, index_t i, index_t response, double* x) const {
-  const Growth& growth = grown_[static_cast<std::size_t>(i)];
-  const index_t n = system_.terms();
-  const int of_b = scales_[static_cast<std::size_t>(n + response)];
-  GivenSums rows(n);
-  rows.sums.r_squares[0] = rows.sums.data_squares[0] = std::ldexp(sums.sums.r_squares, -2 * of_b);
-  rows.sums.b_squares[0] = std::ldexp(sums.sums.b.b_squares, -2 * of_b);
-  for (index_t j = 0; j < n; ++j)
-    rows.sums.gradient[j] = std::ldexp(sums.gradient[j], -of_b - scales_[j]);
-  SolveRules rules = system_.problem_of(growth.rows).rules();
-  rules.only_checks = true;
-  SystemSolver<double> solver(rules);
-  solver.take_factor(growth.system.r(), std::span(scales_).first(static_cast<std::size_t>(n)));
-  SolutionReport report;
-  solver.solve(rows, 0, growth.system.z(), {&of_b, 1},
-               {.x = {x, n, 1, 1}, .se = {}, .reports = {&report, 1}, .rows_used = {}});
-  return report.status == Status::ok;
 }
 
 /// Solves the windows in doubt as groups of their own.

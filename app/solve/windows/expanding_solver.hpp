@@ -41,7 +41,6 @@ class ExpandingSolver {
   WindowLine solve_grown(index_t i, index_t window, index_t response);
   void compare_with_rows(const WindowRun& run, index_t first, index_t response,
                          std::vector<char>& is_in_doubt);
-  bool passes(const FitSums& sums, index_t i, index_t response, double* x) const;
   void solve_from_rows(const WindowRun& run, index_t first, const std::vector<char>& is_in_doubt);
   void set(index_t i, index_t window, index_t response, std::span<const double> x,
            std::span<const double> se, WindowLine line);

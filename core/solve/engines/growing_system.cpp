@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
+#include <utility>
 
 namespace qrtool {
 namespace {
@@ -43,22 +45,18 @@ void RowTree::add_row(const double* row, std::vector<double>& r) {
   rotate(row, block_);
   if (++rows_ < rows_of_block) return;
   rows_ = 0;
+  std::vector<double> carried(r.size(), 0.0);
+  carried.swap(block_);
   std::size_t level = 0;
-  for (; level < levels_.size() && levels_[level].is_full; ++level) {
-    join(block_, levels_[level].r);
-    block_.swap(levels_[level].r);
-    levels_[level].is_full = false;
+  for (; level < levels_.size() && !levels_[level].empty(); ++level) {
+    join(carried, levels_[level]);
+    carried = std::exchange(levels_[level], {});
   }
-  if (level == levels_.size()) levels_.emplace_back();
-  const auto before = std::ranges::find_if(levels_, &Level::is_full);
-  if (before == levels_.end()) {
-    r = block_;
-  } else {
-    r = before->of_all;
-    join(block_, r);
-  }
-  levels_[level] = {.is_full = true, .r = block_, .of_all = r};
-  std::ranges::fill(block_, 0.0);
+  levels_.resize(std::max(levels_.size(), level + 1));
+  levels_[level] = std::move(carried);
+  std::ranges::fill(r, 0.0);
+  for (const std::vector<double>& of_level : levels_ | std::views::reverse)
+    if (!of_level.empty()) join(of_level, r);
 }
 
 /// r := R of [r; below].
