@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -225,6 +226,7 @@ void expect_accurate_or_refused(const blocked::Kernels& kernels, AttackShape sha
 TEST(Attack, RFromGramIsAccurateOrRefused) {
   for (const blocked::Kernels* kernels : blocked_kernels()) {
     for (const AttackShape shape : {AttackShape{129, 64}, AttackShape{300, 101}}) {
+      if (shape.m == 300 && std::getenv("QRTOOL_TEST_ALL") == nullptr) continue;
       expect_accurate_or_refused<float>(*kernels, shape);
       expect_accurate_or_refused<double>(*kernels, shape);
     }

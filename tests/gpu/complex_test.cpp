@@ -109,14 +109,14 @@ std::vector<std::string_view> variants_of(const Problem& p) {
 }
 
 /// Every shape has a program of its own, which PoCL compiles for seconds. So everyday tests take
-/// one shape in both types and every mode, one column and the widest matrix in one type, and a wide
-/// one by reflectors. The tests below take 150x24 in both types.
+/// one shape in both types and every mode, one column and a wide one by reflectors in one type, and
+/// the widest matrix in one type and mode. The tests below take 150x24.
 template <class T>
-bool is_run(std::string_view variant, Shape shape) {
+bool is_run(std::string_view variant, Shape shape, Mode mode) {
   const bool is_by_gram = variant != "opencl/complex", is_double = sizeof(T) == 8;
   if (takes_all()) return !is_by_gram || shape.n == 1 || shape.m == 20 || shape.m == 33;
   if (shape.n == 1) return shape.m > 1 && !is_double;
-  return shape.m == 20 || (shape.m == 33 && is_double == is_by_gram) ||
+  return shape.m == 20 || (shape.m == 33 && is_double == is_by_gram && mode == Mode::reduced) ||
          (shape.m == 8 && is_double && !is_by_gram);
 }
 
@@ -133,7 +133,7 @@ TYPED_TEST(ComplexOnDevice, EveryKindIsWithinItsBarInEveryMode) {
         Run<TypeParam> run(shape.m, shape.n, mode, sign, is_checked ? Check::full : Check::none);
         for (const std::string_view variant : variants_of(run.p)) {
           SCOPED_TRACE(variant);
-          if (!is_run<TypeParam>(variant, shape)) continue;
+          if (!is_run<TypeParam>(variant, shape, mode)) continue;
           run.factor(0, run.p.count, variant);
           expect_all_good(run);
         }
@@ -200,6 +200,7 @@ TYPED_TEST(ComplexOnDevice, NearlyEqualColumnsAreTheProductOfTheirFactors) {
 
 TYPED_TEST(ComplexOnDevice, BitsDoNotDependOnCompany) {
   for (const Shape shape : {Shape{20, 7}, {150, 24}}) {
+    if (shape.m == 150 && sizeof(TypeParam) == 4 && !takes_all()) continue;
     Run<TypeParam> all(shape.m, shape.n, Mode::reduced, Sign::positive);
     Run<TypeParam> alone = all;
     for (const std::string_view variant : variants_of(all.p)) {

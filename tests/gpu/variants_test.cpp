@@ -199,9 +199,12 @@ TEST_P(Variants, SomeShapesAndEveryKindReduced) {
   if (GetParam() == "opencl/tall") GTEST_SKIP() << "TallMatrices has its shapes";
   constexpr Shape tiny[] = {{8, 8}, {5, 4}};  // which takes none of the others
   const std::span<const Shape> some = usual();
+  // float32 is square every day, and float64 is not.
+  bool is_double = false;
   for (const Shape shape : GetParam() == "opencl/tiny" ? std::span(tiny) : some) {
-    check_shape<float>(shape, Mode::reduced, Sign::positive);
-    check_shape<double>(shape, Mode::reduced, Sign::positive);
+    if (takes_all() || !is_double) check_shape<float>(shape, Mode::reduced, Sign::positive);
+    if (takes_all() || is_double) check_shape<double>(shape, Mode::reduced, Sign::positive);
+    is_double = true;
   }
 }
 
@@ -291,18 +294,17 @@ TEST_P(Variants, EveryShapeModeAndSign) {
   if (GetParam() != "opencl/tall") check_shape<float>({4100, 3}, Mode::r, Sign::positive);
 }
 
-/// Fewer shapes, for every day: each mode with a square matrix and with one that is not.
+/// Fewer shapes, for every day: each mode with a square matrix or with one that is not.
 TEST_P(Variants, OtherModesAndSigns) {
   check_shape<float>({1, 1}, Mode::raw, Sign::positive);
   check_shape<float>({1, 1}, Mode::reduced, Sign::lapack);
-  for (const Mode mode : {Mode::complete, Mode::r, Mode::raw}) {
+  for (const Mode mode : {Mode::complete, Mode::r}) {
     check_shape<float>({33, 33}, mode, Sign::positive);
   }
   const Shape other = usual().back();
-  check_shape<float>(other, Mode::complete, Sign::positive);
   check_shape<float>(other, Mode::raw, Sign::positive);
-  check_shape<float>(other, Mode::reduced, Sign::lapack);
-  check_shape<double>({33, 33}, Mode::raw, Sign::lapack);
+  check_shape<double>(other, Mode::raw, Sign::lapack);
+  check_shape<float>({33, 33}, Mode::reduced, Sign::lapack);
 }
 
 /// R and the signs are the same as in the CPU backend, except for rounding.
@@ -311,7 +313,7 @@ TEST_P(Variants, AgreesWithTheCpu) {
   for (const Shape shape : usual()) {
     for (const Sign sign : {Sign::positive, Sign::lapack}) {
       Problem p{2, shape.m, shape.n, ElementType::float64, Mode::reduced, sign};
-      const bool is_everyday = sign == own_sign() || shape.m == 33;
+      const bool is_everyday = sign == own_sign() && shape.m != 33;
       if (!takes(p) || !(takes_all() || is_everyday)) continue;
       Batch<double> a(p.count, p.m, p.n);
       for (index_t b = 0; b < p.count; ++b) fill_matrix<double>({}, b, a.view()[b]);
@@ -394,7 +396,8 @@ TEST_P(Variants, BitsDoNotDependOnCompany) {
       const Problem single = problem<float>(shape, mode), wide = problem<double>(shape, mode);
       if (takes(single) && (takes_all() || is_usual))
         check_determinism<float>(plan_for(single, GetParam()), shape);
-      if (takes(wide) && (takes_all() || (shape.m < 600 && mode == Mode::reduced)))
+      const bool is_built = shape.m < 600 && shape.m != 33 && mode == Mode::reduced;
+      if (takes(wide) && (takes_all() || is_built))
         check_determinism<double>(plan_for(wide, GetParam()), shape);
     }
   }
@@ -402,7 +405,7 @@ TEST_P(Variants, BitsDoNotDependOnCompany) {
 
 /// R alone answers to another guard than Q, so that a matrix may take another route.
 TEST_P(Variants, RAloneHasTheBitsOfReducedByTheSameRoute) {
-  for (const Shape shape : usual()) {
+  for (const Shape shape : takes_all() ? usual() : usual().first(1)) {
     const Problem p = problem<float>(shape, Mode::reduced),
                   r_alone = problem<float>(shape, Mode::r);
     if (!takes(p)) continue;
@@ -554,7 +557,8 @@ TEST_P(Variants, SlabsOfTallMatrices) {
 
 TEST_P(Variants, TallMatrices) {
   if (GetParam() != "opencl/tall") GTEST_SKIP() << "other variants have the shapes above";
-  std::vector<Shape> tall{{5000, 3}, {2000, 17}};
+  std::vector<Shape> tall{{2000, 17}};
+  if (takes_all()) tall.push_back({5000, 3});
   // Each number of columns needs a program, and a compiler for CPUs takes about 10 s for it.
   if (!backend().limits().is_cpu) {
     tall.insert(tall.end(), {{3001, 10}, {3001, 33}, {3001, 64}, {2000, 100}, {2000, 128}});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * solve_test.c: qrtool_solve of the C interface as a C program calls it. Arguments: where the draws
- * begin; the device, which ends with 77 where it is not there. */
+ * begin; the device, which ends with 77 where it is not there; how many draws it gets. */
 #include "expect.h"
 
 struct number {
@@ -261,7 +261,7 @@ int main(int argc, char** argv) {
       solves(context, type, 1, 1, 60000, 6, 2, OF_ROWS, order); /* tall */
       solves(context, type, 1, 2, 60000, 6, 1, OF_ENTRIES, order);
     }
-  draw(context, argc > 2 ? 40 : argc > 1 ? 5000 : 200);
+  draw(context, argc > 3 ? atoi(argv[3]) : argc > 2 ? 40 : argc > 1 ? 5000 : 200);
   qrtool_close(context);
   if (wrong_claims > 0) return 1;
   puts("all claims hold");
