@@ -9,6 +9,8 @@
 
 #include <Eigen/SVD>
 #include <algorithm>
+#include <climits>
+#include <cmath>
 #include <utility>
 
 namespace qrtool::test {
@@ -20,28 +22,38 @@ namespace {
 using Svd = Eigen::JacobiSVD<Eigen::MatrixXd>;
 
 /// The error of R, both in float64: one body, because Eigen takes long to compile.
-double error_of(Eigen::MatrixXd wide_a, Eigen::MatrixXd wide_r, bool by_column) {
-  const Eigen::Index n = wide_a.cols();
-  if (by_column) {
-    for (Eigen::Index j = 0; j < n; ++j) {
-      const double norm = wide_a.col(j).norm();
-      if (norm == 0) continue;
-      wide_a.col(j) /= norm;
-      wide_r.col(j) /= norm;
-    }
+double error_of(Eigen::MatrixXd a, Eigen::MatrixXd r, bool by_column) {
+  const Eigen::Index n = a.cols();
+  // Columns are brought near 1 by powers of two, so that no square leaves the range; `weights` undo
+  // that, up to one power for all columns.
+  Eigen::VectorXi exponents(n);
+  for (Eigen::Index j = 0; j < n; ++j) {
+    const double most = a.col(j).cwiseAbs().maxCoeff();
+    exponents(j) = most > 0 && std::isfinite(most) ? std::ilogb(most) : INT_MIN;
   }
-  const double norm = wide_a.norm();
-  if (norm == 0) return wide_r.norm();
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(wide_a);
+  const int largest = exponents.maxCoeff();
+  Eigen::VectorXd weights = Eigen::VectorXd::Ones(n);
+  for (Eigen::Index j = 0; j < n; ++j) {
+    if (exponents(j) == INT_MIN) continue;
+    const auto near_one = [&](double x) { return std::ldexp(x, -exponents(j)); };
+    a.col(j) = a.col(j).unaryExpr(near_one);
+    r.col(j) = r.col(j).unaryExpr(near_one);
+    weights(j) = by_column ? 1 / a.col(j).norm() : std::ldexp(1.0, exponents(j) - largest);
+  }
+  const auto all = weights.asDiagonal();
+  const double norm = (a * all).norm();
+  if (norm == 0) return r.norm();
+  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(a);
   const Eigen::MatrixXd own_r = qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
-  const Svd svd(own_r * wide_r.transpose(), Eigen::ComputeFullU | Eigen::ComputeFullV);
-  const double error = (own_r - svd.matrixU() * (svd.matrixV().transpose() * wide_r)).norm() / norm;
-  const Eigen::MatrixXd ratio =
-      wide_r.triangularView<Eigen::Upper>().solve<Eigen::OnTheRight>(own_r);
+  const Eigen::MatrixXd whole = own_r * all, whole_r = r * all;
+  const Svd svd(whole * whole_r.transpose(), Eigen::ComputeFullU | Eigen::ComputeFullV);
+  const double error =
+      (whole - svd.matrixU() * (svd.matrixV().transpose() * whole_r)).norm() / norm;
+  const Eigen::MatrixXd ratio = r.triangularView<Eigen::Upper>().solve<Eigen::OnTheRight>(own_r);
   if (!ratio.allFinite()) return error;
   const Svd polar(ratio, Eigen::ComputeFullU | Eigen::ComputeFullV);
   const Eigen::MatrixXd w = polar.matrixU() * polar.matrixV().transpose();
-  return std::min(error, (own_r - w * wide_r).norm() / norm);
+  return std::min(error, (whole - w * whole_r).norm() / norm);
 }
 
 }  // namespace

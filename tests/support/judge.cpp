@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <type_traits>
+#include <vector>
 
 #include "core/report/ratios.hpp"
 #include "tests/support/backward_error.hpp"
@@ -37,6 +39,40 @@ WorstErrors errors_in_bars(const Problem& p, const MatrixReport& report) {
           .residual = in_bars(report.residual, bars.residual),
           .q_or_r = is_measured ? in_bars(report.orthogonality, bars.orthogonality) : 0};
 }
+
+template <class T>
+Errors plain_errors(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r) {
+  using Wide = std::conditional_t<std::is_same_v<T, double>, long double, double>;
+  const index_t m = a.rows, n = a.cols, k = q.cols;
+  std::vector<Wide> gram(static_cast<std::size_t>(k * k)), product(static_cast<std::size_t>(n));
+  Wide of_a = 0, of_rest = 0, of_gram = 0;
+  for (index_t i = 0; i < m; ++i) {
+    for (index_t j = 0; j < n; ++j) product[static_cast<std::size_t>(j)] = a(i, j);
+    for (index_t l = 0; l < k; ++l) {
+      const Wide entry = q(i, l);
+      for (index_t j = l; j < n; ++j) product[static_cast<std::size_t>(j)] -= entry * r(l, j);
+      for (index_t j = l; j < k; ++j) gram[static_cast<std::size_t>(l * k + j)] += entry * q(i, j);
+    }
+    for (index_t j = 0; j < n; ++j) {
+      of_a += static_cast<Wide>(a(i, j)) * a(i, j);
+      of_rest += product[static_cast<std::size_t>(j)] * product[static_cast<std::size_t>(j)];
+    }
+  }
+  for (index_t l = 0; l < k; ++l) {
+    for (index_t j = l; j < k; ++j) {
+      const Wide entry = gram[static_cast<std::size_t>(l * k + j)] - (j == l ? 1 : 0);
+      of_gram += (j == l ? 1 : 2) * entry * entry;
+    }
+  }
+  const auto root = [](Wide squares) { return static_cast<double>(std::sqrt(squares)); };
+  return {.residual = of_a > 0 ? root(of_rest / of_a) : root(of_rest),
+          .orthogonality = root(of_gram)};
+}
+
+template Errors plain_errors(MatrixView<const float>, MatrixView<const float>,
+                             MatrixView<const float>);
+template Errors plain_errors(MatrixView<const double>, MatrixView<const double>,
+                             MatrixView<const double>);
 
 template <class T>
 void measure_r(const Problem& p, MatrixView<const T> a, MatrixView<const T> r,

@@ -6,6 +6,7 @@
 
 #include "core/batch.hpp"
 #include "core/problem/problem.hpp"
+#include "core/report/ratios.hpp"
 #include "core/report/report.hpp"
 
 namespace qrtool::test {
@@ -25,6 +26,12 @@ struct WorstErrors {
 /// The errors of one matrix. It also counts as above its bar if its report says that it is not
 /// finite or that R overflows, because no family has such matrices.
 WorstErrors errors_in_bars(const Problem& p, const MatrixReport& report);
+
+/// The errors of Q and R (MatrixReport::residual and orthogonality) by plain loops: in long double
+/// for matrices of float64, in float64 for those of float32, whose products are exact there. They
+/// share no code with what measures for a report.
+template <class T>
+Errors plain_errors(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r);
 
 /// Enters the backward error of R alone as the report's orthogonality, and above_bar as its status
 /// if the error is too large. In float64 the error of this measurement grows with the condition
