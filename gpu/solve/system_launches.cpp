@@ -85,7 +85,7 @@ struct WideSteps {
   WideSteps(const SolveProblem& p, const Limits& limits)
       : turn{wide_turn(p, limits)},
         measures(chosen_body(measuring_bodies(), turned(p), limits)->steps(turned(p), limits)),
-        solve{wide_solution(p, limits)},
+        solve(wide_solution(p, limits)),
         check{wide_check(p, limits)} {}
 
   SystemSteps all() const {

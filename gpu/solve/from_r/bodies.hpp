@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "gpu/solve/parts/system_body.hpp"
 
@@ -21,6 +22,8 @@ const SystemBody* chosen_body(std::span<const SystemBody> bodies, const SolvePro
 SystemBody systems_body();
 SystemBody systems_check();
 // Each in the .cpp file of its name.
+/// `step` after mirror.cl, which it needs where it reads R in global memory.
+std::vector<SystemStep> after_mirror(SystemStep step);
 SystemBody tall_systems_body();
 SystemBody tall_systems_check();
 SystemBody measures_body();

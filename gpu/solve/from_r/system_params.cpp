@@ -28,8 +28,8 @@ int team_size(index_t n) {
 
 /// The arrays of DECLARE_ROOM of one team.
 std::size_t room_bytes(index_t n, std::size_t element, int team, int rows, bool has_triangle) {
-  const index_t tile = rows * (n | 1), triangle = has_triangle ? n * (n + 1) / 2 : 0;
-  return element * static_cast<std::size_t>(std::max(tile, triangle)) +
+  const index_t of_r = has_triangle ? n * (n + 1) / 2 : team <= 32 ? 0 : 32 * 32;
+  return element * static_cast<std::size_t>(std::max(rows * (n | 1), of_r)) +
          sizeof(double) * static_cast<std::size_t>(3 * n + team + rows);
 }
 
@@ -100,7 +100,7 @@ void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch)
 constexpr std::string_view file = "gpu/solve/from_r/systems.cl";
 
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
-  return {{file, system_params(p.n, p.type, limits), enqueue_solve}};
+  return after_mirror({file, system_params(p.n, p.type, limits), enqueue_solve});
 }
 
 std::vector<SystemStep> steps_of_check(const SolveProblem& p, const Limits& limits) {

@@ -51,7 +51,7 @@ constexpr std::string_view file = "gpu/solve/from_r/tall_systems.cl";
 bool fits(const SolveProblem& p, const Limits&) { return is_tall_system(p.m); }
 
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
-  return {{file, tall_system_params(p.n, p.type, limits), enqueue_all_steps}};
+  return after_mirror({file, tall_system_params(p.n, p.type, limits), enqueue_all_steps});
 }
 
 std::vector<SystemStep> steps_of_check(const SolveProblem& p, const Limits& limits) {
@@ -82,8 +82,8 @@ Params tall_system_params(index_t n, ElementType type, const Limits& limits) {
   return params;
 }
 
-SystemStep tall_steps_after_first(const SolveProblem& p, const Limits& limits) {
-  return {file, tall_system_params(p.n, p.type, limits), enqueue_later_steps};
+std::vector<SystemStep> tall_steps_after_first(const SolveProblem& p, const Limits& limits) {
+  return after_mirror({file, tall_system_params(p.n, p.type, limits), enqueue_later_steps});
 }
 
 SystemBody tall_systems_body() { return {.name = "tall_systems", .fits = fits, .steps = steps}; }

@@ -15,6 +15,6 @@ SlabShape system_slabs(index_t m, index_t n);
 Params tall_system_params(index_t n, ElementType type, const Limits& limits);
 
 /// The steps that correct x, all but the first, which has x = 0.
-SystemStep tall_steps_after_first(const SolveProblem& problem, const Limits& limits);
+std::vector<SystemStep> tall_steps_after_first(const SolveProblem& problem, const Limits& limits);
 
 }  // namespace qrtool

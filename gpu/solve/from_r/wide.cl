@@ -78,25 +78,12 @@ INLINE void pass_over_x(const Room room, __global const STORED* a, __global cons
   for (int first = 0; first < length; first += TILE_ROWS) {
     const int rows = min(TILE_ROWS, length - first);
     __global const STORED* from = a + (index_t)first * COLUMNS;
-    sync_team();
-    for (int e = ITEM; e < rows * COLUMNS; e += TEAM)
-      room.tile[e / COLUMNS * TILE_LD + e % COLUMNS] = from[e];
-    sync_team();
-#if ROW_PARTS > 1
-    room.partial[ITEM] =
-        ITEM % TILE_ROWS < rows ? part_of_product(room, ITEM % TILE_ROWS, ITEM / TILE_ROWS) : 0;
-    sync_team();
-#endif
+    take_tile(room, from, rows);
 #pragma unroll
     for (int t = 0; t < OWNED_ROWS; ++t) {
       const int i = ITEM + TEAM * t;
       if (i >= rows) continue;
-      double product = 0;
-#if ROW_PARTS > 1
-      for (int p = 0; p < ROW_PARTS; ++p) product += room.partial[p * TILE_ROWS + i];
-#else
-      product = part_of_product(room, i, 0);
-#endif
+      const double product = product_of_row(room, i);
       __global STORED* const at = x + (index_t)(first + i) * x_step;
       const double old = what == X_BEGINS || (what == X_GROWS && !exists) ? 0 : (double)*at;
       const STORED entry = (STORED)(what == X_STAYS ? old : old + product);
@@ -108,17 +95,7 @@ INLINE void pass_over_x(const Room room, __global const STORED* a, __global cons
       sums->b_squares = fma(scaled, scaled, sums->b_squares);
       room.residual[i] = entry;
     }
-    sync_team();
-#pragma unroll
-    for (int t = 0; t < OWNED; ++t) {
-      const int column = COLUMNS <= TEAM ? ITEM % COLUMNS : ITEM + TEAM * t;
-      const int slice = COLUMNS <= TEAM ? ITEM / COLUMNS : 0;
-      if (column >= COLUMNS || slice >= SLICES) continue;
-      double sum = sums->gradient[t];
-      for (int i = slice; i < rows; i += SLICES)
-        sum = fma((double)room.tile[i * TILE_LD + column], room.residual[i], sum);
-      sums->gradient[t] = sum;
-    }
+    add_tile(room, rows, sums);
   }
 }
 
@@ -170,8 +147,8 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_wi
 #pragma unroll 1
   for (int step = 0; !all_are_done; ++step) {
     take_triangle(room, r);
-    solve_transposed(room, r);
-    solve_triangle(room, r);
+    solve_triangle(room, r, true);
+    solve_triangle(room, r, false);
 #pragma unroll
     for (int t = 0; t < OWNED; ++t) {
       const int c = ITEM + TEAM * t;

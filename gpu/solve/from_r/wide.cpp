@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "gpu/solve/from_r/bodies.hpp"
 #include "gpu/solve/from_r/system_params.hpp"
 #include "gpu/solve/parts/tuning.hpp"
 
@@ -83,8 +84,8 @@ SystemStep wide_turn(const SolveProblem& p, const Limits& limits) {
   return {file, system_params(p.m, p.type, limits), enqueue_turn};
 }
 
-SystemStep wide_solution(const SolveProblem& p, const Limits& limits) {
-  return {file, system_params(p.m, p.type, limits), enqueue_solution};
+std::vector<SystemStep> wide_solution(const SolveProblem& p, const Limits& limits) {
+  return after_mirror({file, system_params(p.m, p.type, limits), enqueue_solution});
 }
 
 SystemStep wide_check(const SolveProblem& p, const Limits& limits) {

@@ -27,7 +27,7 @@ WideBuffers wide_buffers(const SolveProblem& problem, index_t count, index_t sid
 /// `to_turned` and `to_scaled` of `count` systems, for `problem`, as in SystemJob.
 SystemStep wide_turn(const SolveProblem& problem, const Limits& limits);
 /// x, and its check, once R of both is measured.
-SystemStep wide_solution(const SolveProblem& problem, const Limits& limits);
+std::vector<SystemStep> wide_solution(const SolveProblem& problem, const Limits& limits);
 SystemStep wide_check(const SolveProblem& problem, const Limits& limits);
 
 }  // namespace qrtool

@@ -56,7 +56,10 @@ void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
 std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
   std::vector<SystemStep> list{normal_sums_step(p, limits),
                                {"gpu/solve/normal/tall_normal.cl", params_for(p), enqueue}};
-  if (p.type == ElementType::float64) list.push_back(tall_steps_after_first(p, limits));
+  if (p.type == ElementType::float64) {
+    const std::vector<SystemStep> later = tall_steps_after_first(p, limits);
+    list.insert(list.end(), later.begin(), later.end());
+  }
   return list;
 }
 
