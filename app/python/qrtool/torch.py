@@ -91,8 +91,8 @@ def _require(call, tensor, name):
     if tensor.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
         raise RuntimeError(f"qrtool.torch.{call}: Low precision dtypes not supported. Got {kind}")
     if forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:
-        raise NotImplementedError(f"Trying to use forward AD with qrtool.torch.{call} that does not "
-                                  "support it")
+        raise NotImplementedError(f"Trying to use forward AD with qrtool.torch.{call} that does "
+                                  "not support it")
 
 
 def _require_matrices(call, tensor, name):
