@@ -519,4 +519,13 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue, cl_kernel kernel, cl_uint, const
   });
 }
 
+// Programs that are not optimised look for these when they start, and do not call them.
+cl_int clRetainKernel(cl_kernel) { return CL_INVALID_OPERATION; }
+cl_int clGetKernelInfo(cl_kernel, cl_kernel_info, std::size_t, void*, std::size_t*) {
+  return CL_INVALID_OPERATION;
+}
+cl_int clCreateKernelsInProgram(cl_program, cl_uint, cl_kernel*, cl_uint*) {
+  return CL_INVALID_OPERATION;
+}
+
 }  // extern "C"
