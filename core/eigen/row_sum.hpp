@@ -39,8 +39,8 @@ void add_adjoint_product(std::type_identity_t<MatrixView<const S>> a,
 
 template <class S>
 using ColumnMajor = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>;
-/// C := R C for the upper triangle R, or with `solves` R^-1 C; of an adjoint with R^H in place of
-/// R.
+/// C := R C, where R is upper triangular. `solves`: C := R^-1 C. `is_adjoint`: R^H takes the place
+/// of R.
 template <class S>
 void apply_upper(const ColumnMajor<S>& r, bool is_adjoint, bool solves, ColumnMajor<S>& c);
 

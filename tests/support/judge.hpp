@@ -27,9 +27,9 @@ struct WorstErrors {
 /// finite or that R overflows, because no family has such matrices.
 WorstErrors errors_in_bars(const Problem& p, const MatrixReport& report);
 
-/// The errors of Q and R (MatrixReport::residual and orthogonality) by plain loops: in long double
-/// for matrices of float64, in float64 for those of float32, whose products are exact there. They
-/// share no code with what measures for a report.
+/// Measures the residual and the orthogonality of Q and R by plain loops, which share no code with
+/// the reports. Sums of float64 matrices are in long double. Sums of float32 matrices are in
+/// float64, where a product of two float32 numbers is exact.
 template <class T>
 Errors plain_errors(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r);
 
