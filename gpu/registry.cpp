@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "core/error.hpp"
@@ -61,54 +62,74 @@ const GpuVariant& gpu_variant(const Variant& variant) {
 
 namespace {
 
-/// Whether further passes by groups take less time than reflectors, for a batch that fills the
-/// device: which way a matrix takes must not depend on its batch.
-bool saves_time(const GpuVariant& first, Problem p, const Limits& limits) {
+/// Whether further passes by `by`, which take `factor` times as long as `by` itself, take less time
+/// than reflectors, for a batch that fills the device: which way a matrix takes must not depend on
+/// its batch.
+bool saves_time(std::string_view by, double factor, const GpuVariant& first, Problem p,
+                const Limits& limits) {
   if (first.again == nullptr) return true;
-  p.count = tuning::group_passes_batch;
+  p.count = tuning::whole_passes_batch;
   const CostTable& costs = device_costs(limits);
   const std::string_view reflectors = first.again(p).plan.name;
   // Every call asks for the same shape again and again, and the table is text.
-  thread_local struct {
+  struct Answer {
     Problem problem;
     const CostTable* costs = nullptr;
     std::string_view reflectors;
     bool saves = false;
-  } last;
+  };
+  thread_local std::map<std::string_view, Answer> answers;
+  Answer& last = answers[by];
   if (last.problem == p && last.costs == &costs && last.reflectors == reflectors) return last.saves;
-  const double group = costs.seconds(gram_group_variant().plan.name, p);
-  last = {
-      p, &costs, reflectors,
-      !std::isfinite(group) || tuning::group_passes_cost * group <= costs.seconds(reflectors, p)};
-  return last.saves;
+  const double passes = costs.seconds(by, p);
+  const bool saves = !std::isfinite(passes) || factor * passes <= costs.seconds(reflectors, p);
+  last = {p, &costs, reflectors, saves};
+  return saves;
 }
 
-/// Whether a group for each matrix is the fastest way by further passes, and faster than
-/// reflectors. Where products in float64 are slow it is not, but gram_group goes on in its own way.
-bool takes_groups(const GpuVariant& first, const Problem& p, const Limits& limits) {
+/// Whether `route`, by a warp or a group for each matrix, may be the fastest way by further passes.
+/// Where products in float64 are slow it is not, but `gram` and `gram_group` go on in their own
+/// way.
+bool takes_whole(const FurtherRoute& route, const GpuVariant& first, const Problem& p,
+                 const Limits& limits) {
   using namespace tuning;
-  static const std::string_view own_file = gram_group_variant().file;
-  if (!limits.float64_products && first.file != own_file) return false;
+  if (!limits.float64_products && first.file != route.file) return false;
   // narrow_passes.cl begins with the sums of `tall`.
   if (first.slab_sums != nullptr) return false;
+  if (p.m > whole_passes_most_rows && p.m * p.n >= narrow_least.entries) return false;
+  return route.fits(p, limits);
+}
+
+bool takes_warps(const GpuVariant& first, const Problem& p, const Limits& limits) {
+  using namespace tuning;
+  if (!limits.float64_products) return true;
+  const bool is_single = p.type == ElementType::float32;
+  return saves_time(gram_variant().plan.name,
+                    is_single ? warp_passes_cost_single : warp_passes_cost_double, first, p,
+                    limits);
+}
+
+bool takes_groups(const GpuVariant& first, const Problem& p, const Limits& limits) {
+  using namespace tuning;
   if (p.n < group_passes_least_columns) return false;
-  if (p.m > group_passes_most_rows && p.m * p.n >= narrow_least.entries) return false;
-  const bool is_wide = p.type == ElementType::float64 && p.n >= gram_group_least_columns;
-  if (p.n >= gram_group_least_columns && !saves_time(first, p, limits)) return false;
-  return is_wide || p.m > gram_small_rows;
+  if (p.n < gram_group_least_columns) return p.m > gram_small_rows;
+  if (!saves_time(gram_group_variant().plan.name, group_passes_cost, first, p, limits))
+    return false;
+  return p.type == ElementType::float64 || p.m > gram_small_rows;
 }
 
 }  // namespace
 
 const FurtherRoute* further_route(const GpuVariant& first, const Problem& p, const Limits& limits) {
   static const FurtherRoute any = further_passes(), narrow = narrow_passes(),
-                            group = group_passes();
+                            group = group_passes(), warp = warp_passes();
   const bool has_rest = first.rest_is_refused != nullptr && first.rest_is_refused(p, limits);
   if (first.again == nullptr && !has_rest) return nullptr;
   // gram_passes has taken them already.
   if (is_complex(p.type) && first.file == any.file) return nullptr;
   if (is_complex(p.type)) return any.fits(p, limits) ? &any : nullptr;
-  if (takes_groups(first, p, limits) && group.fits(p, limits)) return &group;
+  if (takes_whole(warp, first, p, limits) && takes_warps(first, p, limits)) return &warp;
+  if (takes_whole(group, first, p, limits) && takes_groups(first, p, limits)) return &group;
   const bool is_narrow = narrow.fits(p, limits);
   // What takes flags takes many matrices at once; `large` takes one after another.
   const bool by_many = !has_rest && first.again(p).takes_flags;

@@ -36,6 +36,7 @@
 //   SLAB, STAGES                      16.., 1..  gram_slab.clh
 //   STORED                                       common.clh; double: two passes
 //                                                (gram_twice_tile.clh)
+//   REFUSED                           0, 1       1: the matrices of a list
 //   WANT_Q                            0, 1       1: Q is formed
 //   ONE_PASS                          0, 1       gram_tile_pivots.clh; for float64, R alone
 //   IN_PARTS                          0, 1       1: float64, from 129 rows (gram_tile_sums.clh)
@@ -48,6 +49,9 @@
 
 #ifndef WANT_Q
 #define WANT_Q 1
+#endif
+#ifndef REFUSED
+#define REFUSED 0
 #endif
 #ifndef SHARES_ROOM
 #define SHARES_ROOM 1
@@ -80,7 +84,7 @@ INLINE void put_entries(const Warp* at, const Block x, __local STORED* to, Layou
   }
 }
 
-#if !STORED_IS_DOUBLE
+#if !STORED_IS_DOUBLE && !REFUSED
 // Replaces 16 rows of A by rows of Q, starting with the last columns. tile: X' below the diagonal.
 INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivots,
                    __local float* rows, Layout a) {
@@ -115,11 +119,13 @@ INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivot
 
 // ---- factor_gram
 
+#if !REFUSED
 INLINE void store_warp_nan(__global STORED* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
+#endif
 
-#if !STORED_IS_DOUBLE
+#if !STORED_IS_DOUBLE && !REFUSED
 // The largest x, which must not be negative: the bits of such floats have the order of their
 // values.
 INLINE float max_of_warp(float x) {
@@ -133,7 +139,7 @@ INLINE float max_of_warp(float x) {
 }
 #endif
 
-#if STORED_IS_DOUBLE
+#if STORED_IS_DOUBLE || REFUSED
 #include "gpu/gram/gram_twice_tile.clh"
 #else
 // Transposes the blocks above the diagonal. The blocks of the last row are already X'.
@@ -424,6 +430,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
       if (route == ROUTE_SECOND_PASS) passes = 2;
     }
 #if WANT_Q
+    if (agreed(route == ROUTE_REFLECTORS)) break;
     transpose_inverse(&at, &tile);
     multiply_slabs(&at, &tile, room, a, q, layout);
     a = q;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // further.cpp: the numbers that every way by further passes has in common.
 #include "gpu/model/further.hpp"
-#include "gpu/model/tuning.hpp"
-
 #include <algorithm>
 #include <cmath>
+
+#include "core/report/ratios.hpp"
+#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -40,6 +41,24 @@ PassCounts further_pass_counts(const Problem& p) {
   using namespace tuning;
   return is_single(p) ? PassCounts{further_usual_single, further_passes_single}
                       : PassCounts{further_usual_double, further_passes_double};
+}
+
+double most_measured_departure(const Problem& p) {
+  const auto m = static_cast<double>(p.m), root = std::sqrt(static_cast<double>(real_columns(p)));
+  const double growth =
+      is_single(p) ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
+  const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
+  const double most = tuning::gram_guard_share * bar - growth * 0x1p-53 * (root + 1);
+  return most > 0 ? most * most : 0;
+}
+
+GroupPasses passes_of_refused(const Problem& p) {
+  GroupPasses how{};
+  how.enough = most_measured_departure(p);
+  how.shift = tuning::further_shift * static_cast<double>(p.m) * 0x1p-53;
+  how.noise = 0.75 * (is_single(p) ? 0x1p-25 : 0x1p-52);  // quad_noise is between 1 and 2
+  how.passes = further_pass_counts(p).most;
+  return how;
 }
 
 bool has_room_for_slot(const Slots& slots, const Problem& p, const Limits& limits) {

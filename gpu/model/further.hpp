@@ -13,7 +13,7 @@ namespace qrtool {
 struct FurtherJob {
   const Problem& problem;
   const Params& params;  // of tune()
-  index_t count;         // matrices of the list, or more
+  index_t count;         // matrices of the list, or more; of the batch for Finds::routes
   const Buffer& list;    // their numbers in the batch, int
   const Buffer& a;       // input, packed row-major matrices of m x n
   const Buffer& q;       // output, m x n, if Q is wanted
@@ -31,6 +31,11 @@ struct PassRange {
   int first, end;
 };
 
+/// How the kernels find the refused matrices: `count` of the list; as many of the list as `listed`
+/// says; or by the routes of all matrices. In the last two cases the host need not know how many
+/// there are, and one launch takes all passes.
+enum class Finds { list, listed, routes };
+
 struct FurtherRoute {
   std::string_view file;
   /// Whether the kernels take the matrices of a problem on a device.
@@ -40,8 +45,7 @@ struct FurtherRoute {
   /// The work memory of a matrix in flight, and the largest useful number of them. One is enough.
   Slots (*slots)(const Problem&);
   void (*enqueue)(const FurtherJob&, PassRange, Launcher&);
-  /// Whether job.count may be more than the list has, so that the host need not know.
-  bool reads_number = false;
+  Finds finds = Finds::list;
   /// Kernels that take long to build.
   std::span<const std::string_view> heavy_kernels = {};
 };
@@ -55,6 +59,14 @@ struct PassCounts {
   int usual, most;
 };
 PassCounts further_pass_counts(const Problem& problem);
+
+/// The largest ||Q'Q - I||_F^2, as computed, with which a stored Q is good: the bar less the error
+/// of the sums, at most m u ||Q'Q||_F. Of complex matrices it is the norm of the real form, sqrt(2)
+/// times their own. In float64 that is more than the bar, and h u sqrt(n) is taken with the
+/// hypothesis of gpu/gram/steps/departure.clh.
+double most_measured_departure(const Problem& problem);
+/// The numbers for kernels that take all passes of a matrix at once (gram_group.cl, gram.cl).
+GroupPasses passes_of_refused(const Problem& problem);
 
 /// Whether the device has room for a slot beside a matrix of the problem.
 bool has_room_for_slot(const Slots& slots, const Problem& problem, const Limits& limits);

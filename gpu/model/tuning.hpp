@@ -93,20 +93,21 @@ inline constexpr FurtherLeast further_least{.columns = 33, .entries = 1 << 16, .
 /// narrow_passes.cl, H200, of half the rank: 200000x16 0.20 and 1.22, 200000x8 0.19 and 0.24, 200
 /// of 6000x6 0.24 and 0.29, 500 of 1500x24 0.40 and 1.19; 2000 of 256x128 6.5 and 3.5.
 inline constexpr FurtherLeast narrow_least{.columns = 33, .entries = 1 << 16, .tall_columns = 6};
-/// gram_group.cl takes refused matrices of so many columns and more, and of so many rows at most;
-/// of more rows only those that have fewer entries than narrow_least. A group takes a whole matrix,
-/// so that few tall ones leave the device idle. To gram_small_rows `small` is faster in float32,
-/// and in float64 below gram_group_least_columns. H200, ms of half the rank, by groups and by the
-/// next way: float64 2000 of 256x128 6.6 and 8.5 (blocked), 5000 of 100x80 3.9 and 6.3, 2000 of
-/// 128x128 5.0 and 4.7, 2000 of 500x64 4.2 and 6.2, 15000 of 64x64 8.1 and 3.9 (small); float32
-/// 1000 of 512x128 3.4 and 4.4 (narrow_passes.cl), 1000 of 1000x40 1.2 and 5.2 (blocked), 2000 of
-/// 256x128 4.4 and 3.5, 500 of 1000x100 2.3 and 2.2. With one such matrix in 32: float64 500 of
-/// 1000x100 2.1 and 1.5, 1000 of 512x128 2.3 and 2.0.
-inline constexpr std::int64_t group_passes_least_columns = 33, group_passes_most_rows = 512;
-/// They take so many times as long as gram_group: H200, half the rank, 2.9 to 4.3 in float64, 1.9
-/// to 3.9 in float32. `small` takes 1.4 to 2.3 times as long, and is taken at once.
+/// A warp (gram.cl, to 80 columns) or a group (gram_group.cl, from group_passes_least_columns on)
+/// takes all passes of a refused matrix, of so many rows at most; of more rows only those that have
+/// fewer entries than narrow_least, since few tall ones leave the device idle.
+inline constexpr std::int64_t whole_passes_most_rows = 512, group_passes_least_columns = 33;
+/// They are taken where so many times the time of `gram` or of gram_group, in the table of times,
+/// is at most that of the next variant. The table has Gaussian matrices. For half the rank `small`
+/// takes up to twice as long; passes by a warp take 1.6 to 2.8 times as long as `gram` in float64,
+/// 2.8 to 4.2 times in float32; those by a group 2.9 to 4.3 times in float64, 1.9 to 3.9 in
+/// float32. H200, ms of half the rank by a warp and by `small`: float64 2000 of 48x48 0.18 and
+/// 0.32, of 80x80 0.91 and 1.45, of 100x80 1.44 and 1.67, 15000 of 64x64 2.8 and 2.6; float32 2000
+/// of 256x64 0.48 and 0.72, of 100x80 0.84 and 0.65, 15000 of 64x64 1.9 and 1.5. To gram_small_rows
+/// `small` is faster than groups in float32, and in float64 below gram_group_least_columns.
+inline constexpr double warp_passes_cost_single = 2.5, warp_passes_cost_double = 1.25;
 inline constexpr double group_passes_cost = 3.3;
-inline constexpr std::int64_t group_passes_batch = 1 << 14;  // for which times are compared
+inline constexpr std::int64_t whole_passes_batch = 1 << 14;  // for which times are compared
 /// Bytes of the matrices in flight: this much, and not more than this part of the device's memory.
 inline constexpr std::size_t further_most_bytes = std::size_t{1} << 30;
 inline constexpr std::size_t further_share_of_device = 16;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // refused.cl: finds the matrices that the guard of a variant has refused (refused.cpp).
 //
-//   scale_refused  of `gram` and `gram_group` in float64, those whose columns are too large or too
-//                  small to be squared. They begin again with scaled columns: the host launches the
-//                  variant once more, with the define SCALED. Kernels without it have no register
-//                  left for this.
+//   scale_refused  scales columns. ROUTE_SCALED is what `gram` and `gram_group` in float64 give to
+//                  matrices whose columns are too large or too small to be squared. They begin
+//                  again: the host launches the variant once more, with the define SCALED. Kernels
+//                  without it have no register left for this.
 //   list_refused   for further passes, a list of all of them
 //
 // Defines, set in refused.cpp           range      meaning
@@ -15,30 +15,27 @@
 #define RANGE_GROUP 64
 #define LIST_GROUP 256
 
-// Finds refused matrices in which no column is zero and some may have a squared norm outside
-// LEAST_SQUARE .. MOST_SQUARE. `to`, the place of the first Q, gets their scaled columns, and their
-// route becomes ROUTE_SCALED. The magnitude of a matrix is found from its entries, of which the
-// guard may have seen the upper words alone. One group per matrix.
+// `to`, the place of the first Q, gets the scaled columns of the matrices of ROUTE_SCALED. With a
+// column of zeros the route becomes ROUTE_REFLECTORS. The magnitude of such a matrix is found from
+// its entries, of which the guard has seen the upper words alone. One group per matrix.
 __kernel __attribute__((reqd_work_group_size(RANGE_GROUP, 1, 1))) void scale_refused(
     __global const STORED* a, __global STORED* to, __global int* magnitudes, __global int* routes,
     FactorShape shape) {
   __local int most, negative;  // of the smallest exponent
   const int item = get_local_id(0), matrix = get_group_id(0);
-  const bool is_refused = routes[matrix] == ROUTE_REFLECTORS;
+  const bool is_outside = routes[matrix] == ROUTE_SCALED;
   const index_t first = matrix * ((index_t)shape.m * shape.n);
   if (item == 0) most = MAGNITUDE_ZERO;
   if (item == 0) negative = -MAGNITUDE_NON_FINITE;
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (!is_refused) shape.n = 0;
+  if (!is_outside) shape.n = 0;
   const ColumnRange range = bring_into_range(a + first, to + first, shape, item, RANGE_GROUP);
   atomic_max(&most, range.most);
   atomic_max(&negative, -range.least);
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (item == 0 && is_refused) {
-    const int least = -negative;
-    const bool is_outside = least != MAGNITUDE_ZERO && (least <= -125 || most >= 138);
+  if (item == 0 && is_outside) {
     magnitudes[matrix] = most == MAGNITUDE_ZERO ? most : most + 1;
-    if (is_outside) routes[matrix] = ROUTE_SCALED;
+    if (-negative == MAGNITUDE_ZERO) routes[matrix] = ROUTE_REFLECTORS;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 
 #include "gpu/registry.hpp"
 
@@ -26,8 +27,8 @@ struct Step {
   bool changes_routes = true;
 };
 
-bool is_refused(int route) { return route == ROUTE_REFLECTORS; }
 bool is_scaled(int route) { return route == ROUTE_SCALED; }
+bool is_refused(int route) { return route == ROUTE_REFLECTORS || is_scaled(route); }
 /// The tree of `tall` also writes NaN for matrices that are not finite.
 bool is_for_rest(int route) { return route != ROUTE_FIRST_PASS && route != ROUTE_FURTHER_PASSES; }
 
@@ -43,12 +44,14 @@ class Refused {
   void run() {
     if (first_.again == nullptr && !has_rest()) return;
     looks_ = std::ranges::count(engine_.ready_for_refused, kernels()) == 0;
+    // Some 40 us of the host, while the device is busy with a batch.
+    const bool is_batch = job_.count > 1;
+    if (is_batch) take_steps();
     if (number(first_.again == nullptr ? is_for_rest : is_refused) == 0) return;
-    add_steps();
-    if (looks_) count_launches();
+    if (!is_batch) take_steps();
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
-      if (number(step.takes) == 0) continue;
+      if (!goes_unread(i) && number(step.takes) == 0) continue;
       if (looks_) engine_.session.programs.prepare({&wanted_[i], 1});
       Launcher launch = engine_.launcher(step.source, step.flags);
       step.enqueue(launch);
@@ -71,6 +74,11 @@ class Refused {
  private:
   const Problem& problem() const { return job_.problem; }
 
+  void take_steps() {
+    add_steps();
+    if (looks_) count_launches();
+  }
+
   void add_steps() {
     const Limits& limits = engine_.info.limits;
     if (first_.first_q != nullptr && real_of(problem().type) == ElementType::float64) add_scaled();
@@ -87,14 +95,22 @@ class Refused {
       step.enqueue(recorder);
       WantedKernels& wanted = wanted_.emplace_back(WantedKernels{step.source, {}, step.heavy});
       for (const TakenLaunch& launch : taken) wanted.kernels.insert(launch.kernel);
-      launches_ += taken.size();
+      launches_.push_back(taken.size());
     }
   }
 
-  /// Whether all launches cost less than the wait for the routes.
+  /// Whether so many launches cost less than the wait for the routes.
+  bool can_go_unread(std::size_t launches) const {
+    const bool by_number = further_ == nullptr || further_->finds != Finds::list;
+    return by_number && !is_one_by_one_ && launches <= engine_.most_unread_launches;
+  }
   bool can_go_unread() const {
-    const bool by_number = further_ == nullptr || further_->reads_number;
-    return by_number && !is_one_by_one_ && launches_ <= engine_.most_unread_launches;
+    return can_go_unread(std::reduce(launches_.begin(), launches_.end()));
+  }
+  /// Whether this step goes on without the routes, which may have changed since they were read.
+  bool goes_unread(std::size_t i) const {
+    return looks_ && i > 0 && known_.empty() && can_go_unread(launches_[i]) &&
+           engine_.session.programs.has(wanted_[i]);
   }
 
   RefusedKernels kernels() const {
@@ -128,7 +144,7 @@ class Refused {
   void add_scaled() {
     constexpr int range_group = 64;  // RANGE_GROUP
     scaled_params_["SCALED"] = 1;
-    steps_.push_back({is_refused, own_source(), {}, [this](Launcher& launch) {
+    steps_.push_back({is_scaled, own_source(), {}, [this](Launcher& launch) {
                         launch("scale_refused", job_.count, range_group, job_.a,
                                first_.first_q(job_), job_.magnitudes, *routes_,
                                factor_shape(real_form(problem()), job_.count));
@@ -148,16 +164,12 @@ class Refused {
   void add_passes(Params params) {
     constexpr int list_group = 256;  // LIST_GROUP
     further_params_ = std::move(params);
-    steps_.push_back({is_refused,
-                      own_source(),
-                      {},
-                      [this](Launcher& launch) {
-                        if (!launch.is_recorder()) take_memory();
-                        launch("list_refused", has_memory(launch) ? 1 : 0, list_group, *routes_,
-                               own_.list, own_.listed, static_cast<int>(job_.count));
-                      },
-                      {},
-                      /*changes_routes=*/false});
+    const auto list = [this](Launcher& launch) {
+      launch("list_refused", has_memory(launch) ? 1 : 0, list_group, *routes_, own_.list,
+             own_.listed, static_cast<int>(job_.count));
+    };
+    if (further_->finds != Finds::routes)
+      steps_.push_back({is_refused, own_source(), {}, list, {}, /*changes_routes=*/false});
     steps_.push_back(
         {is_refused,
          {further_->file, defines_for(problem(), further_params_, ElementType::float64),
@@ -177,7 +189,8 @@ class Refused {
   /// The slots of `first` are free, and serve where they are enough. Where not even one slot fits,
   /// reflectors factor these matrices, in memory that they have.
   void take_memory() {
-    const index_t count = number(is_refused);
+    has_asked_ = true;
+    const index_t count = number_taken();
     const std::size_t list_bytes = sizeof(int) * static_cast<std::size_t>(count);
     const std::size_t taken = engine_.pool.bytes_beside_refused() + list_bytes;
     const std::size_t needed = slot_bytes(count, taken);
@@ -186,11 +199,18 @@ class Refused {
                .value_or(BufferPool::OfRefused{});
     if (is_there && own_.slots) own_.slots = job_.slots;
   }
-  bool has_memory(const Launcher& launch) const { return launch.is_recorder() || own_.slots; }
+  bool has_memory(const Launcher& launch) {
+    if (!launch.is_recorder() && !has_asked_) take_memory();
+    return launch.is_recorder() || own_.slots;
+  }
+  /// The matrices that the passes are launched for.
+  index_t number_taken() {
+    return further_->finds == Finds::routes ? job_.count : number(is_refused);
+  }
 
   void enqueue_passes(Launcher& launch) {
     const bool is_recorded = launch.is_recorder();
-    const index_t count = is_recorded ? job_.count : number(is_refused);
+    const index_t count = is_recorded ? job_.count : number_taken();
     const Buffer slots =
         is_recorded ? Buffer::of_caller(nullptr, slot_bytes(count, 0)) : own_.slots;
     const Buffer* const sums = first_.slab_sums == nullptr ? nullptr : first_.slab_sums(job_);
@@ -200,7 +220,8 @@ class Refused {
         static_cast<std::size_t>(count) * further_->slots(problem()).bytes;
     // A pass that no matrix needs costs more than reading the routes: 14 launches for 512 columns.
     const auto [usual, most] = further_pass_counts(problem());
-    const bool is_in_parts = looks_ && !is_recorded && all_slots <= slots.bytes();
+    const bool is_in_parts =
+        further_->finds == Finds::list && looks_ && !is_recorded && all_slots <= slots.bytes();
     for (PassRange range{0, is_in_parts ? usual : most}; range.first < most;
          range = {range.end, range.end + 1}) {
       further_->enqueue(job, range, launch);
@@ -284,10 +305,10 @@ class Refused {
   const FurtherRoute* further_ = nullptr;
   GpuVariant again_ = {};
   Params scaled_params_ = job_.params, further_params_, again_params_;
-  bool is_one_by_one_ = false;
+  bool is_one_by_one_ = false, has_asked_ = false;
   std::vector<Step> steps_;
   std::vector<WantedKernels> wanted_;  // of each step
-  std::size_t launches_ = 0;
+  std::vector<std::size_t> launches_;
   bool looks_ = true;
   std::vector<int> known_;  // the routes, where the host has read them since they last changed
   BufferPool::OfRefused own_;

@@ -122,7 +122,8 @@ class Comparison {
     Batch<T> a(p.count, p.m, p.n);
     fill(a.view());
     for (const Variant& variant : backend_.variants())
-      if (variant.fits(p, backend_.limits()).ok) compare_variant<T>(p, a.view(), variant);
+      if (variant.numbers != Numbers::complex && variant.fits(p, backend_.limits()).ok)
+        compare_variant<T>(p, a.view(), variant);
     if (p.m >= p.n) compare_systems<T>(p, a.view());
   }
 

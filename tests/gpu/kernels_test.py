@@ -40,7 +40,8 @@ COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "refused.cl": ["-DELEMENT_PARTS=2"]}
 # Those that a run builds once more for scaled columns, and for refused matrices.
-MORE = {"gram.cl": ["-DSCALED=1"], "gram_group.cl": ["-DSCALED=1", "-DREFUSED=1"]}
+MORE = {"gram.cl": ["-DSCALED=1", "-DREFUSED=1"],
+        "gram_group.cl": ["-DSCALED=1", "-DREFUSED=1"]}
 # On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
 BY_WARPS = {"further_passes.cl", "gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl",
             "leading.cl", "normal_group.cl", "normal_tile.cl", "reconstruct.cl"}

@@ -27,9 +27,10 @@
 //   - d is at most 1/4: the second pass, with the theorem of gram_twice.cl. It also holds in
 //     float32, where Q1 and Q are rounded when they are stored: ||A - Q1 R1||_F <= (2^-24 sqrt(n)
 //     + c n 2^-53) ||A||_F, and likewise for Q1 - Q R2;
-//   - otherwise, or if the square of a column's norm is outside LEAST_SQUARE .. MOST_SQUARE, the
-//     matrix is refused. Further passes or reflectors go on, or this kernel with SCALED, for
-//     matrices whose scaled columns are in the place of Q (refused.cl).
+//   - otherwise, or if a pivot is not positive, the matrix is refused. Further passes or reflectors
+//     go on. If the square of a column's norm is outside LEAST_SQUARE .. MOST_SQUARE, the route is
+//     ROUTE_SCALED in float64, and this kernel goes on with SCALED, for matrices whose scaled
+//     columns are in the place of Q (refused.cl).
 //
 // With REFUSED the kernel takes real matrices that the guard of any variant has refused, through
 // more passes of the same kind (shifted CholeskyQR). They may have any condition and any rank.
@@ -127,20 +128,11 @@ INLINE void shift_diagonal(const GroupPlace* at, Block own[OWN_BLOCKS], double s
     }
   }
 }
-
-// Q := the identity and R := A, with signs that make R's diagonal positive.
-INLINE void store_own_r(__global const STORED* a, __global STORED* q, __global STORED* r,
-                        FactorShape shape, int item) {
-  const int n = shape.n, entries = shape.q_cols > 0 ? shape.m * n : 0;
-  for (int e = item; e < entries; e += GROUP_SIZE) {
-    q[e] = e / n != e % n ? (STORED)0 : a[e] < 0 ? (STORED)-1 : (STORED)1;
-  }
-  for (int e = item; e < n * n; e += GROUP_SIZE) {
-    const STORED x = a[e / n * (n + 1)] < 0 ? -a[e] : a[e];
-    r[e] = e / n <= e % n ? x : (STORED)0;
-  }
-}
 #else
+// The route of a matrix with a column whose squared norm is outside the range.
+#define ROUTE_OUTSIDE \
+  (SCALED ? ROUTE_REFLECTORS : sizeof(STORED) == 8 ? ROUTE_SCALED : ROUTE_REFLECTORS)
+
 INLINE void store_group_nan(__global STORED* to, int count, int item) {
   for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
@@ -181,7 +173,7 @@ __kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STOR
     const index_t matrix = number;
     __global STORED* const made = q + matrix * shape.m * n;
     const int passes = 2;
-    bool is_finite = true, is_good = true;
+    bool is_finite = true, is_in_range = true, is_good = true;
 #endif
     __global const STORED* const first = a + matrix * shape.m * n;
     __global const STORED* x = first;
@@ -197,7 +189,11 @@ __kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STOR
       __global double* const factors = slot + (REFUSED ? min(pass, 1) : pass) * SLOT_FACTOR;
       Block own[OWN_BLOCKS];
       int largest = 0;
-      sum_group_rows(&at, own, (__local STORED*)shared, x, shape, &largest);
+      FactorShape summed = shape;
+#if !REFUSED
+      summed.m = is_good ? shape.m : 0;
+#endif
+      sum_group_rows(&at, own, (__local STORED*)shared, x, summed, &largest);
       const double departure =
           sum_of_all_warps(&at, pass == 0 ? 0.0 : departure_of_own(&at, own), sums);
       const bool is_near_one = pass > 0 && departure <= MOST_DEPARTURE;
@@ -220,10 +216,9 @@ __kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STOR
         if (at.item == 0) {
           magnitudes[matrix] = magnitude_code((STORED)as_double((int2)(0, largest)), is_finite);
         }
-        is_good = largest_of_group(&at, outside, sums) == 0;
-      } else {
-        is_good = is_good && is_near_one;
+        is_in_range = largest_of_group(&at, outside, sums) == 0;
       }
+      is_good = pass == 0 ? is_in_range : is_good && is_near_one;
       const bool goes_on = is_good && !is_final, is_wanted = pass == 0 || shape.q_cols > 0;
 #endif
       if (is_near && goes_on) {
@@ -233,8 +228,9 @@ __kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STOR
       factor_own(&at, own, shared, plain, factors, inverses, is_near || !goes_on ? 0 : BLOCKS,
                  most);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      const bool is_lost = goes_on && (plain[BLOCKS - 1] & PIVOT_LOST) != 0;
       FactorShape rest = shape;
-      rest.m = goes_on && is_wanted ? shape.m : 0;
+      rest.m = goes_on && is_wanted && !is_lost ? shape.m : 0;
       divide_matrix(&at, x, made, rest, shared, factors, inverses, plain, amplitudes,
                     REFUSED && pass == 0);
 #if REFUSED
@@ -251,6 +247,8 @@ __kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STOR
       // Scaled columns begin again.
       is_scaled = is_scaled || is_wild;
       pass -= is_wild;
+#else
+      is_good = is_good && !is_lost;
 #endif
     }
     const GroupPlace at = place_in_group();
@@ -265,14 +263,16 @@ __kernel SIZE_OF_GROUP void factor_group(__global const STORED* a, __global STOR
     }
     // This makes columns of zeros zero, too.
     scale_r_back(first, made_r, shape, is_done && is_scaled ? n : 0, at.item, GROUP_SIZE);
-    if (is_own_r) store_own_r(first, made, made_r, shape, at.item);
+    if (is_own_r) store_own_r(first, made, made_r, shape, at.item, GROUP_SIZE);
     if (at.item == 0 && (is_done || is_own_r)) routes[matrix] = ROUTE_FURTHER_PASSES;
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 #else
-    form_r(&at, shared, slot, slot + SLOT_FACTOR, is_final, false, made_r, n, BLOCKS);
+    form_r(&at, shared, slot, slot + SLOT_FACTOR, is_final, false, made_r, is_good ? n : 0,
+           is_good ? BLOCKS : 0);
     if (at.item == 0) {
+      const int refused = is_in_range ? ROUTE_REFLECTORS : ROUTE_OUTSIDE;
       const int route = is_final ? ROUTE_FIRST_PASS : ROUTE_SECOND_PASS;
-      routes[matrix] = is_finite && !is_good ? ROUTE_REFLECTORS : route;
+      routes[matrix] = is_finite && !is_good ? refused : route;
     }
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (!is_finite) {

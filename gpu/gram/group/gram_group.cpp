@@ -70,19 +70,6 @@ Params group_params(const Problem& p, const Limits& limits) {
   return params;
 }
 
-/// The largest ||Q'Q - I||_F^2, as computed, with which a stored Q is good: the bar less the error
-/// of the sums, at most m u ||Q'Q||_F. Of complex matrices it is the norm of the real form, sqrt(2)
-/// times their own. In float64 that is more than the bar, and h u sqrt(n) is taken with the
-/// hypothesis of gpu/gram/steps/departure.clh.
-double most_measured_departure(const Problem& p) {
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(real_columns(p));
-  const bool is_single = computes_in(p) == ElementType::float32;
-  const double growth = is_single ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
-  const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
-  const double most = tuning::gram_group_share * bar - growth * 0x1p-53 * (std::sqrt(n) + 1);
-  return most > 0 ? most * most : 0;
-}
-
 Fit fits(const Problem& p, const Limits& limits) {
   for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
     if (!objection.empty()) return {false, objection};
@@ -169,20 +156,14 @@ Params refused_params(const Problem& p, const Limits& limits) {
 }
 
 /// A group takes all passes of a matrix at once.
-void enqueue_refused(const FurtherJob& job, PassRange range, Launcher& launch) {
-  if (range.first > 0) return;
+void enqueue_refused(const FurtherJob& job, PassRange, Launcher& launch) {
   const Problem& p = job.problem;
   const RefusedSlot at = refused_slot(p);
   const auto room = static_cast<index_t>(job.slots.bytes() / refused_slots(p).bytes);
-  const bool is_single = p.type == ElementType::float32;
-  GroupPasses how{};
-  how.enough = most_measured_departure(p);
-  how.shift = tuning::further_shift * static_cast<double>(p.m) * 0x1p-53;
-  how.noise = 0.75 * (is_single ? 0x1p-25 : 0x1p-52);  // quad_noise is between 1 and 2
+  GroupPasses how = passes_of_refused(p);
   how.slot = at.end;
   how.rows = at.rows;
   how.groups = static_cast<int>(std::min(room, job.count));
-  how.passes = further_pass_counts(p).most;
   launch("factor_group", how.groups, static_cast<int>(group_warps(p)) * warp_lanes(job.params),
          job.a, job.q, job.r, job.routes, job.slots, factor_shape(p, job.count), how, job.list,
          job.listed);
@@ -196,7 +177,7 @@ FurtherRoute group_passes() {
           .tune = refused_params,
           .slots = refused_slots,
           .enqueue = enqueue_refused,
-          .reads_number = true,
+          .finds = Finds::listed,
           .heavy_kernels = heavy_kernels};
 }
 

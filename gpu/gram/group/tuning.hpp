@@ -9,8 +9,6 @@
 
 namespace qrtool::tuning {
 
-/// The part of the bar that the measured error of the first pass may take.
-inline constexpr double gram_group_share = 0.9;
 /// To so many columns a work-item has so many registers: a quarter of a multiprocessor has 16,384,
 /// so that three warps fit there instead of two with 255. 2640 of 96 x 96 0.65 -> 0.55 ms, in
 /// float64 0.87 -> 0.85; 65 x 65 0.45 -> 0.33 and 0.62 -> 0.47; with 112 columns 0.86 -> 0.96

@@ -26,8 +26,8 @@
 //   turn_factor      R from its transpose                               tile
 //   finish_twice     the route                                          matrix
 // sum_squares and update_big_rows (big_groups.clh) are sum_slab and update_rows in squares, for
-// devices with enough of them. The kernels of a matrix whose factors are final return at once
-// (departure.clh).
+// devices with enough of them. The kernels of a matrix whose factors are final (departure.clh), or
+// which is known to be refused, return at once.
 //
 // The guard. Q1 is stored before Q1'Q1 is computed from it, and so ||G - I||, G = Q1'Q1, is
 // measured. If it is at most 1/4, then the condition of Q1 is at most sqrt(5/3), and the second
@@ -41,10 +41,10 @@
 //     Fukaya, ETNA 44, 2015, theorem 3.3).
 // The sums run over slabs of rows, on the diagonal also over parts of 64 rows (gram_sums.clh), and
 // errors grow like the square root of the number of terms. A pivot that is not positive gives NaN,
-// which fails the test. It passes for conditions (columns scaled to norm 1) up to some 1e7.
-// Norms of columns outside 2^-450 .. 2^500 also fail, because their squares or products may
-// underflow or overflow; further passes scale them. Pivots outside a narrower range are scaled here
-// (cholesky.clh).
+// and the matrix is refused at once. The test passes for conditions (columns scaled to norm 1) up
+// to some 1e7. Norms of columns outside 2^-450 .. 2^500 also fail, because their squares or
+// products may underflow or overflow; further passes scale them. Pivots outside a narrower range
+// are scaled here (cholesky.clh).
 //
 // Defines, set in gram_twice.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
@@ -75,7 +75,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish_twi
   const Place at = place_of(room);
   const index_t matrix = first + get_group_id(0);
   __global const double* slot = slot_of(work, twice, get_group_id(0));
-  const bool is_final = is_done(slot, twice);
+  const bool is_final = is_done(slot, twice), is_lost = slot[DONE_AT(twice, 1)] == IS_LOST;
   const double departure = sum_departures(&at, slot, twice, sums);
   const bool can_square = norms_are_in_range(&at, slot, twice, shape.n, sums);
   ulong bits = 0;
@@ -91,7 +91,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish_twi
   const double largest = as_double(all[0]);
   const bool is_finite = largest < INFINITY;
   if (at.item == 0) {
-    const bool is_good = is_final || (departure <= MOST_DEPARTURE && can_square);
+    const bool is_good = !is_lost && (is_final || (departure <= MOST_DEPARTURE && can_square));
     const int route = is_final ? ROUTE_FIRST_PASS : ROUTE_SECOND_PASS;
     routes[matrix] = is_finite && !is_good ? ROUTE_REFLECTORS : route;
     magnitudes[matrix] = magnitude_code(largest, is_finite);
