@@ -40,9 +40,10 @@
 //
 // The noise at (i, j) follows from i and j alone: a matrix has the same bits in any batch.
 //
-// A complex A has 2 n columns here, and B those of its real form in which both columns of a complex
-// one have the same scale. fold_gram makes G the real form of the complex one, and L keeps it
-// (complex_blocks.clh). ||G - I|| is then that of the real form, sqrt(2) times the complex one.
+// Where A is complex, its real form with twice as many columns is taken here, and both columns of
+// a complex one have the same scale in B. fold_gram makes G the real form of the complex one, and L
+// keeps it (complex_blocks.clh). ||G - I|| is then that of the real form, sqrt(2) times the complex
+// one.
 //
 // Defines, set in further_passes.cpp        range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh

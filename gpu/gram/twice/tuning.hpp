@@ -30,10 +30,10 @@ inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 
 // ---- further passes (gram/twice/further_passes.cl), for what a guard has refused.
 
-/// The kernels before the first pass read A in pieces: the least number of rows of a piece, and the
-/// number of pieces that more rows are cut into, unless a slab has fewer rows. The kernels after
-/// the last pass store so many entries of Q or R by a group. One 512x512 had 8 groups for each of
-/// these four kernels, which took 0.17 ms and take 0.05. NVIDIA H200, driver 580, 2026-11.
+/// The kernels before the first pass read A in pieces of at least so many rows, and in at most so
+/// many pieces, unless a slab has fewer rows than such a piece. In the kernels after the last pass
+/// a group stores so many entries of Q or R. One 512x512 had 8 groups for each of these four
+/// kernels, which took 0.17 ms and take 0.05. NVIDIA H200, driver 580, 2026-11.
 inline constexpr std::int64_t further_least_piece_rows = 64, further_most_pieces = 64;
 inline constexpr std::int64_t further_stored_entries = 4096;
 

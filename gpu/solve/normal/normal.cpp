@@ -23,7 +23,7 @@ int team_size(const Params& params) {
   return across * (across + 1) / 2;
 }
 
-/// The part of the work-items of whole warps that work.
+/// So many work-items fill this part of the warps that they take.
 double share_of_warps(int items) { return items / (32.0 * ((items + 31) / 32)); }
 
 /// The fewest teams whose group nearly fills its warps.

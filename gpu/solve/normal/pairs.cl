@@ -100,7 +100,7 @@ __kernel __attribute__((reqd_work_group_size(PAIRS_GROUP, 1, 1))) void weigh_sid
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   most = largest[0];
-  // The largest is in range for ilogb.
+  // ilogb is asked only for numbers that are finite and not zero.
   const int exponent = most > 0 && isfinite(most) ? ilogb(most) >> 1 : 0;
   if (item == 0) {
     exponents[side] = exponent;
