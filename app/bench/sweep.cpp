@@ -100,7 +100,6 @@ BenchHeader Sweep::header(const BenchSetup& setup) const {
                      .processor = CpuBackend(setup.limits).device(),
                      .threads = setup.limits.threads,
                      .baselines = {},
-                     .device_checks = setup.backend.limits().has_float64,
                      .has_first_run = options_.first_run};
   for (std::size_t i = 1; i < columns_.size(); ++i)
     header.baselines.push_back({columns_[i].contestant->name(), columns_[i].contestant->text()});

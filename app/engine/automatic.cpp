@@ -149,7 +149,7 @@ bool is_worth_a_device(const Work& work, const Limits& host, const Timings& timi
 
 bool is_worth_a_sample(const Work& work, const Limits& host, const DeviceInfo& device,
                        const Timings& timings) {
-  if (device.limits.is_cpu || !device.limits.has_float64) return false;
+  if (device.limits.is_cpu) return false;
   const Estimate on_device = estimate(work, device, timings);
   return on_device.is_guess && std::isfinite(on_device.work) &&
          on_device.start + on_device.programs.seconds + sample_seconds <

@@ -325,6 +325,7 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
   Plan plan;
   plan.problem = problem;
   plan.variant = choice.variant;
+  plan.has_float64 = limits.has_float64;
   plan.reason = std::move(choice.reason);
   plan.params = plan.variant->tune(problem, limits);
   const bool fits = fit_pieces(plan, limits) || fit_memory(plan, limits);

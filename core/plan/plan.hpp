@@ -29,6 +29,7 @@ struct Plan {
   std::size_t device_bytes = 0;
   std::size_t scratch_bytes = 0;  // on disk, by rows
   bool is_of_part = false;        // of a larger matrix: a backend need not measure errors twice
+  bool has_float64 = true;        // the device, whose variants take float32 alone where it is not
 
   bool by_rows() const { return chunk_rows > 0; }
   bool in_pieces() const { return piece_bytes > 0; }
@@ -40,8 +41,8 @@ struct Plan {
 
   /// Returns the arithmetic that runs, as the output's attribute states it.
   std::string arithmetic() const {
-    return variant->tuned_arithmetic != nullptr ? variant->tuned_arithmetic(problem, params)
-                                                : variant->arithmetic(problem);
+    if (variant->tuned_arithmetic != nullptr) return variant->tuned_arithmetic(problem, params);
+    return has_float64 ? variant->arithmetic(problem) : std::string(name_of(problem.type));
   }
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // check.cl: measures the errors of every matrix of a batch in float64, with the definitions of
 // core/report/ratios.hpp (compare LAPACK's TESTING/LIN/dqrt01). A and R are divided by the matrix's
-// power of two.
+// power of two. A device without float64 measures in pairs of floats, float32 alone.
 //
 //   step                   what it does                                        group per
-//   form_q_from_reflectors Q and R (float64) from V\R and tau (raw only)      matrix x 16 columns
+//   form_q_from_reflectors Q and R (wide) from V\R and tau (raw only)         matrix x 16 columns
 //   measure_residual       ||A - QR||^2 and ||A||^2, tile by tile              matrix x tile
 //   measure_gram           ||I - Q'Q||^2, or ||A'A - R'R||^2 for R alone       matrix x tile x slab
 //   combine_gram           the same from the sums of row slabs, tall matrices  matrix x 16 entries
@@ -25,6 +25,14 @@
 // The sums of a tile have two bodies, check_plain.clh and check_units.clh. check_rows.cl measures
 // float32 matrices of few columns in one pass.
 //
+// Pairs of floats (wide.clh), with v = 2^-48: 16 terms are added with an error of 168 v times the
+// sum of their sizes, and then t / 16 + 64 such parts at most, in tiles, slabs and groups, with 4 v
+// each. An entry of QR is off by (t / 4 + 424) v |Q||R|, and one of Q'Q by as much of |Q'||Q|.
+// Since ||Q||_F^2 is k, the residual is off by sqrt(k), and the orthogonality by k times
+// (t / 4 + 424) v at most, t = k and t = m: below 2^-8 of the bar up to 2^24 rows and 2^17 columns.
+// Squares, roots and quotients add 2^-40 of the ratios. Errors below 2^-63 of the largest entry of
+// A count as 0.
+//
 // Complex matrices are measured as real ones of their rows re, im, re, im, .. with twice as many
 // columns, as the host does (core/measure/error_meter.cpp). In A - QR, R is embedded: an element
 // has two rows, [re im; -im re]. The Gram matrix W of the columns of X then folds into the complex
@@ -34,7 +42,8 @@
 //
 // Defines, set in device_check.cpp   range            meaning
 //   STORED                           float, double    common.clh; but Q and R have FACTOR
-//   FACTOR                           STORED, double   check.clh
+//   FACTOR                           STORED, double,  check.clh
+//                                    wide
 //   ELEMENT_PARTS                    1, 2             check.clh
 //   MMA                              0, 1             nvidia.clh; 1: its float64 matrix units
 //   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO; 2 or 4
@@ -47,6 +56,7 @@
 
 #define WIDE_FACTORS_float 0
 #define WIDE_FACTORS_double 1
+#define WIDE_FACTORS_wide 1
 #define HAS_WIDE_FACTORS JOIN(WIDE_FACTORS_, FACTOR)
 
 // Describes adjacent rows of a matrix. R is used as upper triangular. An embedded matrix has two
@@ -76,6 +86,12 @@ INLINE bool is_below(const MatrixRows* m, int row, int col) {
 typedef UnitsSums TileSums;
 typedef FACTOR Space;
 #else
+// The numbers that are multiplied.
+#if HAS_FLOAT64
+typedef double Space;
+#else
+typedef FACTOR Space;
+#endif
 #include "gpu/check/check_plain.clh"
 #define SUMS(name) JOIN(plain_, name)
 #define CHECK_TILE PLAIN_TILE
@@ -84,7 +100,6 @@ typedef FACTOR Space;
 #define ENTRY_COL(e) PLAIN_ENTRY_COL(e)
 #define SPACE_ENTRIES PLAIN_SPACE_ENTRIES
 typedef PlainSums TileSums;
-typedef double Space;
 #endif
 #include "gpu/check/check_finish.clh"
 
@@ -102,7 +117,7 @@ INLINE MatrixRows matrix_r(__global const FACTOR* r, CheckShape shape, index_t m
   return m;
 }
 
-// Elements of V and tau, in float64, and their arithmetic.
+// Elements of V and tau, in float64 or in pairs, and their arithmetic.
 #if ELEMENT_PARTS == 2
 typedef JOIN(STORED, 2) StoredElement;
 typedef double2 WideElement;
@@ -121,21 +136,21 @@ INLINE void add_element(double2 term, double2* sum, double2* rest) {
   *rest = (next - *sum) - corrected;
   *sum = next;
 }
+INLINE double2 sum_of_elements(double2 x, double2 y) { return x + y; }
 INLINE double2 product_with(double2 x, double2 y) {
   return (double2)(fma(x.x, y.x, -x.y * y.y), fma(x.x, y.y, x.y * y.x));
 }
 #else
 typedef STORED StoredElement;
-typedef double WideElement;
-#define ONE 1.0
-INLINE double widened(StoredElement x) { return (double)x; }
-INLINE bool is_nothing(double x) { return x == 0; }
-INLINE double minus_product(double sum, double x, double y) { return fma(-x, y, sum); }
-INLINE double conjugate_product(double x, double y) { return x * y; }
-INLINE double product_with(double x, double y) { return x * y; }
-INLINE void add_element(double term, double* sum, double* rest) {
-  add_compensated(term, sum, rest);
-}
+typedef wide WideElement;
+#define ONE WIDE_ONE
+INLINE wide widened(StoredElement x) { return wide_of(x); }
+INLINE bool is_nothing(wide x) { return high_of(x) == 0; }
+INLINE wide minus_product(wide sum, wide x, wide y) { return fma_wide(-x, y, sum); }
+INLINE wide conjugate_product(wide x, wide y) { return multiply_wide(x, y); }
+INLINE wide product_with(wide x, wide y) { return multiply_wide(x, y); }
+INLINE wide sum_of_elements(wide x, wide y) { return add_wide(x, y); }
+INLINE void add_element(wide term, wide* sum, wide* rest) { add_to_long_sum(term, sum, rest); }
 #endif
 
 // Q := H_1 .. H_k [I; 0]: a group computes 16 columns, from the last reflector to the first, and
@@ -209,7 +224,8 @@ __kernel IN_CHECK_GROUPS void form_q_from_reflectors(__global const StoredElemen
     parts[j % 2][lane][column] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     weight = parts[j % 2][0][column];
-    for (int other = 1; other < FORMED_LANES; ++other) weight += parts[j % 2][other][column];
+    for (int other = 1; other < FORMED_LANES; ++other)
+      weight = sum_of_elements(weight, parts[j % 2][other][column]);
     weight = product_with(weight, widened(tau[j]));
   }
 }
@@ -231,9 +247,9 @@ INLINE void place_of_tile(int tile, CheckShape shape, int* row0, int* col0) {
 __kernel IN_CHECK_GROUPS void measure_residual(__global const STORED* a, __global const FACTOR* q,
                                                __global const FACTOR* r,
                                                __global const int* magnitudes,
-                                               __global double* partial, CheckShape shape) {
+                                               __global wide* partial, CheckShape shape) {
   __local Space space[SPACE_ENTRIES] __attribute__((aligned(16)));
-  __local double scratch[CHECK_GROUP];
+  __local wide scratch[CHECK_GROUP];
   index_t matrix;
   int row0, col0;
   place_of_tile(split_group(shape.residual_parts, &matrix), shape, &row0, &col0);
@@ -247,13 +263,13 @@ __kernel IN_CHECK_GROUPS void measure_residual(__global const STORED* a, __globa
 
   STORED entries[CHECK_ENTRIES];
   SUMS(load_entries)(entries, a + matrix * shape.m * shape.n, shape, row0, col0);
-  double error = 0, norm = 0;
+  wide error = WIDE_ZERO, norm = WIDE_ZERO;
 #pragma unroll
   for (int e = 0; e < CHECK_ENTRIES; ++e) {
-    const double x = scaled((double)entries[e], scaling);
-    const double d = x - SUMS(sum_of_entry)(&sums, e, scaling, 1);
-    error = fma(d, d, error);
-    norm = fma(x, x, norm);
+    const wide x = scaled(wide_of(entries[e]), scaling);
+    const wide d = add_wide(x, -SUMS(sum_of_entry)(&sums, e, scaling, 1));
+    error = fma_wide(d, d, error);
+    norm = fma_wide(x, x, norm);
   }
   error = sum_of_group(error, scratch);
   norm = sum_of_group(norm, scratch);
@@ -279,10 +295,10 @@ INLINE void place_of_gram_tile(int tile, int size, int* row0, int* col0) {
 // X = Q, or A for R alone, in slabs of rows. For R alone the last slab subtracts R'R.
 // gram_slabs = 1: partial[matrix][tile] = ||.||^2. Otherwise gram[matrix][slab] = X'X of the slab.
 __kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global const FACTOR* r,
-                                           __global const int* magnitudes, __global double* partial,
-                                           __global double* gram, CheckShape shape) {
+                                           __global const int* magnitudes, __global wide* partial,
+                                           __global wide* gram, CheckShape shape) {
   __local Space space[SPACE_ENTRIES] __attribute__((aligned(16)));
-  __local double scratch[CHECK_GROUP];
+  __local wide scratch[CHECK_GROUP];
   const bool is_r_alone = shape.q_cols == 0;
   const int slabs = shape.gram_slabs, size = shape.gram_size;
   index_t matrix;
@@ -307,20 +323,20 @@ __kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global co
   }
 
   const int scaled_factors = is_r_alone ? 2 : 0;
-  double squares = 0;
+  wide squares = WIDE_ZERO;
   gram += (matrix * slabs + slab) * size * size;
 #pragma unroll
   for (int e = 0; e < CHECK_ENTRIES; ++e) {
     const int row = row0 + ENTRY_ROW(e), col = col0 + ENTRY_COL(e);
     const bool exists = row < size && col < size;
-    double sum = SUMS(sum_of_entry)(&sums, e, scaling, scaled_factors);
+    wide sum = SUMS(sum_of_entry)(&sums, e, scaling, scaled_factors);
     if (slabs > 1 && exists) gram[(index_t)row * size + col] = sum;
 #if ELEMENT_PARTS == 2
     sum = folded(sum, SUMS(sum_across)(&sums, e, scaling, scaled_factors), col);
 #endif
     if (exists && row % ELEMENT_PARTS == 0) {
-      const double d = sum - (!is_r_alone && row == col ? 1.0 : 0.0);
-      squares = fma(d, d, squares);
+      const wide d = add_wide(sum, -(!is_r_alone && row == col ? WIDE_ONE : WIDE_ZERO));
+      squares = fma_wide(d, d, squares);
     }
   }
   // A tile off the diagonal also counts for its mirror image.
@@ -331,7 +347,7 @@ __kernel IN_CHECK_GROUPS void measure_gram(__global const FACTOR* x, __global co
 // Measures R in slabs of shape.r_slab_rows rows. Each slab's result goes to parts[matrix][slab].
 __kernel IN_CHECK_GROUPS void measure_r(__global const Element* r, __global const int* magnitudes,
                                         __global RSummary* parts, CheckShape shape) {
-  __local double scratch[CHECK_GROUP];
+  __local wide scratch[CHECK_GROUP];
   index_t matrix;
   const int slab = split_group(shape.r_slabs, &matrix), item = get_local_id(0);
   const Scaling scaling = scaling_of(magnitudes[matrix]);

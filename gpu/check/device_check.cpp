@@ -35,7 +35,7 @@ struct Layout {
 };
 
 bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
-/// Whether Q and R are in float64. The check forms them so from V and tau.
+/// Whether Q and R are in float64, or in pairs of floats. The check forms them so from V and tau.
 bool has_wide_factors(const Problem& p) {
   return is_raw(p) || real_of(p.type) == ElementType::float64;
 }
@@ -168,12 +168,13 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 }
 
 CheckProgram check_program(const Problem& p, const Limits& limits) {
+  const std::string wide = limits.has_float64 ? "double" : "wide";
   const Layout layout = layout_of(p, limits.float64_products);
   const std::string stored = real_of(p.type) == ElementType::float32 ? "float" : "double";
   const std::string vector = std::to_string(vector_entries(p));
   const std::string parts = std::to_string(parts_in(p.type));
   Defines defines{{"STORED", stored},
-                  {"FACTOR", has_wide_factors(p) ? "double" : stored},
+                  {"FACTOR", has_wide_factors(p) ? wide : stored},
                   {"ELEMENT_PARTS", parts}};
   switch (layout.body) {
     case Body::plain:

@@ -2,6 +2,8 @@
 // host_check.cpp: verdicts, and the second measurement by the host.
 #include "gpu/check/host_check.hpp"
 
+#include <array>
+#include <bit>
 #include <cmath>
 
 #include "core/eigen/form_q.hpp"
@@ -46,9 +48,21 @@ MatrixReport unchecked_report(const DeviceErrors& found) {
   return failed_report(found.r_is_finite == 0 ? Status::r_overflows : Status::unchecked, scale);
 }
 
-MatrixReport judge_device(const Problem& problem, const DeviceErrors& device) {
-  const MatrixReport unchecked = unchecked_report(device);
+DeviceErrors in_float64(DeviceErrors errors) {
+  if (errors.r_is_finite != NUMBERS_ARE_PAIRS) return errors;
+  for (double* number : {&errors.residual, &errors.orthogonality, &errors.lower,
+                         &errors.diagonal_ratio, &errors.norm}) {
+    const auto [high, low] = std::bit_cast<std::array<float, 2>>(*number);
+    *number = std::isfinite(high) ? double{high} + double{low} : double{high};
+  }
+  errors.r_is_finite = 1;
+  return errors;
+}
+
+MatrixReport judge_device(const Problem& problem, const DeviceErrors& measured) {
+  const MatrixReport unchecked = unchecked_report(measured);
   if (unchecked.status != Status::unchecked) return unchecked;
+  const DeviceErrors device = in_float64(measured);
   return report_of(problem, {device.residual, device.orthogonality, device.lower,
                              device.diagonal_ratio, device.norm, unchecked.scale});
 }

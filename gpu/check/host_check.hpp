@@ -13,6 +13,9 @@
 
 namespace qrtool {
 
+/// The same errors with numbers of float64, where a device without it has written pairs of floats.
+DeviceErrors in_float64(DeviceErrors errors);
+
 /// Returns the line of the report for the errors that the device measured.
 MatrixReport judge_device(const Problem& problem, const DeviceErrors& errors);
 

@@ -55,8 +55,9 @@ std::vector<ProgramSource> factor_sources(const Variant& plan, const Problem& p,
   const GpuVariant& variant = gpu_variant(plan);
   std::vector<ProgramSource> sources = variant_sources(variant, p, device);
   if (p.check != Check::none) {
+    const bool by_vectors = variant.checks_by_vectors && device.limits.has_float64;
     const CheckProgram check =
-        variant.checks_by_vectors ? vector_check_program(p) : check_program(p, device.limits);
+        by_vectors ? vector_check_program(p) : check_program(p, device.limits);
     sources.push_back({check.file, check.defines, "the check"});
   }
   sources.push_back({sum_file, sum_defines(), "checksums"});

@@ -60,13 +60,11 @@ double sub_chunks(const Problem& p, double bytes) {
 }
 
 /// The second measurement by the host of the first and the last matrix of a sub-chunk.
-double sample_seconds(const Problem& p, double parts, const Limits& device) {
+double sample_seconds(const Problem& p, double parts) {
   if (p.check == Check::none) return 0;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   const auto q = static_cast<double>(p.q_cols()), k = static_cast<double>(p.k());
   const double one = operations_in(p.type) * (q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n);
-  // Without float64 on the device, the host measures every matrix.
-  if (!device.has_float64) return static_cast<double>(p.count) * one / tuning::host_sample_rate;
   if (one > tuning::host_sample_largest) return 0;
   const double samples = std::min(2 * parts, static_cast<double>(p.count));
   const double chunks = std::max(1.0, parts / 4);
@@ -98,7 +96,7 @@ double run_seconds(const Problem& p, const DeviceInfo& device, const Variant& va
   const double bytes = bytes_of(p);
   const double parts = sub_chunks(p, bytes);
   const double kernels = kernel_seconds(p, device.limits, variant);
-  return overlapped(copied_in(p, bytes), kernels, parts) + sample_seconds(p, parts, device.limits) +
+  return overlapped(copied_in(p, bytes), kernels, parts) + sample_seconds(p, parts) +
          tuning::chunk_seconds * parts;
 }
 

@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "core/report/ratios.hpp"
-#include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 
 namespace qrtool {
@@ -136,12 +135,9 @@ ElementType computed_type(const Problem& problem, index_t few_rows) {
   return problem.m < few_rows ? ElementType::float64 : problem.type;
 }
 
-std::string general_objection(const Problem& p, const Limits& limits, ElementType computes_in) {
-  if (!limits.has_float64 && computes_in == ElementType::float64)
+std::string general_objection(const Problem& p, const Limits& limits, ElementType needed) {
+  if (!limits.has_float64 && real_of(needed) == ElementType::float64)
     return "the device has no float64";
-  // The check is in float64; there the host makes it.
-  if (!limits.has_float64 && p.check != Check::none && host_check_bytes(p) == 0)
-    return "the device has no float64, and the matrices are too large for the CPU to check";
   constexpr index_t most = std::numeric_limits<int>::max() / 2;
   if (p.m > most || p.n > most) return "more than 2^30 rows or columns";
   // Kernels count the entries of 32 rows of R, and of A, in 32 bits.

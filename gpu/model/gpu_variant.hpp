@@ -147,12 +147,13 @@ std::vector<std::size_t> first_q_workspace(const GpuVariant& again, const Proble
 const Buffer& place_of_first_q(const GpuVariant& again, const FactorJob& job);
 inline const Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
 
-/// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.
+/// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`. On
+/// a device without float64 it is float32 (gpu/common/common.clh).
 ElementType computed_type(const Problem& problem, index_t few_rows);
-/// The reason why no kernel accepts a problem on this device, or an empty text if there is none. A
-/// device without float64 takes only what a variant `computes_in` float32 alone.
+/// The reason why no kernel accepts a problem on this device, or an empty text if there is none.
+/// `needed`: the problem's type for kernels that do without float64 where there is none.
 std::string general_objection(const Problem& problem, const Limits& limits,
-                              ElementType computes_in = ElementType::float64);
+                              ElementType needed = ElementType::float64);
 
 /// The defines of a program: STORED, REAL and the plan's Params.
 Defines defines_for(const Problem& problem, const Params& params, ElementType real);

@@ -29,9 +29,8 @@ ChunkRun<T>::ChunkRun(FactorEngine& engine, const Plan& plan, const ChunkToFacto
       report_(chunk.report),
       goes_through_ring_(chunk.arrays == ArraysOf::caller && CopyRing::takes(a_) &&
                          CopyRing::takes(out_.q)),
-      threads_(goes_through_ring_ ? engine.info.limits.threads : std::clamp(plan.threads, 1, 2)) {
-  host_checks_.emplace_back(plan.problem);
-}
+      threads_(goes_through_ring_ ? engine.info.limits.threads : std::clamp(plan.threads, 1, 2)),
+      host_check_(plan.problem) {}
 
 template <class T>
 ChunkSeconds ChunkRun<T>::run() {
@@ -153,21 +152,13 @@ void ChunkRun<T>::refuse_denormals(const MatrixFlight& flight) const {
   }
 }
 
-/// Judges the matrices by the device's measurements, by the host's where the device has no float64,
-/// or without any where nothing is checked.
+/// Judges the matrices by the device's measurements, or without any where nothing is checked.
 template <class T>
 void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
   if (is_checked()) {
     for (index_t i = 0; i < flight.count; ++i)
       report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
     compare_samples(flight);
-  } else if (is_checked_by_host()) {
-    const int threads = std::max(plan_.threads, 1);
-    while (std::ssize(host_checks_) < threads) host_checks_.emplace_back(plan_.problem);
-    parallel_for(flight.count, threads, [&](index_t i, int thread) {
-      const index_t b = flight.first + i;
-      report_[b] = host_checks_[static_cast<std::size_t>(thread)].measure(a_[b], out_, b);
-    });
   } else {
     const auto bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(flight.count);
     for_items(flight.count, bytes, threads_, [&](index_t i) {
@@ -186,14 +177,14 @@ void ChunkRun<T>::judge_all(const MatrixFlight& flight) {
 template <class T>
 void ChunkRun<T>::compare_samples(const MatrixFlight& flight) {
   index_t step = tuning::host_sample_step;
-  const bool is_sampled = host_checks_.front().can_measure() && !plan_.is_of_part;
+  const bool is_sampled = host_check_.can_measure() && !plan_.is_of_part;
   for (index_t i = 0; i < flight.count && is_sampled;) {
     const index_t b = flight.first + i;
-    const MatrixReport measured = host_checks_.front().measure(a_[b], out_, b);
+    const MatrixReport measured = host_check_.measure(a_[b], out_, b);
     const bool differs = measured.status != report_[b].status || measured.scale != report_[b].scale;
     if (differs) report_[b] = measured;
     if (differs && step > 1) {
-      host_checks_.front().distrust();
+      host_check_.distrust();
       step = 1;
       i = 0;
       continue;

@@ -4,7 +4,6 @@
 // The host measures a sample again.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,11 +49,7 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   int ring_threads() const { return goes_through_ring_ ? threads_ : 0; }
   /// All threads where there is one matrix: nothing is read or written at the same time.
   int sum_threads() const { return a_.count == 1 ? engine_.info.limits.threads : threads_; }
-  /// Whether the device measures the errors, or the host in its place.
-  bool is_checked() const { return wants_check() && can_check(); }
-  bool is_checked_by_host() const { return wants_check() && !can_check(); }
-  bool can_check() const { return engine_.info.limits.has_float64; }
-  bool wants_check() const { return plan_.problem.check != Check::none; }
+  bool is_checked() const { return plan_.problem.check != Check::none; }
   void refuse_denormals(const MatrixFlight& flight) const;
   void judge_all(const MatrixFlight& flight);
   void compare_samples(const MatrixFlight& flight);
@@ -72,8 +67,8 @@ class ChunkRun final : private FlightWork<MatrixFlight> {
   // slowly than the device takes them, and more than two take cores and memory from the stages that
   // read and write, which work at the same time and are slower (gpu/NOTES.md).
   int threads_;
-  std::deque<HostCheck<T>> host_checks_;  // one for a thread; the first takes the samples
-  bool is_prepared_ = false;              // the kernels are built
+  HostCheck<T> host_check_;   // takes the samples
+  bool is_prepared_ = false;  // the kernels are built
   ChunkSeconds seconds_;
 };
 

@@ -123,12 +123,13 @@ void FactorEngine::poison(const DeviceBuffers& buffers) const {
 }
 
 CheckProgram FactorEngine::program_of_check(const Problem& problem, bool by_vectors) const {
-  return by_vectors ? vector_check_program(problem) : check_program(problem, info.limits);
+  return is_by_vectors(by_vectors) ? vector_check_program(problem)
+                                   : check_program(problem, info.limits);
 }
 
 void FactorEngine::enqueue_errors(const DeviceBuffers& buffers, bool by_vectors,
                                   Launcher& launch) const {
-  if (by_vectors) {
+  if (is_by_vectors(by_vectors)) {
     enqueue_vector_check(buffers.job, buffers.errors, launch);
   } else {
     enqueue_check(buffers.job, info.limits, buffers.check_work, buffers.errors, launch);

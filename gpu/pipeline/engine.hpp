@@ -116,6 +116,8 @@ struct FactorEngine {
   std::vector<RefusedKernels> ready_for_refused;
 
  private:
+  /// check_vector.cl measures in float64.
+  bool is_by_vectors(bool by_vectors) const { return by_vectors && info.limits.has_float64; }
   CheckProgram program_of_check(const Problem& problem, bool by_vectors) const;
   /// Enqueues the kernels that measure the errors.
   void enqueue_errors(const DeviceBuffers& buffers, bool by_vectors, Launcher& launch) const;

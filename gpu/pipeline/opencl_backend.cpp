@@ -92,8 +92,7 @@ ChunkSeconds OpenclBackend::factor_any(const Plan& plan, const AnyChunk& any) {
 }
 
 std::size_t OpenclBackend::piece_bytes() const {
-  const bool can_hold = engine_->info.limits.has_float64 && engine_->info.has_denormals;
-  return can_hold ? engine_->info.piece_bytes : 0;
+  return engine_->info.has_denormals ? engine_->info.piece_bytes : 0;
 }
 
 AnyHeldMatrix OpenclBackend::hold_any(const Plan& plan) {

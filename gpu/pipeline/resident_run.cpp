@@ -46,8 +46,6 @@ struct ResidentRun::State {
     }
   }
 
-  bool has_check() const { return engine.info.limits.has_float64; }
-
   /// The errors that the check has measured.
   std::vector<MatrixReport> read_errors() const {
     std::vector<MatrixReport> lines;
@@ -56,31 +54,9 @@ struct ResidentRun::State {
       lines.push_back(judge_device(plan.problem, one));
     return lines;
   }
-  /// The errors as the host measures them, of a device without float64: it has no check and takes
-  /// float32 alone.
-  std::vector<MatrixReport> measure_by_host() const {
-    const Problem& p = plan.problem;
-    const FactorJob& job = buffers->job;
-    const auto read = [&](const Buffer& from, index_t rows, index_t cols) {
-      Batch<float> to(count, rows, cols);
-      const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(count * rows * cols);
-      if (bytes > 0) engine.compute->read(from, to.view().data, bytes);
-      return to;
-    };
-    const bool is_raw = p.mode == Mode::raw;
-    const Batch<float> a = read(job.a, p.m, p.n);
-    Batch<float> q = read(job.q, p.m, p.q_cols()), r = read(job.r, is_raw ? 0 : p.r_rows(), p.n),
-                 v = read(job.v, is_raw ? p.m : 0, p.n), tau = read(job.tau, 1, is_raw ? p.k() : 0);
-    const Factors<float> factors{q.view(), r.view(), v.view(), tau.view()};
-    HostCheck<float> check(p);
-    std::vector<MatrixReport> lines;
-    for (index_t b = 0; b < count; ++b) lines.push_back(check.measure(a.view()[b], factors, b));
-    return lines;
-  }
-
   /// Builds the kernels before the first run.
   void prepare() {
-    if (!is_prepared) engine.prepare(variant, *buffers, has_check());
+    if (!is_prepared) engine.prepare(variant, *buffers, /*is_checked=*/true);
     is_prepared = true;
   }
 
@@ -121,7 +97,7 @@ ResidentRun::Seconds ResidentRun::run() {
     begun = s.engine.compute->mark();
     s.engine.factor(s.variant, s.buffers->job);
     factored = s.engine.compute->mark();
-    if (s.has_check()) s.engine.check(*s.buffers, s.variant.checks_by_vectors);
+    s.engine.check(*s.buffers, s.variant.checks_by_vectors);
     checked = s.engine.compute->mark();
     s.engine.compute->finish();
   });
@@ -137,7 +113,7 @@ std::vector<MatrixReport> ResidentRun::report() const {
   s.engine.guarded("in a download", "", [&] {
     if (routes != nullptr)
       s.engine.compute->read(*routes, taken.data(), sizeof(int) * taken.size());
-    lines = s.has_check() ? s.read_errors() : s.measure_by_host();
+    lines = s.read_errors();
   });
   for (std::size_t b = 0; b < lines.size(); ++b) lines[b].route = static_cast<Route>(taken[b]);
   return lines;

@@ -147,8 +147,6 @@ std::string EngineOnStream::objection(const Problem& p) const {
   if (p.is_empty()) return "the matrices have no entries";
   if (p.pivots) return "columns are pivoted";
   if (p.wants_condition) return "rank and condition are asked for";
-  if (p.check != Check::none && !info().limits.has_float64)
-    return "the device has no float64, with which it would measure errors";
   if (real_of(p.type) == ElementType::float32 && !info().has_denormals)
     return "the device takes small float32 numbers as 0";
   const bool is_planned = plan_ && plan_->problem == p;
@@ -291,7 +289,8 @@ std::vector<StreamEngine::Found> EngineOnStream::measure(void* stream, const Pro
   });
   work_.wait();
   std::vector<Found> all;
-  for (const DeviceErrors& one : found(problem.count)) {
+  for (const DeviceErrors& measured : found(problem.count)) {
+    const DeviceErrors one = in_float64(measured);
     const MatrixReport line = unchecked_report(one);
     Found result{line.status != Status::non_finite, {}};
     result.errors.scale = line.scale;

@@ -16,7 +16,7 @@ namespace {
 /// of all warps and those of b.
 int row_sums_scratch(const RowSums& sums) {
   const int n = static_cast<int>(sums.n), across = (n + 15) / 16;
-  if (sums.body == 1) return 16 * 16 * across;
+  if (sums.body != 2) return 16 * 16 * across;
   const int blocks = n <= 8 ? 1 : n <= 16 ? 2 : n <= 32 ? 4 : n <= 48 ? 6 : 8;
   const int tiles = n <= 8 ? 1 : n <= 16 ? 2 : n <= 32 ? 5 : n <= 48 ? 11 : 18;
   const int warps = row_sums_group(sums.n, sums.body) / 32;

@@ -15,6 +15,7 @@ NO_FLOAT64 = ["-cl-std=CL1.2", "--target=spir64", "-DHAS_FLOAT64=0", "-Xclang",
               "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64"]
 # Files whose GRAM_BODY decides on MMA, which the host does not give then.
 SUMS = "NVIDIA, as the sums say"
+NONE = "no float64"
 BODIES = {
     "portable": ["-cl-std=CL1.2"],
     "sub-groups, 2.0": ["-cl-std=CL2.0", "--target=spir64", "-DSUB_GROUP_BODY=2"],
@@ -23,7 +24,7 @@ BODIES = {
     "NVIDIA, 8.0": [*NVIDIA, "-DFLOAT64_BODY=1"],
     "NVIDIA, plain": [*NVIDIA, "-DFLOAT64_BODY=0"],
     SUMS: [option for option in NVIDIA if option != "-DMMA=1"],
-    "no float64": [*NO_FLOAT64, "-w"],  # constants of REAL are written in float64
+    NONE: [*NO_FLOAT64, "-w"],  # constants of REAL are written in float64
     "halves": [*NVIDIA, "-DPRODUCT_BODY=1", "-DB_ALIGNMENT=4"],
     "floats": [*NVIDIA, "-DPRODUCT_BODY=5", "-DB_ALIGNMENT=4"],
     "portable floats": ["-cl-std=CL1.2", "-DPRODUCT_BODY=5"],
@@ -59,17 +60,17 @@ def bodies_of(root, path, real):
             continue
         if path.name in BY_WARPS and name.startswith("sub-groups"):
             continue
-        if name == "no float64" and (real == "double" or not needs_no_float64(root, path)):
+        if name == NONE and (real == "double" or not needs_no_float64(root, path)):
             continue
         yield name
 
 
 def needs_no_float64(root, path):
-    """Variants that say so to general_objection(), the checksums, and the probe."""
+    """Variants that say so to general_objection(), the checks, the checksums, and the probe."""
     host = path.with_suffix(".cpp")
     is_variant = path.relative_to(root).parts[1] in ("composed", "gram", "reflectors")
-    return path.name in {"sums.cl", "probe.cl"} or (
-        is_variant and "general_objection(p, limits, computes_in" in host.read_text())
+    return path.name in {"sums.cl", "probe.cl", "check.cl", "range.cl"} or (
+        is_variant and "general_objection(p, limits, p.type)" in host.read_text())
 
 
 def choices_of(path, name):
@@ -77,8 +78,12 @@ def choices_of(path, name):
     yield []
     if name == "portable" and path.name in EMPTY:
         yield EMPTY[path.name]
-    if path.name in COMPLEX:
+    if path.name in COMPLEX and name != NONE:
         yield COMPLEX[path.name]
+    if path.name == "check.cl" and name == NONE:
+        yield ["-DFACTOR=wide"]  # for factors that the check forms itself
+    if path.name == "tall.cl" and name == NONE:
+        yield ["-DGRAM_BODY=0"]  # for a second try
     for option in MORE.get(path.name, []):
         yield [option]
 

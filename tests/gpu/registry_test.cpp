@@ -134,25 +134,49 @@ TEST(Registry, TextbookRunsOnlyWhenForced) {
                UsageError);
 }
 
-/// Nor a float32 matrix with few rows, which is computed in float64, nor one that is too large for
-/// the CPU to check.
-TEST(Registry, DeviceWithoutFloat64TakesWhatNeedsNone) {
+Limits without_float64() {
   Limits limits = gpu_limits();
   limits.has_float64 = false;
-  EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(64, 64, Mode::r), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(300, 200), limits), "opencl/blocked");
-  EXPECT_EQ(chosen(problem(1024, 20, Mode::raw), limits), "opencl/blocked");
-  for (const Variant& variant : opencl_variants()) {
-    Problem wide = problem(64, 64), huge = problem(1024, 4000);
-    wide.type = ElementType::float64;
-    EXPECT_FALSE(variant.fits(wide, limits).ok) << variant.name;
-    EXPECT_FALSE(variant.fits(problem(8, 8), limits).ok) << variant.name;
-    EXPECT_FALSE(variant.fits(huge, limits).ok) << variant.name;
-    if (variant.fits(problem(64, 64), limits).ok) {
-      EXPECT_EQ(gpu_variant(variant).computes_in(problem(64, 64)), ElementType::float32);
+  return limits;
+}
+
+TEST(Registry, DeviceWithoutFloat64TakesEveryShapeOfFloat32) {
+  const Limits with = gpu_limits(), without = without_float64();
+  for (const index_t m : {1, 2, 8, 15, 16, 31, 32, 64, 100, 300, 512, 1024, 2048, 100000, 1000000})
+    for (const index_t n : {1, 3, 8, 15, 16, 32, 33, 64, 128, 129, 300, 1000, 2048, 5000})
+      for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw})
+        for (const Sign sign : {Sign::positive, Sign::lapack}) {
+          Problem p = problem(m, n, mode);
+          p.sign = sign;
+          const bool is_taken = least_costly(p, opencl_variants(), with) != nullptr;
+          EXPECT_EQ(least_costly(p, opencl_variants(), without) != nullptr, is_taken)
+              << m << 'x' << n << ' ' << name_of(mode) << ' ' << name_of(sign);
+        }
+  EXPECT_EQ(chosen(problem(64, 64, Mode::r), without), "opencl/small");
+  EXPECT_EQ(chosen(problem(2048, 2048), without), "opencl/large");
+  EXPECT_EQ(chosen(problem(1000000, 32), without), "opencl/tall");
+  EXPECT_EQ(chosen(problem(16, 4000), without), "opencl/leading");
+}
+
+TEST(Registry, DeviceWithoutFloat64TakesNoOtherType) {
+  for (const Variant& variant : opencl_variants())
+    for (const ElementType type :
+         {ElementType::float64, ElementType::complex64, ElementType::complex128}) {
+      Problem p = problem(64, 64);
+      p.type = type;
+      EXPECT_FALSE(variant.takes(p, without_float64()).ok) << variant.name;
     }
+}
+
+TEST(Registry, PlanOfADeviceWithoutFloat64ComputesInFloat32) {
+  for (const auto& [m, n] : {std::pair{8, 8}, std::pair{3, 40}, std::pair{20000, 4}}) {
+    EXPECT_EQ(make_plan(problem(m, n), opencl_variants(), gpu_limits()).arithmetic(), "float64");
+    EXPECT_EQ(make_plan(problem(m, n), opencl_variants(), without_float64()).arithmetic(),
+              "float32");
   }
+  const Plan large =
+      make_plan(problem(20, 20), opencl_variants(), without_float64(), "opencl/large");
+  EXPECT_EQ(large.arithmetic(), "float32");
 }
 
 TEST(Registry, TilesHoldTheMatrixAndFitTheDevice) {

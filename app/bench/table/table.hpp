@@ -34,15 +34,13 @@ struct BenchHeader {
   std::string processor;  // of the host, where the baselines run
   int threads = 1;
   std::vector<Baseline> baselines;
-  bool device_checks = true;    // false: a device without float64, whose results the CPU checks
   double bytes_per_second = 0;  // of a copy in the memory of the device; 0: not measured
   bool has_first_run = false;   // the times of a first run, which builds its kernels
   bool has_choice_of_backend = false, has_choice_of_variant = false;
 
   bool is_on_device() const { return backend != "cpu"; }
-  /// Whether the check has its own time. On the CPU x and its check are computed together, and a
-  /// device without float64 checks nothing.
-  bool has_check_time() const { return is_on_device() ? device_checks : task == BenchTask::factor; }
+  /// Whether the check has its own time. On the CPU x and its check are computed together.
+  bool has_check_time() const { return is_on_device() || task == BenchTask::factor; }
   /// Whether ||QR - A|| exists, which it does not for R alone.
   bool has_error() const { return task != BenchTask::factor || mode != Mode::r; }
 };

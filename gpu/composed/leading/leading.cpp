@@ -75,7 +75,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits);
+  const std::string objection = general_objection(p, limits, p.type);
   if (!objection.empty()) return {false, objection};
   if (p.mode == Mode::raw || p.sign != Sign::positive || p.arithmetic != Arithmetic::any) {
     return {false, "gives Q and R with a positive diagonal, in any arithmetic of that accuracy"};

@@ -85,7 +85,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits, computes_in(p));
+  const std::string objection = general_objection(p, limits, p.type);
   if (!objection.empty()) return {false, objection};
   const index_t most_rows = tuning::blocked_max_row_bytes / static_cast<index_t>(size_of(p.type));
   if (p.m < tuning::blocked_min_rows || p.m > most_rows) {

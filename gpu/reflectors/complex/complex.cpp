@@ -64,7 +64,7 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
 
 template <index_t most_columns, index_t most_entries>
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits, computes_in(p));
+  const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (columns_of(p) > most_columns || entries_of(p) > most_entries)
     return {false, fmt::format("takes at most {} columns of A and Q, and {} entries", most_columns,

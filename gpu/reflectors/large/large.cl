@@ -9,7 +9,7 @@
 //                        or scale_short_columns for both                          matrix x 32 cols
 //   for each block of BLOCK columns:
 //   for each panel P of PANEL columns of the block:
-//     gram_panel         sums of P'P in float64                                   matrix x slab
+//     gram_panel         sums of P'P in float64 or in pairs                       matrix x slab
 //     sum_panel_gram     G = P'P                                                  matrix x part
 //                        or gram_panel_by_units for both                          matrix
 //     factor_panel       G = R'R (Cholesky); P1 + S R = V1 W (LU) with P1 the
@@ -46,7 +46,9 @@
 // Why the Gram matrix: a panel that is factored column by column needs a pass over all of its rows
 // for every column. The Gram matrix of a float32 panel, in float64, costs one pass and gives R with
 // an error of 2^-53 cond(P)^2 (for scaled columns). A second pass gives the Householder vectors
-// with LAPACK's signs (Ballard et al., Reconstructing Householder vectors from TSQR). If
+// with LAPACK's signs (Ballard et al., Reconstructing Householder vectors from TSQR). Without
+// float64 on the device the Gram matrix, the triangles and their products are in pairs of floats
+// (wide.clh), with an error of 2^-36, and only REAL float and PASSES 1 are there. If
 // ||R^-1 diag(G)^1/2||_F^2 exceeds GRAM_LIMIT, or a pivot vanishes, factor_panel factors the panel
 // column by column with one group. This is slow, but works for any matrix. In float32 a panel of at
 // most REFUSED_ROWS rows is left to factor_refused_panel, which keeps it in registers.
@@ -77,8 +79,8 @@
 //                                                         apply_panel_t; at least 1024 / PANEL
 //   and the defines of gemm.cl
 // Local memory: BLOCK STRIP + SQUARE_TERMS (PANEL + 4) REAL in apply_t; PANEL^2 + PANEL + 512 REAL,
-// 8 PANEL double and 256 float (PASSES 2: double) in factor_panel; PANEL^2 + 36 PANEL + 64 +
-// 2 REFUSED_ROWS REAL, or 256 more, in factor_refused_panel; PANEL (PANEL + 9) double in form_v;
+// 8 PANEL wide and 256 float (PASSES 2: double) in factor_panel; PANEL^2 + 36 PANEL + 64 +
+// 2 REFUSED_ROWS REAL, or 256 more, in factor_refused_panel; PANEL (PANEL + 9) wide in form_v;
 // PANEL (PANEL + 8) REAL and 10 BLOCK_ROOM double in form_v_by_units.
 // Buffers per matrix:
 //   work     m x ld REAL; it may share the buffer of Q, V or R
@@ -88,7 +90,7 @@
 //   z        Z in slabs; the sums of a panel's Gram matrix use the same buffer before
 //   wide_q   m x q_cols REAL, if Q is stored in another type
 //   packed_v, packed_t: V and T prepared for the products
-//   squares  5 squares of PANEL x PANEL double (PASSES 2: 7)
+//   squares  5 squares of PANEL x PANEL wide (PASSES 2: 7)
 // Matrices share no data, so a NaN or Inf spoils only its own matrix.
 #include "gpu/products/gemm.cl"
 

@@ -290,7 +290,7 @@ ProductBody product_body(const Problem& p, const Limits& limits) {
   return has_units ? ProductBody::half : ProductBody::stored_halves;
 }
 
-std::string tuned_arithmetic(const Problem& p, const Params& params) {
+std::string tuned_arithmetic(const Problem&, const Params& params) {
   switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
     case ProductBody::fma:
     case ProductBody::doubles:
@@ -303,7 +303,7 @@ std::string tuned_arithmetic(const Problem& p, const Params& params) {
     case ProductBody::stored_halves:
       return "float32, products of stored float16";
   }
-  return arithmetic(p);
+  return params.at("PASSES") == 2 ? "float64" : "float32";
 }
 
 /// The most rows of a panel in registers: no more than the matrix has, in steps of a work-item's
@@ -313,19 +313,20 @@ int refused_rows(index_t m) {
 }
 
 /// `has_panel_units`: whether the panels go through the float64 matrix units too.
-Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool is_nvidia,
-                 bool has_panel_units) {
+Params params_of(const Problem& p, const Limits& limits, const Widths& widths, ProductBody body,
+                 bool is_nvidia, bool has_panel_units) {
+  const int passes = limits.has_float64 ? gram_passes(p) : 1;
   const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
   Params params = product_params(computes_in(p), body, aligned_entries(all),
                                  static_cast<int>(widths.panel), is_nvidia);
-  params["PASSES"] = gram_passes(p);
+  params["PASSES"] = passes;
   params["PANEL"] = static_cast<int>(widths.panel);
   params["BLOCK"] = static_cast<int>(widths.block);
   const bool is_narrow = widths.panel == tuning::large_narrow_panel;
   params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
   params["PANEL_STRIP"] = params["STRIP"];
   params["SHORT_ROWS"] = tuning::large_short_rows;
-  params["REFUSED_ROWS"] = is_double(p) ? 0 : refused_rows(p.m);
+  params["REFUSED_ROWS"] = passes == 2 ? 0 : refused_rows(p.m);
   params["PANEL_UNITS"] = has_panel_units ? 1 : 0;
   return params;
 }
@@ -360,9 +361,9 @@ std::size_t local_bytes_with(const Problem& p, const Params& params) {
 
 /// Where local memory is short: narrow panels in short blocks, and products with one stage in local
 /// memory.
-Params lean_params(const Problem& p) {
+Params lean_params(const Problem& p, const Limits& limits) {
   const bool is_half = p.arithmetic == Arithmetic::mixed && !is_double(p);
-  Params params = params_of(p, lean_widths(p),
+  Params params = params_of(p, limits, lean_widths(p),
                             is_half ? ProductBody::stored_halves : ProductBody::fma, false, false);
   params["BUFFERS"] = 1;
   return params;
@@ -372,9 +373,9 @@ Params tune(const Problem& p, const Limits& limits) {
   const Widths widths{panel_width(p), block_width(p)};
   const ProductBody body = product_body(p, limits);
   const bool has_units = body == ProductBody::half || body == ProductBody::three_halves;
-  Params params =
-      params_of(p, widths, body, limits.has_nvidia_mma, has_units && limits.float64_products);
-  return local_bytes_with(p, params) <= limits.local_bytes ? params : lean_params(p);
+  Params params = params_of(p, limits, widths, body, limits.has_nvidia_mma,
+                            has_units && limits.float64_products);
+  return local_bytes_with(p, params) <= limits.local_bytes ? params : lean_params(p, limits);
 }
 
 /// Panels column by column.
@@ -389,7 +390,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits);
+  const std::string objection = general_objection(p, limits, p.type);
   if (!objection.empty()) return {false, objection};
   const std::string needs = group_objection(group_size, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};

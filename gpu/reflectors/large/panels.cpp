@@ -34,7 +34,7 @@ void Run::factor_panel() {
   const Buffer& a = work_buffer();
   const std::vector<Buffer>& w = job_.work;
   const index_t rows = p_.m - step_.first, count = job_.count;
-  const int passes = gram_passes(p_);
+  const int passes = job_.params.at("PASSES");
   step_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
   const index_t sum_groups = count * panel_columns() * panel_columns() / 32;

@@ -102,7 +102,7 @@ bool is_full(const Problem& p, const LaneTile& tile) {
 }
 
 Fit fits_to(index_t most_columns, const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits, computes_in(p));
+  const std::string objection = general_objection(p, limits, p.type);
   if (!objection.empty()) return {false, objection};
   if (std::max(p.n, p.q_cols()) > most_columns || p.m > tuning::small_max_rows) {
     return {false, "takes at most " + std::to_string(tuning::small_max_rows) + " rows and " +

@@ -5,12 +5,14 @@
 // CholeskyQR; Demmel et al., TSQR; Benson et al., direct TSQR).
 //
 //   launches, in this order                                                  one group per
+//   (with GRAM_BODY 3 measure_columns of some rows, for scales)              matrix
 //   sum_gram             A'A over one slab of rows                           slab
 //   sum_slabs            A'A                                                 32 entries
 //   factor_tall_gram     A'A = L D L'; R, R^-1 and the route                 matrix
 //   or, if GRAM_BODY is 0:
 //   measure_columns      the largest entry of each column in one slab        slab
 //   choose_scales        the scale of each column; the route is the tree     matrix
+//                        (with GRAM_BODY 3 before factor_tall_gram)
 //   then, for matrices on the tree, where further passes have left some:
 //   factor_level l       factors blocks of MATRIX_ROWS rows. R becomes rows of  `span` blocks
 //                        the next level, Q overwrites the block. Level 0
@@ -45,10 +47,16 @@
 // rounded to float32, within its bar (tall.cpp). It also bounds the error of R: ||A - QR|| with the
 // best orthonormal Q is at most ||X'E||_F <= ||X'E X||_F ||R||_2.
 //
+// In pairs of floats (GRAM_BODY 3, wide.clh) t counts units of 2^-48, and R^-1 and its product with
+// A are of float32: a sum of eight terms, sums of these in a pair, and the roundings of X and Q are
+// ten units of 2^-24, so that the product is off by 10 2^-24 ||A||_F ||X||_F at most. Columns are
+// scaled by their largest entries in some rows, so that squares stay in the range of float; a
+// matrix with much larger entries elsewhere goes through the tree.
+//
 // Defines, set in tall.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                     common.clh
 //   COLUMNS_OF_A                      1..128         n
-//   GRAM_BODY                         0, 1, 2        tall_sums.clh; 0 for float64
+//   GRAM_BODY                         0 .. 3         tall_sums.clh; 0 for float64
 //   LANE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: MATRIX_ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
 //   WANT_Q                            0, 1           1: Q is formed, or its first n rows for
@@ -58,9 +66,9 @@
 //   PRODUCT_GROUP                     128, 256       tall_product.clh; form_q_gram
 // Group size: LANES_ACROSS ROW_SPLITS for factor_level, 256 for kernels not in this table.
 // Local memory: at most 36 KiB (tall.cpp computes it).
-// Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
-// double, codes n int, routes 1 int, signs n REAL, tops n x n REAL, and for find_signs 2 x n x n
-// double; levels: the rows of all levels above the first, n wide_t per row.
+// Buffers per matrix: slab_sums slabs x n x n wide, slab_codes slabs x n int, inverse n x n
+// wide, codes n int, routes 1 int, signs n REAL, tops n x n REAL, and for find_signs 2 x n x n
+// wide; levels: the rows of all levels above the first, n wide_t per row.
 #ifndef MATRICES
 #define MATRICES 1
 #endif

@@ -30,10 +30,13 @@ ElementType computes_in(const Problem& p) {
   return p.n <= tuning::tall_few_columns ? ElementType::float64 : p.type;
 }
 
-/// GRAM_BODY: 0 for no A'A, 1 for plain sums, 2 for matrix products.
+/// Of GRAM_BODY, which is 0 for no A'A, 1 for plain sums, and 2 for matrix products.
+constexpr int in_pairs = 3;
+
 int gram_body(const Problem& p, const Limits& limits) {
-  if (p.type != ElementType::float32 || !limits.fast_float64) return 0;
-  return row_sums_body(limits);
+  if (p.type != ElementType::float32) return 0;
+  if (!limits.has_float64) return in_pairs;
+  return limits.fast_float64 ? row_sums_body(limits) : 0;
 }
 
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
@@ -87,7 +90,7 @@ std::vector<index_t> level_rows(const Problem& p) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits);
+  const std::string objection = general_objection(p, limits, p.type);
   if (!objection.empty()) return {false, objection};
   if (p.mode != Mode::reduced && p.mode != Mode::r) return {false, "takes modes reduced and r"};
   const index_t most = tall_most_columns(p);
@@ -143,7 +146,8 @@ enum WorkBuffer {
   signs,
   levels,
   tops,
-  sign_work  // of find_signs
+  sign_work,  // of find_signs
+  sampled     // codes of columns in the first rows
 };
 
 std::vector<std::size_t> workspace(const Problem& p) {
@@ -161,7 +165,8 @@ std::vector<std::size_t> workspace(const Problem& p) {
           real * n,
           of_double * static_cast<std::size_t>(upper) * n,
           lapack ? real * n * n : 0,
-          lapack ? 2 * of_double * n * n : 0};
+          lapack ? 2 * of_double * n * n : 0,
+          may_sum ? sizeof(int) * n : 0};
 }
 
 /// The shape of level l for a launch whose groups loop over its `pieces`: one group per piece, but
@@ -194,24 +199,40 @@ std::size_t first_joined_level(const Problem& p) {
   return l;
 }
 
-void enqueue_scales(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
-  const SlabShape slabs = slabs_of(job.problem);
-  launch("measure_columns", job.count * slabs.count, plain_group, job.a, job.work[slab_codes],
-         shape, slabs);
-  launch("choose_scales", job.count, plain_group, job.work[slab_codes], job.work[codes],
-         job.work[routes], job.work[signs], job.magnitudes, slabs);
-}
-
+/// The scales of the columns, and R by A'A where there is such a route.
 void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const Problem& p = job.problem;
   const SlabShape slabs = slabs_of(p);
   const std::vector<Buffer>& w = job.work;
+  const auto choose_scales = [&] {
+    launch("choose_scales", job.count, plain_group, w[slab_codes], w[codes], w[routes], w[signs],
+           job.magnitudes, slabs);
+  };
+  const auto factor = [&](auto limit) {
+    launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), w[inverse], w[slab_codes],
+           w[codes], w[routes], w[signs], job.r, job.magnitudes, w[sampled], shape, slabs, limit);
+  };
+  if (job.params.at("GRAM_BODY") == 0) {
+    launch("measure_columns", job.count * slabs.count, plain_group, job.a, w[slab_codes], shape,
+           slabs);
+    choose_scales();
+    return;
+  }
+  if (job.params.at("GRAM_BODY") == in_pairs) {
+    const int rows = static_cast<int>(std::min(p.m, tuning::tall_sampled_rows));
+    launch("measure_columns", job.count, plain_group, job.a, w[sampled], shape,
+           SlabShape{.count = 1, .rows = rows});
+  }
   launch("sum_gram", job.count * slabs.count, job.params.at("GRAM_GROUP"), job.a, w[slab_sums],
-         w[slab_codes], shape, slabs);
+         w[slab_codes], w[sampled], shape, slabs);
   launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, w[slab_sums], w[inverse],
          slabs);
-  launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), w[inverse], w[slab_codes],
-         w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(job));
+  if (job.params.at("GRAM_BODY") == in_pairs) {
+    choose_scales();
+    factor(static_cast<float>(condition_limit(job)));
+  } else {
+    factor(condition_limit(job));
+  }
   launch.mark_routes();
 }
 
@@ -264,7 +285,7 @@ void enqueue_gram_q(const FactorJob& job, const FactorShape& shape, Launcher& la
   const int parts = static_cast<int>(
       std::min(ceil_divide(job.problem.m, product_rows), tuning::tall_product_groups));
   launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, w[inverse],
-         w[routes], w[signs], job.q, shape, parts);
+         w[routes], w[signs], job.q, w[sampled], shape, parts);
 }
 
 /// Q of the other matrices.
@@ -301,11 +322,7 @@ void enqueue_rest(const FactorJob& job, Launcher& launch) {
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  if (has_gram(job)) {
-    enqueue_gram(job, shape, launch);
-  } else {
-    enqueue_scales(job, shape, launch);
-  }
+  enqueue_gram(job, shape, launch);
   if (tree_is_last(job)) {
     if (p.wants_q()) enqueue_gram_q(job, shape, launch);
     return;
@@ -315,8 +332,8 @@ void enqueue(const FactorJob& job, Launcher& launch) {
     LevelShape level = level_shape(p, 0, 1, 1);
     level.levels = static_cast<int>(level_rows(p).size()) - 1;
     launch("find_signs", job.count, plain_group, job.a, job.work[inverse], job.work[levels],
-           job.work[tops], job.work[routes], job.work[signs], job.r, job.work[sign_work], shape,
-           level);
+           job.work[tops], job.work[routes], job.work[signs], job.r, job.work[sign_work],
+           job.work[sampled], shape, level);
   }
   if (!p.wants_q()) return;
   if (has_gram(job)) enqueue_gram_q(job, shape, launch);
@@ -359,11 +376,30 @@ double tall_rounded_terms(const Problem& p, int body) {
                              slabs.count / sum_parts + sum_parts + p.n + few);
 }
 
-/// R^-1 and Q add 3 n roundings.
+/// The same in pairs of floats, in units of 2^-48 (wide.clh): 16 rows at a time, then additions.
+double tall_errors_in_pairs(const Problem& p) {
+  constexpr index_t rows_of_part = 16, of_part = 168, of_addition = 4, sum_parts = 8, few = 64;
+  const SlabShape slabs = slabs_of(p);
+  const index_t additions =
+      ceil_divide(slabs.rows, rows_of_part) + slabs.count / sum_parts + sum_parts + p.n;
+  return static_cast<double>(of_part + of_addition * additions + few);
+}
+
+/// R^-1 and Q add 3 n roundings. In pairs R^-1 adds 18 n units, and of the product with R^-1 in
+/// float32 an entry adds 10 units of 2^-24 times ||A|| ||X||, which count twice.
 double tall_condition_limit(const Problem& p, int body) {
   const auto columns = static_cast<double>(p.n);
   const double rounding = 0x1p-23 * std::sqrt(columns);
   const double most = tuning::gram_guard_share * orthogonality_bar(p) - rounding;
+  if (body == in_pairs) {
+    // squares * limit + product * sqrt(limit) = most
+    const double squares = (tall_errors_in_pairs(p) + 18 * columns) * 0x1p-48;
+    const double half_product = 10 * 0x1p-24;
+    if (most <= 0) return 0;
+    const double root =
+        most / (half_product + std::sqrt(half_product * half_product + squares * most));
+    return root * root;
+  }
   return most / ((tall_rounded_terms(p, body) + 3 * columns) * 0x1p-53);
 }
 

@@ -19,7 +19,7 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits, computes_in(p));
+  const std::string objection = general_objection(p, limits, p.type);
   if (!objection.empty()) return {false, objection};
   if (p.m != p.n) return {false, "takes square matrices"};
   if (p.n > tuning::textbook_max_columns || p.n > limits.max_group) {

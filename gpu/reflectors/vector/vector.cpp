@@ -20,7 +20,7 @@ index_t lanes(const Problem& p) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits, computes_in(p));
+  const std::string objection = general_objection(p, limits, p.type);
   if (!objection.empty()) return {false, objection};
   if (!limits.is_cpu) return {false, "for CPU devices"};
   if (p.mode == Mode::raw) return {false, "keeps no reflectors"};

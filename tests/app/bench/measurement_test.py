@@ -56,12 +56,12 @@ class MeasurementTest(FolderTest):
         self.assertFalse([note for note in whole["notes"] if "not warmed up" in note])
 
     @unittest.skipUnless(has_device(), "no OpenCL device")
-    def test_a_device_without_float64_is_timed_and_the_cpu_measures_its_errors(self):
+    def test_a_device_without_float64_is_timed_and_measures_its_errors(self):
         environment = dict(os.environ, QRTOOL_PRETEND="no-float64")
         for mode in ("reduced", "raw", "r"):
             case = bench("--backend", "opencl", "--mode", mode, env=environment)["cases"][0]
             self.assertGreater(case["seconds"]["median"], 0, case)
-            self.assertIsNone(case["check_seconds"])
+            self.assertGreater(case["check_seconds"], 0)
             self.assertEqual(case["failed"], 0)
             if mode != "r":
                 self.assertGreater(case["error_worst"], 0)

@@ -64,6 +64,8 @@ TEST_F(Automatic, TakesAGpuOnlyWhereTheWorkIsWorthIt) {
   EXPECT_EQ(device(much, {&single, 1}), nullptr);
   const AutomaticChoice choice = choose_automatically(much, threads(2), {&single, 1}, timings);
   EXPECT_NE(choice.reason.find("no float64"), std::string::npos) << choice.reason;
+  for (const Problem& p : {Problem{20, 2048, 2048}, Problem{1, 10000000, 32}})
+    EXPECT_TRUE(takes_gpu(p, 2, single, used_for(p, single))) << p.m << 'x' << p.n;
   const Problem narrow{2000000, 64, 64};
   EXPECT_TRUE(std::isfinite(estimate(narrow, single, timings).work));
   EXPECT_FALSE(std::isfinite(estimate(Work(narrow, 1), single, timings).work)) << "solve needs it";

@@ -58,7 +58,9 @@ class Opencl(OpenclTool):
 
         pretend = dict(os.environ, QRTOOL_PRETEND="no-float64")
         for shape, options in (("20x32x32", ()), ("3x90x40", ("--mode", "raw")),
-                               ("3x40x90", ("--mode", "r")), ("2x32x32", ("--check", "none"))):
+                               ("3x40x90", ("--mode", "r")), ("2x32x32", ("--check", "none")),
+                               ("5x8x8", ()), ("3x20x90", ()), ("1x9000x20", ("--sign", "lapack")),
+                               ("1x520x300", ())):
             self.run_tool("generate", "--shape", shape, "--precision", "single", self.a, "-q",
                           "--force")
             self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force", *options,
@@ -66,6 +68,7 @@ class Opencl(OpenclTool):
             self.run_tool("verify", self.a, self.q)
             with h5py.File(self.q) as file:
                 self.assertEqual(file.attrs["backend"], "opencl")
+                self.assertEqual(file.attrs["arithmetic"], "float32")
                 checked = 0 if "--check" in options else file["report/residual"].size
                 self.assertEqual((file["report/residual"][:] > 0).sum(), checked)
         self.run_tool("generate", "--shape", "3x40x30", "--precision", "double", self.a, "-q",
