@@ -50,6 +50,14 @@ Processor cpu_processor(const Limits& host) {
           .limits = host};
 }
 
+/// What float64 is worth there, and what sums of float32 are formed in.
+std::string float64_text(const DeviceInfo& device) {
+  if (!device.limits.has_float64) return "no float64, sums of float32 in pairs";
+  if (!device.float64_share) return "float64";
+  return fmt::format("float64 at {:.2g} of float32's rate{}", *device.float64_share,
+                     device.limits.slow_float64 ? ", sums of float32 in pairs" : "");
+}
+
 /// The drivers that reach a GPU of NVIDIA. Others have one alone.
 std::string drivers_of(const DeviceInfo& device, const CudaReach& cuda) {
   if (device.uuid.empty() && device.pci.empty()) return {};
@@ -70,8 +78,8 @@ Processor device_processor(const DeviceInfo& device, const Limits& host) {
           .limits_text = fmt::format(
               "{} of memory, buffers to {}, local memory {}, {} units, {}, {}",
               format_bytes(device.memory_bytes), format_bytes(limits.max_allocation_bytes),
-              format_bytes(limits.local_bytes), limits.compute_units,
-              limits.has_float64 ? "float64" : "no float64", name_of(device.sub_groups)),
+              format_bytes(limits.local_bytes), limits.compute_units, float64_text(device),
+              name_of(device.sub_groups)),
           .drivers_text = drivers_of(device, cuda),
           .cuda_name = cuda.name,
           .variants = list_opencl_variants(),

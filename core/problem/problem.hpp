@@ -128,6 +128,9 @@ struct Limits {
     host_bytes -= file_bytes;
   }
 
+  /// Whether sums of float32 that need more digits are formed in pairs of floats.
+  bool sums_in_pairs() const { return !has_float64 || slow_float64; }
+
   std::size_t host_bytes = 0;  // without file_bytes
   std::size_t file_bytes = 0;  // that reading and writing files take, for messages
   int threads = 1;
@@ -145,6 +148,7 @@ struct Limits {
   bool is_cpu = true;
   bool has_float64 = true;
   bool fast_float64 = false;         // at half the rate of float32 or more
+  bool slow_float64 = false;         // at so small a part of it that pairs of floats are faster
   bool float64_products = false;     // NVIDIA's 16 x 8 matrix products of float64
   bool has_nvidia_mma = false;       // products of halves on NVIDIA's matrix units, by PTX
   const CostTable* costs = nullptr;  // of the device, by the user; null: those of the repository

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // check.cl: measures the errors of every matrix of a batch in float64, with the definitions of
 // core/report/ratios.hpp (compare LAPACK's TESTING/LIN/dqrt01). A and R are divided by the matrix's
-// power of two. A device without float64 measures in pairs of floats, float32 alone.
+// power of two. A device without float64, or with a slow one, measures float32 in pairs of floats.
 //
 //   step                   what it does                                        group per
 //   form_q_from_reflectors Q and R (wide) from V\R and tau (raw only)         matrix x 16 columns
@@ -87,7 +87,7 @@ typedef UnitsSums TileSums;
 typedef FACTOR Space;
 #else
 // The numbers that are multiplied.
-#if HAS_FLOAT64
+#if !WIDE_PAIRS
 typedef double Space;
 #else
 typedef FACTOR Space;

@@ -168,14 +168,17 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 }
 
 CheckProgram check_program(const Problem& p, const Limits& limits) {
-  const std::string wide = limits.has_float64 ? "double" : "wide";
   const Layout layout = layout_of(p, limits.float64_products);
   const std::string stored = real_of(p.type) == ElementType::float32 ? "float" : "double";
   const std::string vector = std::to_string(vector_entries(p));
   const std::string parts = std::to_string(parts_in(p.type));
+  const bool in_pairs = limits.sums_in_pairs() && p.type == ElementType::float32;
   Defines defines{{"STORED", stored},
-                  {"FACTOR", has_wide_factors(p) ? wide : stored},
+                  {"FACTOR", !has_wide_factors(p) ? stored
+                             : in_pairs           ? "wide"
+                                                  : "double"},
                   {"ELEMENT_PARTS", parts}};
+  if (in_pairs) defines["WIDE_PAIRS"] = "1";
   switch (layout.body) {
     case Body::plain:
       defines["MICRO"] = std::to_string(layout.micro);

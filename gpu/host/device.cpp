@@ -134,19 +134,16 @@ int shuffle_lanes(SubGroups sub_groups) {
   return 1;
 }
 
-std::optional<bool> has_fast_float64(std::string_view name, int capability) {
+bool has_fast_float64(std::string_view name, int capability) {
   // P100, V100, A100, H100 and H200, B100 and B200.
   constexpr std::array capabilities{60, 70, 80, 90, 100};
-  constexpr int newest_capability = 121;
   // Instinct MI50 and MI60, MI100, MI200, MI300, MI350.
   constexpr std::array<std::string_view, 7> architectures{"gfx906", "gfx908", "gfx90a", "gfx940",
                                                           "gfx941", "gfx942", "gfx950"};
   const std::string_view architecture = name.substr(0, name.find(':'));
-  if (std::ranges::count(capabilities, capability) +
-      std::ranges::count(architectures, architecture))
-    return true;
-  if (capability > 0 && capability <= newest_capability) return false;
-  return std::nullopt;
+  return std::ranges::count(capabilities, capability) +
+             std::ranges::count(architectures, architecture) >
+         0;
 }
 
 std::vector<DeviceHandle> device_handles() {

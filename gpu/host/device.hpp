@@ -35,6 +35,8 @@ struct DeviceInfo {
   SubGroups sub_groups = SubGroups::local_memory;
   std::string standard = "CL1.2";  // the version of OpenCL C in which kernels are built
   Float64Body float64_body = Float64Body::plain;
+  /// The rate of float64 as a part of float32's, where it was measured (probe.hpp).
+  std::optional<double> float64_share;
   bool has_denormals = true;    // float32 numbers below 2^-126 are not taken as 0
   bool exact_division = false;  // correctly rounded float32 division and square root are possible
   /// Where the GPU is: its UUID, and its address on the PCI bus, in hexadecimal digits; empty where
@@ -63,10 +65,11 @@ struct DeviceTimes {
 /// Of every device that this process has used.
 std::vector<DeviceTimes> device_times();
 
-/// Whether a GPU has float64 at half the rate of float32 or more: data-centre parts of NVIDIA, by
-/// their compute capability (10 major + minor; 0 for others), and of AMD, by the architecture with
-/// which the device's name begins ("gfx90a:sramecc+:xnack-"). Nothing for a GPU that is not known.
-std::optional<bool> has_fast_float64(std::string_view name, int capability);
+/// Whether a GPU is known to have float64 at half the rate of float32 or more: data-centre parts of
+/// NVIDIA, by their compute capability (10 major + minor; 0 for others), and of AMD, by the
+/// architecture with which the device's name begins ("gfx90a:sramecc+:xnack-"). Others are
+/// measured.
+bool has_fast_float64(std::string_view name, int capability);
 
 /// Every device of every platform in OpenCL's order; an empty list without OpenCL.
 std::vector<DeviceInfo> list_devices();

@@ -99,7 +99,7 @@ std::string pci_of(const cl::Device& device) {
 }
 
 /// What QRTOOL_PRETEND, a list of words for tests, changes in what a device says of itself:
-/// no-float64, no-denormals, local-memory=BYTES, piece=BYTES, cuda.
+/// no-float64, slow-float64, no-denormals, local-memory=BYTES, piece=BYTES, cuda.
 void pretend(DeviceInfo& info) {
   const char* words = std::getenv("QRTOOL_PRETEND");
   if (words == nullptr) return;
@@ -107,6 +107,7 @@ void pretend(DeviceInfo& info) {
   for (std::string word; std::getline(list, word, ',');) {
     constexpr std::string_view local = "local-memory=", piece = "piece=";
     if (word == "no-float64") info.limits.has_float64 = false;
+    if (word == "slow-float64") info.float64_share = 1.0 / 64;
     if (word == "no-denormals") info.has_denormals = false;
     if (word == "cuda")  // is the device with this number of tests/support/cuda_stand_in
       info.uuid =

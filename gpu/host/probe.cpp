@@ -2,8 +2,11 @@
 // probe.cpp: runs the kernels of probe.cl and compares their results with the known ones.
 #include "gpu/host/probe.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -13,6 +16,7 @@
 
 #include "core/error.hpp"
 #include "core/machine/driver_scope.hpp"
+#include "gpu/host/kernel_files.hpp"
 #include "gpu/host/launcher.hpp"
 
 namespace qrtool {
@@ -21,8 +25,9 @@ namespace {
 constexpr std::string_view probe_file = "gpu/host/probe.cl";
 constexpr int items = 512;  // of a launch
 /// Float64 counts as fast from this part of float32's rate on. Data-centre parts have 1/2 or 1,
-/// others at most 1/16.
-constexpr double least_share = 0.25;
+/// others at most 1/16. Below the second part pairs of floats are faster: a product and its
+/// addition take them 10 instructions (gpu/common/wide.clh).
+constexpr double least_share = 0.25, least_share_for_sums = 1.0 / 12;
 
 /// A program, a queue and one buffer of results on a device.
 class Probe {
@@ -206,6 +211,32 @@ void settle_float64(DeviceInfo& info, const OpenDevice& open, const ProbeHints& 
   }
 }
 
+/// float64_share(), which is kept on disk: a context takes a tenth of a second.
+double kept_float64_share(const DeviceInfo& info, const OpenDevice& open) {
+  const std::string key = "share of float64\n" + info.platform + '\n' + info.text();
+  double share = 0;
+  if (const std::optional<std::string> kept = kept_kernels(key)) {
+    const char* const end = kept->data() + kept->size();
+    if (std::from_chars(kept->data(), end, share).ptr == end) return share;
+  }
+  share = float64_share(info, open);
+  keep_kernels(key, fmt::format("{:.4g}", share));
+  return share;
+}
+
+void settle_float64_rate(DeviceInfo& info, const OpenDevice& open, const ProbeHints& hints) {
+  info.limits.fast_float64 = info.limits.slow_float64 = false;
+  if (!info.limits.has_float64) return;
+  const bool is_known = info.limits.is_cpu || has_fast_float64(info.name, hints.capability);
+  if (is_known && !info.float64_share) {
+    info.limits.fast_float64 = true;
+    return;
+  }
+  if (!info.float64_share) info.float64_share = kept_float64_share(info, open);
+  info.limits.fast_float64 = *info.float64_share >= least_share;
+  info.limits.slow_float64 = *info.float64_share < least_share_for_sums;
+}
+
 }  // namespace
 
 bool has_right_lanes(const DeviceInfo& info, const OpenDevice& open) {
@@ -228,12 +259,7 @@ double float64_share(const DeviceInfo& info, const OpenDevice& open) {
 void settle_bodies(DeviceInfo& info, const OpenDevice& open, const ProbeHints& hints) {
   settle_lanes(info, open, hints);
   info.limits.shuffle_lanes = shuffle_lanes(info.sub_groups);
-  info.limits.fast_float64 = false;
-  if (info.limits.has_float64) {
-    const std::optional<bool> known = has_fast_float64(info.name, hints.capability);
-    info.limits.fast_float64 =
-        info.limits.is_cpu || (known ? *known : float64_share(info, open) >= least_share);
-  }
+  settle_float64_rate(info, open, hints);
   settle_float64(info, open, hints);
 }
 

@@ -67,7 +67,7 @@ std::string gram_objection(const Problem& p, const Limits& limits) {
 
 std::string products_objection(const Limits& limits) {
   if (!limits.has_float64) return "the device has no float64";
-  if (!limits.float64_products && !limits.is_cpu)
+  if (!limits.float64_products && (!limits.is_cpu || limits.slow_float64))
     return "needs fast float64, and shuffles among 32 work-items";
   return {};
 }

@@ -40,6 +40,8 @@ COMPLEX = {"check.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "gram.cl": ["-DELEMENT_PARTS=2"],
            "further_passes.cl": ["-DELEMENT_PARTS=2", "-DVECTOR=2"],
            "refused.cl": ["-DELEMENT_PARTS=2"]}
+# Those that a device with slow float64 builds with pairs of floats.
+PAIRS = {name: ["-DWIDE_PAIRS=1"] for name in ("check.cl", "large.cl", "tall.cl")}
 # Those that a run builds once more for scaled columns, and for refused matrices.
 MORE = {"gram.cl": ["-DSCALED=1", "-DREFUSED=1"],
         "gram_group.cl": ["-DSCALED=1", "-DREFUSED=1"]}
@@ -73,7 +75,7 @@ def needs_no_float64(root, path):
         is_variant and "general_objection(p, limits, p.type)" in host.read_text())
 
 
-def choices_of(path, name):
+def choices_of(path, name, real):
     """The options of parameters with which a file is compiled for a body."""
     yield []
     if name == "portable" and path.name in EMPTY:
@@ -84,6 +86,8 @@ def choices_of(path, name):
         yield ["-DFACTOR=wide"]  # for factors that the check forms itself
     if path.name == "tall.cl" and name == NONE:
         yield ["-DGRAM_BODY=0"]  # for a second try
+    if name == "portable" and real == "float" and path.name in PAIRS:
+        yield PAIRS[path.name]
     for option in MORE.get(path.name, []):
         yield [option]
 
@@ -107,7 +111,7 @@ def main():
             types = [f"-DSTORED={real}"]
             if path.parent.name != "check":  # which sets REAL itself
                 types.append(f"-DREAL={real}")
-            for more in choices_of(path, name):
+            for more in choices_of(path, name, real):
                 done = compile_with(clang, root, path, [*types, *BODIES[name], *more])
                 if done.returncode != 0:
                     failures.append(f"{path.name}, {real}, {name} {more}:\n{done.stderr}")

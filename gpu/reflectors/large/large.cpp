@@ -320,6 +320,7 @@ Params params_of(const Problem& p, const Limits& limits, const Widths& widths, P
   Params params = product_params(computes_in(p), body, aligned_entries(all),
                                  static_cast<int>(widths.panel), is_nvidia);
   params["PASSES"] = passes;
+  if (passes == 1 && limits.sums_in_pairs()) params["WIDE_PAIRS"] = 1;
   params["PANEL"] = static_cast<int>(widths.panel);
   params["BLOCK"] = static_cast<int>(widths.block);
   const bool is_narrow = widths.panel == tuning::large_narrow_panel;
@@ -394,7 +395,8 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (!objection.empty()) return {false, objection};
   const std::string needs = group_objection(group_size, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
-  return {true, "takes every shape"};
+  const bool in_pairs = limits.sums_in_pairs() && p.type == ElementType::float32;
+  return {true, in_pairs ? "takes every shape, sums in pairs of floats" : "takes every shape"};
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) { Run(job, launch).run(); }

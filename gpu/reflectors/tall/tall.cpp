@@ -35,7 +35,8 @@ constexpr int in_pairs = 3;
 
 int gram_body(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32) return 0;
-  if (!limits.has_float64) return in_pairs;
+  const bool is_single = computes_in(p) == ElementType::float32 || !limits.has_float64;
+  if (limits.sums_in_pairs() && is_single) return in_pairs;
   return limits.fast_float64 ? row_sums_body(limits) : 0;
 }
 
@@ -103,23 +104,24 @@ Fit fits(const Problem& p, const Limits& limits) {
   const int group = std::max(tile.lanes(), plain_group);
   const std::string needs = group_objection(group, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
-  return {true, gram_body(p, limits) == 0 ? "a tree of blocks of rows"
-                                          : "Cholesky of A'A, or a tree of blocks of rows"};
+  const int body = gram_body(p, limits);
+  if (body == 0) return {true, "a tree of blocks of rows"};
+  return {true, body == in_pairs ? "Cholesky of A'A in pairs of floats, or a tree of blocks of rows"
+                                 : "Cholesky of A'A, or a tree of blocks of rows"};
 }
 
 Params tune(const Problem& p, const Limits& limits) {
   const LaneTile tile = choose_tile(p, limits);
-  return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
-          {"GRAM_BODY", gram_body(p, limits)},
-          {"LANE_ROWS", tile.rows_per_lane},
-          {"LANE_COLUMNS", tile.columns_per_lane},
-          {"LANES_ACROSS", tile.lanes_across},
-          {"ROW_SPLITS", tile.row_splits},
-          {"COLUMN_STEP", tile.lanes_across},
-          {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
-          {"GRAM_GROUP", row_sums_group(p.n, gram_body(p, limits))},
-          {"FACTOR_GROUP", plain_group},
-          {"PRODUCT_GROUP", tall_product_group(gram_body(p, limits))}};
+  const int body = gram_body(p, limits);
+  Params params{
+      {"COLUMNS_OF_A", static_cast<int>(p.n)},    {"GRAM_BODY", body},
+      {"LANE_ROWS", tile.rows_per_lane},          {"LANE_COLUMNS", tile.columns_per_lane},
+      {"LANES_ACROSS", tile.lanes_across},        {"ROW_SPLITS", tile.row_splits},
+      {"COLUMN_STEP", tile.lanes_across},         {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
+      {"GRAM_GROUP", row_sums_group(p.n, body)},  {"FACTOR_GROUP", plain_group},
+      {"PRODUCT_GROUP", tall_product_group(body)}};
+  if (body == in_pairs) params["WIDE_PAIRS"] = 1;
+  return params;
 }
 
 /// The tree for every matrix.

@@ -225,7 +225,8 @@ std::vector<DeviceErrors> Run<T>::measure_on_device() const {
 /// pairs of floats by the bound in the head of check.cl.
 double noise_of(const Problem& p) {
   const auto m = static_cast<double>(p.m), k = static_cast<double>(p.k());
-  if (device_under_test().limits.has_float64) return 8 * 0x1p-52 * std::sqrt(m);
+  if (p.type != ElementType::float32 || !device_under_test().limits.sums_in_pairs())
+    return 8 * 0x1p-52 * std::sqrt(m);
   return (std::max(m, k) / 4 + 424) * k * 0x1p-48;
 }
 

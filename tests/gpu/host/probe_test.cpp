@@ -4,8 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+#include <string>
+
 #include "gpu/host/session.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace qrtool::test::probe_test {
 namespace {
@@ -76,6 +81,44 @@ TEST_F(Probes, TheShareOfFloat64IsMeasured) {
   if (!info.limits.fast_float64) GTEST_SKIP() << "float64 is slow";
   EXPECT_GT(float64_share(info, device()), 0.25);
   EXPECT_LT(float64_share(info, device()), 4);
+}
+
+TEST_F(Probes, ASlowFloat64HasItsSumsInPairs) {
+  const auto settled = [](double share) {
+    DeviceInfo info = unknown_gpu();
+    info.float64_share = share;
+    settle_bodies(info, device(), {});
+    return info.limits;
+  };
+  for (const double share : {1.0, 0.5}) {
+    EXPECT_TRUE(settled(share).fast_float64) << share;
+    EXPECT_FALSE(settled(share).sums_in_pairs()) << share;
+  }
+  EXPECT_FALSE(settled(0.1).fast_float64);
+  EXPECT_FALSE(settled(0.1).sums_in_pairs());
+  for (const double share : {1.0 / 16, 1.0 / 64}) {
+    EXPECT_FALSE(settled(share).fast_float64) << share;
+    EXPECT_TRUE(settled(share).sums_in_pairs()) << share;
+  }
+}
+
+TEST_F(Probes, TheShareOfAnUnknownGpuIsMeasuredAndKept) {
+  const TemporaryDirectory folder;
+  const char* const cache = "XDG_CACHE_HOME";
+  const char* const given = std::getenv(cache);
+  const std::optional<std::string> before = given == nullptr ? std::nullopt : std::optional(given);
+  setenv(cache, folder.path().c_str(), 1);
+  DeviceInfo info = unknown_gpu(), again = info;
+  settle_bodies(info, device(), {});
+  settle_bodies(again, device(), {});
+  if (before)
+    setenv(cache, before->c_str(), 1);
+  else
+    unsetenv(cache);
+  EXPECT_EQ(folder.names().size(), 1U);
+  ASSERT_TRUE(info.float64_share && again.float64_share);
+  EXPECT_GT(*info.float64_share, 0.1);
+  EXPECT_NEAR(*again.float64_share, *info.float64_share, 1e-3 * *info.float64_share);
 }
 
 }  // namespace
