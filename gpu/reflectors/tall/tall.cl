@@ -5,14 +5,13 @@
 // CholeskyQR; Demmel et al., TSQR; Benson et al., direct TSQR).
 //
 //   launches, in this order                                                  one group per
-//   (with GRAM_BODY 3 measure_columns of some rows, for scales)              matrix
+//   (with GRAM_BODY 3 after measure_columns and choose_scales)
 //   sum_gram             A'A over one slab of rows                           slab
 //   sum_slabs            A'A                                                 32 entries
 //   factor_tall_gram     A'A = L D L'; R, R^-1 and the route                 matrix
 //   or, if GRAM_BODY is 0:
 //   measure_columns      the largest entry of each column in one slab        slab
 //   choose_scales        the scale of each column; the route is the tree     matrix
-//                        (with GRAM_BODY 3 before factor_tall_gram)
 //   then, for matrices on the tree, where further passes have left some:
 //   factor_level l       factors blocks of MATRIX_ROWS rows. R becomes rows of  `span` blocks
 //                        the next level, Q overwrites the block. Level 0
@@ -47,11 +46,12 @@
 // rounded to float32, within its bar (tall.cpp). It also bounds the error of R: ||A - QR|| with the
 // best orthonormal Q is at most ||X'E||_F <= ||X'E X||_F ||R||_2.
 //
-// In pairs of floats (GRAM_BODY 3, wide.clh) t counts units of 2^-48, and R^-1 and its product with
+// In pairs of floats (GRAM_BODY 3, wide.clh) columns are scaled to a largest entry of 1/2 .. 1, and
+// t counts units of 2^-48. A sum of 16 rows loses at most 2^-36.8, in the roundings of what is
+// summed beside the multiples of 2^-18 (tall_sums.clh): 136 of 2^-44, and 16 of 2^-44. All rows
+// lose m 2^-40.8, which is 2^-30 a_i a_j at most where a_i^2 >= 2^-10 m. R^-1 and its product with
 // A are of float32: a sum of eight terms, sums of these in a pair, and the roundings of X and Q are
-// ten units of 2^-24, so that the product is off by 10 2^-24 ||A||_F ||X||_F at most. Columns are
-// scaled by their largest entries in some rows, so that squares stay in the range of float; a
-// matrix with much larger entries elsewhere goes through the tree.
+// ten units of 2^-24, so that the product is off by 10 2^-24 ||A||_F ||X||_F at most.
 //
 // Defines, set in tall.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                     common.clh
@@ -129,6 +129,7 @@ __kernel IN_PLAIN_GROUPS void measure_columns(__global const STORED* a, __global
   STORED largest = 0, nan_if_not_finite = 0;
   const int lanes = PLAIN_GROUP / N, col = item % N;
   a += matrix * shape.m * N + col;
+#pragma unroll 8
   for (int row = first + item / N; row < last && item < lanes * N; row += lanes) {
     const STORED x = a[(index_t)row * N];
     largest = fmax(largest, fabs(x));
@@ -144,18 +145,19 @@ __kernel IN_PLAIN_GROUPS void measure_columns(__global const STORED* a, __global
 __kernel IN_PLAIN_GROUPS void choose_scales(__global const int* slab_codes, __global int* codes,
                                             __global int* routes, __global REAL* signs,
                                             __global int* magnitudes, SlabShape slabs) {
-  __local int code;
-  const index_t matrix = get_group_id(0);
+  __local int code, of_columns[N];
+  const index_t matrix = get_group_id(0), count = (index_t)slabs.count * N;
   const int item = get_local_id(0);
   if (item == 0) code = MAGNITUDE_ZERO;
+  if (item < N) of_columns[item] = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (index_t i = item; i < count; i += PLAIN_GROUP) {
+    atomic_max(&of_columns[(int)i % N], slab_codes[matrix * count + i]);
+  }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < N) {
-    int own = MAGNITUDE_ZERO;
-    for (int slab = 0; slab < slabs.count; ++slab) {
-      own = max(own, slab_codes[(matrix * slabs.count + slab) * N + item]);
-    }
-    atomic_max(&code, own);
-    codes[matrix * N + item] = scale_of(own);
+    atomic_max(&code, of_columns[item]);
+    codes[matrix * N + item] = scale_of(of_columns[item]);
     signs[matrix * N + item] = 1;
   }
   barrier(CLK_LOCAL_MEM_FENCE);

@@ -148,8 +148,7 @@ enum WorkBuffer {
   signs,
   levels,
   tops,
-  sign_work,  // of find_signs
-  sampled     // codes of columns in the first rows
+  sign_work  // of find_signs
 };
 
 std::vector<std::size_t> workspace(const Problem& p) {
@@ -167,8 +166,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
           real * n,
           of_double * static_cast<std::size_t>(upper) * n,
           lapack ? real * n * n : 0,
-          lapack ? 2 * of_double * n * n : 0,
-          may_sum ? sizeof(int) * n : 0};
+          lapack ? 2 * of_double * n * n : 0};
 }
 
 /// The shape of level l for a launch whose groups loop over its `pieces`: one group per piece, but
@@ -206,31 +204,23 @@ void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& laun
   const Problem& p = job.problem;
   const SlabShape slabs = slabs_of(p);
   const std::vector<Buffer>& w = job.work;
-  const auto choose_scales = [&] {
-    launch("choose_scales", job.count, plain_group, w[slab_codes], w[codes], w[routes], w[signs],
-           job.magnitudes, slabs);
-  };
   const auto factor = [&](auto limit) {
     launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), w[inverse], w[slab_codes],
-           w[codes], w[routes], w[signs], job.r, job.magnitudes, w[sampled], shape, slabs, limit);
+           w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, limit);
   };
-  if (job.params.at("GRAM_BODY") == 0) {
+  const int body = job.params.at("GRAM_BODY");
+  if (body == 0 || body == in_pairs) {
     launch("measure_columns", job.count * slabs.count, plain_group, job.a, w[slab_codes], shape,
            slabs);
-    choose_scales();
-    return;
+    launch("choose_scales", job.count, plain_group, w[slab_codes], w[codes], w[routes], w[signs],
+           job.magnitudes, slabs);
   }
-  if (job.params.at("GRAM_BODY") == in_pairs) {
-    const int rows = static_cast<int>(std::min(p.m, tuning::tall_sampled_rows));
-    launch("measure_columns", job.count, plain_group, job.a, w[sampled], shape,
-           SlabShape{.count = 1, .rows = rows});
-  }
+  if (body == 0) return;
   launch("sum_gram", job.count * slabs.count, job.params.at("GRAM_GROUP"), job.a, w[slab_sums],
-         w[slab_codes], w[sampled], shape, slabs);
+         w[slab_codes], w[codes], shape, slabs);
   launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, w[slab_sums], w[inverse],
          slabs);
-  if (job.params.at("GRAM_BODY") == in_pairs) {
-    choose_scales();
+  if (body == in_pairs) {
     factor(static_cast<float>(condition_limit(job)));
   } else {
     factor(condition_limit(job));
@@ -287,7 +277,7 @@ void enqueue_gram_q(const FactorJob& job, const FactorShape& shape, Launcher& la
   const int parts = static_cast<int>(
       std::min(ceil_divide(job.problem.m, product_rows), tuning::tall_product_groups));
   launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, w[inverse],
-         w[routes], w[signs], job.q, w[sampled], shape, parts);
+         w[routes], w[signs], job.q, w[codes], shape, parts);
 }
 
 /// Q of the other matrices.
@@ -335,7 +325,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
     level.levels = static_cast<int>(level_rows(p).size()) - 1;
     launch("find_signs", job.count, plain_group, job.a, job.work[inverse], job.work[levels],
            job.work[tops], job.work[routes], job.work[signs], job.r, job.work[sign_work],
-           job.work[sampled], shape, level);
+           job.work[codes], shape, level);
   }
   if (!p.wants_q()) return;
   if (has_gram(job)) enqueue_gram_q(job, shape, launch);
@@ -378,13 +368,13 @@ double tall_rounded_terms(const Problem& p, int body) {
                              slabs.count / sum_parts + sum_parts + p.n + few);
 }
 
-/// The same in pairs of floats, in units of 2^-48 (wide.clh): 16 rows at a time, then additions.
+/// The same in pairs of floats, in units of 2^-48 (tall.cl): the sums of 16 rows, then additions.
 double tall_errors_in_pairs(const Problem& p) {
-  constexpr index_t rows_of_part = 16, of_part = 168, of_addition = 4, sum_parts = 8, few = 64;
+  constexpr index_t rows_of_part = 16, of_parts = 1 << 18, of_addition = 4, sum_parts = 8, few = 64;
   const SlabShape slabs = slabs_of(p);
   const index_t additions =
       ceil_divide(slabs.rows, rows_of_part) + slabs.count / sum_parts + sum_parts + p.n;
-  return static_cast<double>(of_part + of_addition * additions + few);
+  return static_cast<double>(of_parts + of_addition * additions + few);
 }
 
 /// R^-1 and Q add 3 n roundings. In pairs R^-1 adds 18 n units, and of the product with R^-1 in

@@ -18,9 +18,6 @@ inline constexpr std::int64_t tall_double_columns = 64;  // float64
 /// is 30 u per column, and a sum over 512 equal rows makes the norms biased. In float32 a constant
 /// 5000 x 3 matrix had 1.006 of the bar.
 inline constexpr std::int64_t tall_few_columns = 8;
-/// Where A'A is summed in pairs of floats, columns are scaled by their largest entries in so many
-/// of the first rows: 64 .. 4096. One group reads them.
-inline constexpr std::int64_t tall_sampled_rows = 256;
 /// Bytes of a block in registers, and its largest number of rows. Rows: 128 .. 512, 16 per lane.
 inline constexpr std::int64_t tall_block_bytes = 128 << 10;
 inline constexpr std::int64_t tall_max_block_rows = 512;
