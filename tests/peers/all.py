@@ -44,6 +44,7 @@ GPU_BATCHES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,51
 GPU_LARGE = ("512x512x1,2048x2048x1,5000x5000x1,16384x16384x1,1000000x32x1,4000000x64x1,"
              "1000000x128x1")
 GPU_SYSTEMS = "16x4x1000000,64x64x15000"
+GPU_PAIRS = "64x64x15000,256x128x2000,512x512x32,2048x2048x1,1000000x32x1"
 CPU_COMPLEX = "8x8,16x16,32x32,64x64,128x64,256x128"
 GPU_COMPLEX = ("16x16x15000,32x32x15000,64x64x15000,128x64x5000,240x66x100,240x66x1000,"
                "256x128x2000,512x512x32")
@@ -125,6 +126,10 @@ def gpu_pieces(args):
         yield Piece(f"grid {precision}", bench(
             "--sweep", "shapes", "--precision", precision, "--against", "none", "--limit-seconds",
             "10", *device))
+    for name, *pretend in (("float64",), ("none", "env", "QRTOOL_PRETEND=no-float64")):
+        yield Piece(f"pairs {name}", *([*pretend, *bench(
+            "--shape", f"{m}x{n}", "--batch", batch, "--precision", "single", "--against", "none",
+            *device)] for m, n, batch in (case.split("x") for case in GPU_PAIRS.split(","))))
     yield from shared_pieces(args.device, device, "512x512", "32",
                              [("64x64", "15000"), ("16x4", "1000000"), ("256x128", "5000")])
     for precision in TYPES:

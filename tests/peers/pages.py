@@ -25,6 +25,10 @@ OF_PROCESSOR_TIME = ("window", "apply")  # pieces that other programs change lit
 MOST_FLOORS = 6
 MOST_GRID_ROWS = 3
 LEAST_FLOOR_SECONDS = 50e-6  # smaller work takes the time of its launches
+# TB/s and TFLOP/s of float32: of an H200 as measured, of others as their makers state them.
+MEASURED_RATES = (4.27, 64.9)
+OTHER_GPUS = {"GeForce RTX 4090": (1.01, 82.6), "Arc A770": (0.56, 19.7),
+              "Radeon RX 7900 XTX": (0.96, 61.4)}
 MOST_FLOPS = 51e12  # of an H100 or H200 in products of float64; float32 has about as many by fma
 SLOWEST_KINDS = 1  # that have a row
 CLOSE = 1.5  # a ratio below is named
@@ -509,6 +513,33 @@ def going_on_table(results, slow):
                   f"{about}", commands), [], [])
 
 
+def pairs_table(results):
+    """float32 with float64 for long sums, and in pairs of floats. What other GPUs may take follows
+    from the memory and the float32 that their makers state."""
+    rows = {}
+    for piece, _, case in results.cases("pairs"):
+        if case["seconds"]:
+            rows.setdefault(size_of(case), {})[piece["name"].split(" ")[1]] = (
+                1e3 * case["seconds"]["median"])
+    texts = []
+    for size, own in rows.items():
+        if len(own) == 2:
+            others = (f"{figure(own['none'] * max(here / there for here, there in pairs))} on "
+                      f"{name}" for name, pairs in ((name, zip(MEASURED_RATES, rates))
+                                                    for name, rates in OTHER_GPUS.items()))
+            texts.append(f"{size}: {figure(own['float64'])} ms with float64, {figure(own['none'])} "
+                         f"without, {figure(own['none'] / own['float64'])} times as long; "
+                         f"estimate: {', '.join(others)}")
+    if not texts:
+        return None
+    about, commands = results.about(["pairs float64", "pairs none"])
+    about += ("; an estimate is the time without float64, as many times as long as the bandwidth "
+              f"or the float32 of that GPU, of which {MEASURED_RATES[0]} TB/s and "
+              f"{MEASURED_RATES[1]} TFLOP/s were measured here, is less")
+    return Table("pairs", "Q and R of float32 with float64 for long sums, and without it",
+                 (f"{'; '.join(texts)}. {about}", commands), [], [])
+
+
 def first_table(results):
     rows = {}
     for _, result, case in results.cases("first"):
@@ -788,7 +819,7 @@ class Page:
         """Those that the page has of one processor and one GPU alone: the one of which most was
         measured, or another one where that has none."""
         return [complex_table(results, self.slow), hard_table(results), modes_table(results),
-                first_table(results), grid_table(results, self.far),
+                first_table(results), pairs_table(results), grid_table(results, self.far),
                 solve_table(results, self.slow), python_table(results, self.slow),
                 arrays_table(results, self.slow), by_table(results),
                 going_on_table(results, self.slow),

@@ -209,6 +209,17 @@ class PagesTest(unittest.TestCase):
             "gpu")
         self.assertIn("400,000 of 64 x 64: 4 s and 1.6 s, 2.5 times as fast.", page)
 
+    def test_devices_without_float64_are_estimated_by_what_limits_them(self):
+        def timed(seconds):
+            return [{"cases": [{"m": 64, "n": 64, "batch": 15000,
+                                "seconds": {"median": seconds}}]}]
+        page = self.page_of([piece("pairs float64", timed(0.4e-3)),
+                             piece("pairs none", timed(1e-3))], "gpu")
+        # 4.27 TB/s here and 1.01, 0.56 and 0.96 there.
+        self.assertIn("15,000 of 64 x 64: 0.4 ms with float64, 1 without, 2.5 times as long; "
+                      "estimate: 4.23 on GeForce RTX 4090, 7.62 on Arc A770, 4.45 on Radeon RX "
+                      "7900 XTX. ", page)
+
     def test_energy_is_that_of_a_million_matrices(self):
         page = self.page_of([piece("energy", [{"cases": [
             {"m": 64, "n": 64, "batch": 20000, "precision": "double",
