@@ -102,7 +102,8 @@ bool takes_whole(const FurtherRoute& route, const GpuVariant& first, const Probl
 
 bool takes_warps(const GpuVariant& first, const Problem& p, const Limits& limits) {
   using namespace tuning;
-  if (!limits.float64_products) return true;
+  // No table says what is faster there.
+  if (!limits.float64_products) return p.n >= group_passes_least_columns;
   const bool is_single = p.type == ElementType::float32;
   return saves_time(gram_variant().plan.name,
                     is_single ? warp_passes_cost_single : warp_passes_cost_double, first, p,

@@ -13,7 +13,6 @@
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/after_gram.hpp"
-#include "gpu/reflectors/complex/complex.hpp"
 
 namespace qrtool {
 namespace {
@@ -39,11 +38,6 @@ bool tries_one_pass(const Problem& p) {
 }
 
 ElementType computes_in(const Problem& p) { return real_of(p.type); }
-
-/// Householder's variant for the matrices that the guard stops.
-GpuVariant again(const Problem& p) {
-  return is_complex(p.type) ? complex_variant() : reflectors_after_gram(p);
-}
 
 index_t most_columns(const Problem& p, Takes takes = Takes::all) {
   return is_twice(p, takes) ? tuning::gram_twice_columns : tuning::gram_columns;
@@ -118,7 +112,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   }
   const std::string needs = group_objection(most_lanes, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
-  const Fit fallback = again(p).plan.fits(p, limits);
+  const Fit fallback = reflectors_after_gram(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, limits.float64_products ? "products in float64, at full speed here"
                                         : "products in float64, one work-item per 32"};
@@ -154,10 +148,13 @@ double most_in_one(const FactorJob& job) {
 }
 
 std::vector<std::size_t> workspace(const Problem& p) {
-  return is_twice(p) ? first_q_workspace(again(p), p) : flagged_workspace(again(p), p);
+  return is_twice(p) ? first_q_workspace(reflectors_after_gram(p), p)
+                     : flagged_workspace(reflectors_after_gram(p), p);
 }
 
-const Buffer& first_q(const FactorJob& job) { return place_of_first_q(again(job.problem), job); }
+const Buffer& first_q(const FactorJob& job) {
+  return place_of_first_q(reflectors_after_gram(job.problem), job);
+}
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
@@ -230,7 +227,7 @@ GpuVariant gram_variant() {
           .workspace = workspace,
           .enqueue = enqueue,
           .computes_in = computes_in,
-          .again = again,
+          .again = reflectors_after_gram,
           .routes = flagged_routes,
           .first_q = first_q,
           .local_bytes = local_bytes,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// after_gram.cpp: small, blocked, tall or large.
+// after_gram.cpp: small, blocked, tall, large or complex.
 #include "gpu/reflectors/after_gram.hpp"
 
 #include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/blocked/blocked.hpp"
+#include "gpu/reflectors/complex/complex.hpp"
 #include "gpu/reflectors/large/large.hpp"
 #include "gpu/reflectors/small/small.hpp"
 #include "gpu/reflectors/tall/tall.hpp"
@@ -22,6 +23,7 @@ bool is_small(const Problem& p) {
 }  // namespace
 
 GpuVariant reflectors_after_gram(const Problem& p) {
+  if (is_complex(p.type)) return complex_variant();
   if (is_small(p)) return flagged_small_variant();
   const auto entry_bytes = static_cast<index_t>(size_of(p.type));
   if (p.m <= tuning::blocked_max_row_bytes / entry_bytes) return blocked_variant();

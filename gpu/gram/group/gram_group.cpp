@@ -17,7 +17,6 @@
 #include "gpu/model/host_sample.hpp"
 #include "gpu/model/tuning.hpp"
 #include "gpu/reflectors/after_gram.hpp"
-#include "gpu/reflectors/complex/complex.hpp"
 
 namespace qrtool {
 namespace {
@@ -41,11 +40,6 @@ index_t most_groups(const Problem& p) {
 }
 
 ElementType computes_in(const Problem& p) { return real_of(p.type); }
-
-/// The variant by reflectors for the matrices that the guard refuses.
-GpuVariant again(const Problem& p) {
-  return is_complex(p.type) ? complex_variant() : reflectors_after_gram(p);
-}
 
 /// The bytes of local memory of factor_group: SHARED_ROOM, an entry for each warp and one for each
 /// block.
@@ -83,12 +77,14 @@ Fit fits(const Problem& p, const Limits& limits) {
   const auto work_items = static_cast<int>(32 * group_warps(p));
   const std::string needs = group_objection(work_items, group_local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
-  const Fit fallback = again(p).plan.fits(p, limits);
+  const Fit fallback = reflectors_after_gram(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "products in float64, at full speed here"};
 }
 
-std::vector<std::size_t> workspace(const Problem& p) { return first_q_workspace(again(p), p); }
+std::vector<std::size_t> workspace(const Problem& p) {
+  return first_q_workspace(reflectors_after_gram(p), p);
+}
 
 /// Two factors, and the inverses of pivots.
 index_t slot_entries(const Problem& p) {
@@ -105,7 +101,9 @@ double most_in_one(const FactorJob& job) {
   return most_measured_departure(job.problem);
 }
 
-const Buffer& first_q(const FactorJob& job) { return place_of_first_q(again(job.problem), job); }
+const Buffer& first_q(const FactorJob& job) {
+  return place_of_first_q(reflectors_after_gram(job.problem), job);
+}
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
@@ -195,7 +193,7 @@ GpuVariant gram_group_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .slots = slots,
-          .again = again,
+          .again = reflectors_after_gram,
           .routes = flagged_routes,
           .first_q = first_q,
           .local_bytes = group_local_bytes,
