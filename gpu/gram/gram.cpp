@@ -23,7 +23,7 @@ constexpr index_t block_columns = 16;
 constexpr int most_lanes = 32;  // work-items of a group
 constexpr int slab_rows = 16;
 
-/// All matrices, or those that a guard has refused (REFUSED).
+/// A kernel takes all matrices, or those that a guard has refused (REFUSED).
 enum class Takes : bool { all, refused };
 
 /// Whether factor_gram_twice takes them.
@@ -45,8 +45,7 @@ index_t most_columns(const Problem& p, Takes takes = Takes::all) {
 
 /// Blocks of 16 columns of a tile.
 int blocks(const Problem& p) {
-  return static_cast<int>(
-      ceil_divide(std::min(tuning::gram_columns, real_columns(p)), block_columns));
+  return static_cast<int>(ceil_divide(std::min(most_columns(p), real_columns(p)), block_columns));
 }
 
 /// Rows of A that are copied to local memory at a time, and how often: all at once, where these are

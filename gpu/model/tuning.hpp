@@ -94,8 +94,8 @@ inline constexpr FurtherLeast further_least{.columns = 33, .entries = 1 << 16, .
 /// of 6000x6 0.24 and 0.29, 500 of 1500x24 0.40 and 1.19; 2000 of 256x128 6.5 and 3.5.
 inline constexpr FurtherLeast narrow_least{.columns = 33, .entries = 1 << 16, .tall_columns = 6};
 /// A warp (gram.cl, to 80 columns) or a group (gram_group.cl, from group_passes_least_columns on)
-/// takes all passes of a refused matrix, of so many rows at most; of more rows only those that have
-/// fewer entries than narrow_least, since few tall ones leave the device idle.
+/// takes all passes of a refused matrix. Such a matrix has at most so many rows, or fewer entries
+/// than narrow_least: few tall ones would leave the device idle.
 inline constexpr std::int64_t whole_passes_most_rows = 512, group_passes_least_columns = 33;
 /// They are taken where so many times the time of `gram` or of gram_group, in the table of times,
 /// is at most that of the next variant. The table has Gaussian matrices. For half the rank `small`
